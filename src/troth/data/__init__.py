@@ -1,0 +1,143 @@
+"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is said in `notes`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from troth import catalog
+from troth.data._base import Data, Dataset, choose_split
+from troth.data._columns import Columns, to_data
+from troth.data._folders import tables_in
+from troth.data._hub import read_hub, table_of
+from troth.data._readers import Table, is_data_file, read_file
+from troth.errors import TrothError
+from troth.types import Example
+
+__all__ = ["Data", "Dataset", "load_data"]
+
+Source = str | os.PathLike[str] | Dataset | Iterable[Any]
+
+
+def load_data(
+    source: Source,
+    split: str | None = None,
+    limit: int | None = None,
+    *,
+    text: str | None = None,
+    text_pair: str | None = None,
+    label: str | None = None,
+    rationale: str | None = None,
+    id: str | None = None,
+    labels: Sequence[str] = (),
+    unlabelled: bool = False,
+) -> Data:
+    """Examples from a name ("imdb", "babi(task=2)"), a file, a folder, the hub ("owner/name:config") or any iterable.
+
+    A bare word is a catalog name; write ./word for a folder. Without `split`: validation, else test, else the only one.
+    `limit` takes the first rows; of an entry whose files are sorted by class, the first after a shuffle with seed 0.
+    `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
+    """
+    columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id)
+    entry = _entry(source)
+    if entry is not None:
+        if columns != Columns() or labels:
+            raise TrothError(f"{entry.name} knows its columns and classes; leave --text, --label and the like out")
+        data = entry.load(split)
+        return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
+    if isinstance(source, str | os.PathLike):
+        data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
+    elif _is_saved(source):
+        data = to_data(_from_datasets(source, split), columns, tuple(labels), unlabelled)
+    elif isinstance(source, Iterable):
+        data = _from_memory(source, columns, tuple(labels), unlabelled)
+    else:
+        raise TrothError(f"data must be a name, a path or examples, not {type(source).__name__}")
+    return _limited(data, limit, seed=None)
+
+
+def _entry(source: Source) -> Dataset | None:
+    """The catalog entry a source stands for; a bare word that is neither an entry nor a path is an unknown name."""
+    if isinstance(source, Dataset):
+        return source
+    if not isinstance(source, str):
+        return None
+    name = source.partition("(")[0].strip()
+    if not name.isidentifier() or (name not in catalog.names("data") and Path(source).exists()):
+        return None
+    found: Dataset = catalog.build("data", source)
+    return found
+
+
+def _read(source: str | os.PathLike[str], split: str | None) -> Table:
+    path = Path(source)
+    if path.is_dir():
+        tables = tables_in(path)
+        return tables[choose_split(str(source), tables, split)]()
+    if path.exists():
+        table = read_file(path)
+        if split is not None and split != path.name.partition(".")[0]:
+            raise TrothError(f"{path.name} is one file without splits; leave --split out")
+        return table
+    if isinstance(source, str) and re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", source) and not is_data_file(path):
+        return read_hub(source, split)
+    raise TrothError(f"{source}: no such file or folder")
+
+
+def _is_saved(source: object) -> bool:
+    # A Dataset or DatasetDict of the `datasets` library, told by its shape: importing the library takes a second.
+    return hasattr(source, "column_names") and hasattr(source, "cache_files")
+
+
+def _from_datasets(source: Any, split: str | None) -> Table:
+    if isinstance(source, Mapping):
+        split = choose_split("this DatasetDict", source, split)
+        source = source[split]
+    return table_of(source, "this Dataset", split)
+
+
+def _from_memory(source: Iterable[Any], columns: Columns, labels: tuple[str, ...], unlabelled: bool) -> Data:
+    """Examples, texts, pairs of texts or rows; a bare pair of texts is one example. A text's id is its position."""
+    if isinstance(source, Data):
+        return source
+    items: list[Any] = [source] if isinstance(source, tuple) and _is_pair(source) else list(source)
+    if items and all(isinstance(item, Mapping) for item in items):
+        return to_data(Table.of("memory", items), columns, labels, unlabelled)
+    examples = [_example(position, item) for position, item in enumerate(items)]
+    seen: set[str] = set()
+    for example in examples:
+        if example.id in seen:
+            raise TrothError(f"two examples have the id {example.id!r}; give each its own")
+        seen.add(example.id)
+    return Data("memory", examples, labels)
+
+
+def _example(position: int, item: object) -> Example:
+    if isinstance(item, Example):
+        return item
+    if isinstance(item, str):
+        return Example(id=str(position), text=item)
+    if isinstance(item, tuple | list) and _is_pair(item):
+        return Example(id=str(position), text=item[0], text_pair=item[1])
+    raise TrothError(f"item {position} is {type(item).__name__}; give an Example, a text or a pair (text, text_pair)")
+
+
+def _is_pair(item: Sequence[object]) -> bool:
+    return len(item) == 2 and all(isinstance(part, str) for part in item)
+
+
+def _limited(data: Data, limit: int | None, seed: int | None) -> Data:
+    if limit is None:
+        return data
+    chosen = data.limit(limit, seed)
+    if len(chosen) == len(data):
+        return chosen
+    how = "the first" if seed is None else f"drawn with seed {seed}:"
+    notes = [*data.notes, f"{how} {len(chosen):,} of {len(data):,} examples"]
+    if len({example.label for example in chosen}) == 1 < len({example.label for example in data}):
+        notes.append(f"the first {len(chosen):,} examples are all of one class: the file seems sorted")
+    return replace(chosen, notes=tuple(notes))

@@ -1,0 +1,118 @@
+"""What data is: examples with a name; and what an entry of the catalog says of itself before it loads any."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import ClassVar, overload
+
+import numpy as np
+
+from troth import catalog
+from troth.errors import TrothError, unknown
+from troth.types import Example
+
+_SPLIT_NAMES = {"val": "validation", "valid": "validation", "validate": "validation", "dev": "validation"}
+
+
+@dataclass(frozen=True, eq=False)
+class Data(Sequence[Example]):
+    """Examples of one split, the names of their classes (empty where unknown) and what was guessed or left out."""
+
+    name: str
+    examples: Sequence[Example]
+    labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    split: str = ""
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+    @overload
+    def __getitem__(self, place: slice) -> Data: ...
+    def __getitem__(self, place: int | slice) -> Example | Data:
+        return replace(self, examples=self.examples[place]) if isinstance(place, slice) else self.examples[place]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the examples: equal where they are equal, in the same order."""
+        digest = hashlib.blake2b(digest_size=16)
+        for example in self.examples:
+            parts = [example.id, example.text, example.text_pair, example.label, example.rationale]
+            digest.update(json.dumps(parts).encode() + b"\n")
+        return digest.hexdigest()
+
+    def limit(self, n: int, seed: int | None = None) -> Data:
+        """The first n examples, as they stand or after a shuffle with a seed; fewer where there are fewer."""
+        if n < 1:
+            raise TrothError(f"limit must be at least 1, not {n}")
+        if seed is None:
+            return self[:n]
+        order = np.random.default_rng(seed).permutation(len(self))[:n]
+        return replace(self, examples=[self.examples[place] for place in order])
+
+
+def rows(**splits: int | None) -> Mapping[str, int | None]:
+    """The splits of an entry with the official number of rows, None where that is open."""
+    return MappingProxyType(splits)
+
+
+@dataclass(frozen=True)
+class Dataset(ABC):
+    """An entry of the catalog; an instance is its configuration and holds no examples."""
+
+    labels: ClassVar[tuple[str, ...]]
+    splits: ClassVar[Mapping[str, int | None]]
+    metric: ClassVar[str] = "accuracy"  # how well a model does on it: accuracy, macro_f1, micro_f1 or matthews
+    masked: ClassVar[str] = "text"  # the source's name for what becomes `text`: explained and erased
+    auxiliary: ClassVar[str | None] = None  # the source's name for what becomes `text_pair`: never erased
+    licence: ClassVar[str] = ""
+    sorted_by_label: ClassVar[bool] = False  # a limit then shuffles first
+
+    @property
+    def name(self) -> str:
+        return catalog.spec(self)
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(self.splits)
+
+    def load(self, split: str | None = None) -> Data:
+        """The examples of a split; without one, those to evaluate on: validation, else test, else the only one."""
+        return self.read(choose_split(self.name, self.split_names, split))
+
+    @abstractmethod
+    def read(self, split: str) -> Data:
+        """The examples of a split that exists."""
+
+
+def standard_split(name: str) -> str:
+    """The usual name of a split.
+
+    >>> standard_split("dev")
+    'validation'
+    """
+    return _SPLIT_NAMES.get(name.lower(), name)
+
+
+def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
+    """The split wanted, or the one to evaluate on."""
+    known = list(names)
+    if wanted is not None:
+        for name in (wanted, standard_split(wanted)):
+            if name in known:
+                return name
+        raise TrothError(f"{source}: {unknown('split', wanted, known)}")
+    for name in ("validation", "test"):
+        if name in known:
+            return name
+    if len(known) == 1:
+        return known[0]
+    raise TrothError(f"{source}: which split? there are: {', '.join(sorted(known))}")

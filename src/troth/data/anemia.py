@@ -1,0 +1,16 @@
+"""Anemia: is an anemia chronic rather than acute, by the discharge notes of MIMIC-III (Johnson et al. 2016)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._mimic import MIMIC_LICENCE, MIMIC_OBTAIN
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Anemia(Published):
+    labels = ("acute", "chronic")
+    splits = rows(train=4_262, validation=729, test=None)
+    metric = "macro_f1"
+    licence = MIMIC_LICENCE
+    obtain = MIMIC_OBTAIN

@@ -1,0 +1,160 @@
+"""Stories in the manner of bAbI tasks 1 to 3 (Weston et al. 2016), made here, with the supporting facts as rationale.
+
+People move between six rooms and carry things about; the question is where somebody is (task 1), where a thing is (2)
+or where a thing was before it came to a room (3). Verbs, lengths and the choice of questions follow the published
+stories; unlike there, every example is a story of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from troth.data._base import Data, Dataset, rows
+from troth.errors import TrothError
+from troth.types import Example
+
+PEOPLE = ("Mary", "John", "Sandra", "Daniel")
+THINGS = ("football", "milk", "apple")
+ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+MOVE = ("moved to", "went to", "went back to", "journeyed to", "travelled to")
+GRAB = ("got", "grabbed", "took", "picked up")
+DROP = ("left", "dropped", "discarded", "put down")
+
+_SPLITS = ("train", "validation", "test")
+_RECENT = 5  # a question is about a person or thing that one of the last five sentences names
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Babi(Dataset):
+    """`size` stories a split; a larger size adds to the end. No story is in two splits, whatever their sizes and seeds."""
+
+    labels = ROOMS
+    splits = rows(train=None, validation=None, test=None)
+    masked = "story"
+    auxiliary = "question"
+    licence = "Apache-2.0"
+
+    task: Literal[1, 2, 3] = 1
+    size: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.seed < 0:
+            raise TrothError(f"babi: size must be 1 or more and seed 0 or more, not size={self.size}, seed={self.seed}")
+
+    def read(self, split: str) -> Data:
+        uniforms = _uniforms(np.random.default_rng([self.seed, self.task, _SPLITS.index(split)]))
+        examples: list[Example] = []
+        seen: set[tuple[str, str | None]] = set()
+        while len(examples) < self.size:
+            example = _tell(f"{self.task}-{split}-{len(examples)}", self.task, uniforms)
+            # The text itself decides the split it may be in.
+            if _split_of(example.text) == split and (example.text, example.text_pair) not in seen:
+                seen.add((example.text, example.text_pair))
+                examples.append(example)
+        return Data(self.name, examples, self.labels, split=split)
+
+
+class _Question(NamedTuple):
+    text: str
+    answer: str
+    facts: tuple[int, ...]  # places of sentences
+
+
+@dataclass
+class _World:
+    """Where everybody and everything is, and the sentences told so far."""
+
+    task: int
+    uniforms: Iterator[float]
+    sentences: list[str] = field(default_factory=list)
+    moves: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: {person: [] for person in PEOPLE})
+    grabbed: dict[str, int] = field(default_factory=dict)  # sentence that last took a thing up
+    touched: dict[str, tuple[int, str]] = field(default_factory=dict)  # sentence and person that last took or left it
+    holder: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.room = {being: self.pick(ROOMS) for being in (*PEOPLE, *THINGS)}  # hidden until somebody moves
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return choices[int(next(self.uniforms) * len(choices))]
+
+    def act(self) -> None:
+        """One more sentence: somebody moves, takes something up (twice as likely, as published) or leaves it."""
+        person, place = self.pick(PEOPLE), len(self.sentences)
+        held = [thing for thing in THINGS if self.holder.get(thing) == person]
+        lying = [thing for thing in THINGS if thing not in self.holder and self.room[thing] == self.room[person]]
+        things = self.task > 1
+        action = self.pick(["move"] + ["grab"] * 2 * bool(things and lying) + ["drop"] * bool(things and held))
+        if action == "move":
+            room = self.pick([room for room in ROOMS if room != self.room[person]])
+            self.moves[person].append((place, room))
+            self.room |= dict.fromkeys([person, *held], room)
+            self.sentences.append(f"{person} {self.pick(MOVE)} the {room}.")
+            return
+        thing = self.pick(lying if action == "grab" else held)
+        self.touched[thing] = (place, person)
+        if action == "grab":
+            self.holder[thing], self.grabbed[thing] = person, place
+            there = self.task == 2 or next(self.uniforms) < 0.2
+        else:
+            del self.holder[thing]
+            there = next(self.uniforms) < 0.2
+        verb = self.pick(GRAB if action == "grab" else DROP)
+        self.sentences.append(f"{person} {verb} the {thing}{' there' if there else ''}.")
+
+    def questions(self) -> list[_Question]:
+        """What can be asked now and answered from the sentences alone."""
+        recent = len(self.sentences) - _RECENT
+        if self.task == 1:
+            last = [(person, *moves[-1]) for person, moves in self.moves.items() if moves]
+            return [_Question(f"Where is {person}?", room, (place,)) for person, place, room in last if place >= recent]
+        touched = [(thing, place, person) for thing, (place, person) in self.touched.items() if place >= recent]
+        return [question for thing, place, person in touched for question in self._about(thing, place, person)]
+
+    def _about(self, thing: str, place: int, person: str) -> list[_Question]:
+        held = thing in self.holder
+        moves = [move for move in self.moves[person] if held or move[0] < place]
+        if self.task == 2:
+            told = moves and (not held or moves[-1][0] > place)
+            return [_Question(f"Where is the {thing}?", moves[-1][1], (place, moves[-1][0]))] if told else []
+        carried = [move for move in moves if move[0] > self.grabbed[thing]]
+        found = []
+        for index, ((before, origin), (after, room)) in enumerate(pairwise(carried)):
+            # Of several visits to a room the last is meant, so only that one is asked about.
+            if room not in [later for _, later in carried[index + 2 :]]:
+                found.append(_Question(f"Where was the {thing} before the {room}?", origin, (place, after, before)))
+        return found
+
+
+def _tell(id: str, task: int, uniforms: Iterator[float]) -> Example:
+    """A story up to its first to fifth question; like the published ones it may ask after every second sentence."""
+    world = _World(task, uniforms)
+    questions_to_go = world.pick(range(1, 6))
+    while questions_to_go:
+        world.act()
+        world.act()
+        questions = world.questions()
+        questions_to_go -= bool(questions)
+    question = world.pick(questions)
+    ends = np.cumsum([len(sentence) + 1 for sentence in world.sentences]) - 1
+    rationale = [(int(ends[fact]) - len(world.sentences[fact]), int(ends[fact])) for fact in sorted(question.facts)]
+    label = ROOMS.index(question.answer)
+    return Example(id, " ".join(world.sentences), question.text, label, tuple(rationale))
+
+
+def _split_of(story: str) -> str:
+    return _SPLITS[int.from_bytes(hashlib.blake2b(story.encode(), digest_size=8).digest(), "big") % 3]
+
+
+def _uniforms(generator: np.random.Generator) -> Iterator[float]:
+    while True:
+        yield from generator.random(4096).tolist()

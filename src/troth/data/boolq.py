@@ -1,0 +1,17 @@
+"""BoolQ: is the answer to a question yes, given a passage (Clark et al. 2019)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Boolq(Published):
+    hub = "google/boolq"
+    masked = "passage"
+    auxiliary = "question"
+    label = "answer"
+    labels = ("no", "yes")
+    splits = rows(train=9_427, validation=3_270)
+    licence = "CC BY-SA 3.0"

@@ -1,0 +1,16 @@
+"""CB: is its author committed to a clause (de Marneffe et al. 2019, as in SuperGLUE)? Its test labels are hidden."""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Cb(Published):
+    hub = "aps/super_glue:cb"
+    masked = "premise"
+    auxiliary = "hypothesis"
+    labels = ("entailment", "contradiction", "neutral")
+    splits = rows(train=250, validation=56)
+    metric = "macro_f1"

@@ -1,0 +1,16 @@
+"""Diabetes: does a patient have diabetes, by the discharge notes of MIMIC-III (Johnson et al. 2016)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._mimic import MIMIC_LICENCE, MIMIC_OBTAIN
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Diabetes(Published):
+    labels = ("no", "yes")
+    splits = rows(train=8_066, validation=1_573, test=1_729)
+    metric = "macro_f1"
+    licence = MIMIC_LICENCE
+    obtain = MIMIC_OBTAIN

@@ -1,0 +1,14 @@
+"""Emotion: which of six feelings does a tweet show (Saravia et al. 2018)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Emotion(Published):
+    hub = "dair-ai/emotion:split"
+    labels = ("sadness", "joy", "love", "anger", "fear", "surprise")
+    splits = rows(train=16_000, validation=2_000, test=2_000)
+    licence = "educational and research use"

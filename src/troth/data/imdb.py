@@ -1,0 +1,15 @@
+"""IMDB: is a film review positive (Maas et al. 2011)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Imdb(Published):
+    hub = "stanfordnlp/imdb"
+    labels = ("negative", "positive")
+    splits = rows(train=25_000, test=25_000)
+    metric = "macro_f1"
+    sorted_by_label = True

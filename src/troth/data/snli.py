@@ -1,0 +1,18 @@
+"""SNLI: does a hypothesis follow from the caption of a picture (Bowman et al. 2015)?"""
+
+from dataclasses import dataclass
+
+from troth.data._base import rows
+from troth.data._published import Published
+
+
+@dataclass(frozen=True)
+class Snli(Published):
+    hub = "stanfordnlp/snli"
+    masked = "premise"
+    auxiliary = "hypothesis"
+    labels = ("entailment", "neutral", "contradiction")
+    splits = rows(train=549_367, validation=9_842, test=9_824)
+    metric = "macro_f1"
+    licence = "CC BY-SA 4.0"
+    without_label = "on which the annotators did not agree"

@@ -1,0 +1,30 @@
+"""Methods that give every unit a score: one file a method."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from troth.looks import Ask
+from troth.types import Attribution, Encoding, Question
+
+if TYPE_CHECKING:
+    from troth.probing import Prober
+
+
+@dataclass(frozen=True)
+class Explainer(ABC):
+    """An instance is its configuration; it holds no model."""
+
+    signed: ClassVar[bool]  # a negative score speaks against the target
+    asks_model: ClassVar[bool] = True  # False: importance without a model
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
+        """Itself, fitted on the data where the method needs that."""
+        return self
+
+    @abstractmethod
+    def ask(self, question: Question) -> Ask[Attribution]:
+        """Looks at the model as often as it needs and returns one score a unit."""

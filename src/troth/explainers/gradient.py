@@ -1,0 +1,26 @@
+"""How much the class's value would change if the token were swapped for another: the norm of its gradient with respect
+to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from troth.explainers import Explainer
+from troth.looks import Ask, Look, Of, keep_all
+from troth.looks import Gradient as GradientWant
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class Gradient(Explainer):
+    signed: ClassVar[bool] = False
+
+    norm: Literal["l2", "l1"] = "l2"
+    of: Of = "logit"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=GradientWant(of=self.of, l1=self.norm == "l1"))
+        rest = float(answer.rest[self.norm][0])
+        return Attribution(question, answer.units[self.norm][0].numpy(), signed=self.signed, rest=rest)

@@ -1,0 +1,24 @@
+"""What the class's value owes to a token's word vector if the model were linear there: gradient · vector
+(Kindermans et al., 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from troth.explainers import Explainer
+from troth.looks import Ask, Gradient, Look, Of, keep_all
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class InputXGradient(Explainer):
+    signed: ClassVar[bool] = True
+
+    of: Of = "logit"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Gradient(of=self.of))
+        scores, rest = answer.units["dot"][0].numpy(), float(answer.rest["dot"][0])
+        return Attribution(question, scores, signed=self.signed, rest=rest)

@@ -1,0 +1,68 @@
+"""What the class's value gains along the straight path from a baseline to the input, shared among the tokens
+(Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the gap that is reported.
+
+The papers let every token travel, special ones and the second text too (`moves="all"`); by default only units do, so
+that the scores of the units sum to what erasing them changes. The released code of Recursive ROAR and FMM multiplies
+each term by its position on the path: `variant="released"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.looks import Ask, Gradient, Look, Of
+from troth.maskings.mix import Mix, Reference
+from troth.types import Attribution, Question
+
+
+def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Tensor, Tensor]:
+    """Where on [0, 1] the gradient is taken, and how much each place counts. -> [steps], [steps]"""
+    if rule == "right":
+        return torch.arange(1, steps + 1) / steps, torch.full((steps,), 1 / steps)
+    places, weights = np.polynomial.legendre.leggauss(steps)
+    return torch.from_numpy((places + 1) / 2).float(), torch.from_numpy(weights / 2).float()
+
+
+@dataclass(frozen=True)
+class IntegratedGradients(Explainer):
+    signed: ClassVar[bool] = True
+
+    steps: int = 20
+    baseline: Reference = "zero"
+    rule: Literal["right", "gauss_legendre"] = "right"
+    moves: Literal["units", "all"] = "units"
+    of: Of = "logit"
+    normalize: bool = False  # divide by the L2 norm, as the AML tables do
+    variant: Literal["paper", "released"] = "paper"
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise TrothError(f"integrated_gradients: steps must be at least 1, not {self.steps}")
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        path = Mix(reference=self.baseline)
+        places, weights = quadrature(self.steps, self.rule)
+        everything = self.moves == "all"
+        keep = places[:, None].expand(-1, question.n_units)
+        want = Gradient(of=self.of, reference=self.baseline)
+        answer = yield Look(question, keep, path, want, others=places if everything else None)
+        ends = torch.tensor([1.0, 0.0])
+        change = yield Look(
+            question, ends[:, None].expand(-1, question.n_units), path, others=ends if everything else None
+        )
+        if self.variant == "released":
+            weights = weights * places
+        scores = (weights[:, None] * answer.units["dot"]).sum(0)
+        rest = float((weights * answer.rest["dot"]).sum()) if everything else 0.0
+        value = change.value(self.of)
+        gap = float(scores.sum() + rest - (value[0] - value[1]))
+        if self.normalize:
+            scores = scores / scores.norm().clamp(min=1e-12)
+        return Attribution(question, scores.numpy(), signed=self.signed, rest=rest, gap=gap)

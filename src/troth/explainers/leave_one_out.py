@@ -1,0 +1,24 @@
+"""How much the class's value falls when the unit alone is erased (Li et al., 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from troth.explainers import Explainer
+from troth.looks import Ask, Look, Of, keep_all, keep_without_each
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Explainer):
+    signed: ClassVar[bool] = True
+
+    of: Of = "logit"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)]))
+        value = answer.value(self.of)
+        return Attribution(question, (value[0] - value[1:]).numpy(), signed=self.signed)

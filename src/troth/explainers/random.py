@@ -1,0 +1,21 @@
+"""A uniform random number: the yardstick that every explanation has to beat; fresh at every call on a new input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from troth.explainers import Explainer
+from troth.looks import Ask
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class Random(Explainer):
+    signed: ClassVar[bool] = False
+    asks_model: ClassVar[bool] = False
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        yield from ()
+        scores = question.draws("random").uniforms(1, question.n_units)[0].numpy()
+        return Attribution(question, scores, signed=self.signed)

@@ -1,0 +1,32 @@
+"""How a unit is erased: one file a masking."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth.types import Encoding, Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Masking(ABC):
+    """An instance is its configuration; `keep` says which, a masking says how."""
+
+    level: ClassVar[Literal["ids", "embeddings", "attention"]]
+    whole: ClassVar[bool] = False  # a unit is kept or erased, nothing between
+    stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
+    tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
+
+    @abstractmethod
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        """The rows with each token kept as much as `keep` says: [rows, length], 1 wherever nothing may be erased."""
+
+    def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
+        """How many tokens each row will have. [rows, units] -> [rows]"""
+        return keep.new_full((len(keep),), len(encoding.ids)).long()

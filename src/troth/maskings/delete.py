@@ -1,0 +1,42 @@
+"""A unit's tokens are taken out: a shorter row with new positions; all deleted leaves the special tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from troth.maskings import Masking
+from troth.types import Encoding, Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Delete(Masking):
+    level: ClassVar[Literal["ids"]] = "ids"
+    whole: ClassVar[bool] = True
+    tested_by_masf: ClassVar[bool] = False  # a shorter text is another text, not a masked one
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        stays = (keep > 0) & rows.real
+        lengths = stays.sum(1)
+        width = max(int(lengths.max()), 1) if len(rows) else 1
+        # Stable, so what stays keeps its order and what goes ends up behind the new length.
+        order = torch.argsort((~stays).to(torch.uint8), dim=1, stable=True)[:, :width]
+        gone = torch.arange(width, device=order.device) >= lengths[:, None]
+        return replace(
+            rows,
+            ids=rows.ids.gather(1, order).masked_fill(gone, model.filler_id),
+            units=rows.units.gather(1, order).masked_fill(gone, -1),
+            lengths=lengths,
+            token_types=None if rows.token_types is None else rows.token_types.gather(1, order),
+        )
+
+    def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
+        erasable = encoding.units[encoding.units >= 0]
+        tokens = torch.bincount(erasable, minlength=encoding.n_units).to(torch.float32)
+        return ((keep > 0).to(torch.float32) @ tokens).long() + len(encoding.ids) - len(erasable)

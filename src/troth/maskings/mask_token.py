@@ -1,0 +1,23 @@
+"""A unit's tokens become the model's mask token; length and positions stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class MaskToken(Masking):
+    level: ClassVar[Literal["ids"]] = "ids"
+    whole: ClassVar[bool] = True
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        return replace(rows, ids=rows.ids.masked_fill(keep == 0, model.mask_id))

@@ -1,0 +1,39 @@
+"""A unit's word vectors move towards a reference vector: keep · x + (1 − keep) · m; positions and attention stay.
+
+The mask token's vector in AML (Barkan et al.); the baselines of path methods are the same operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+Reference = Literal["mask", "pad", "zero"]
+
+
+def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
+    """[hidden] the word vector that stands for "nothing here"."""
+    matrix = model.embedding_matrix
+    if reference == "zero":
+        return matrix.new_zeros(matrix.shape[1])
+    return matrix[model.mask_id if reference == "mask" else model.pad_id].detach()
+
+
+@dataclass(frozen=True)
+class Mix(Masking):
+    level: ClassVar[Literal["embeddings"]] = "embeddings"
+
+    reference: Reference = "mask"
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        vectors = rows.vectors(model)
+        share = keep[..., None].to(vectors.dtype)
+        return replace(rows, embeddings=share * vectors + (1 - share) * reference_vector(model, self.reference))

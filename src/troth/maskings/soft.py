@@ -1,0 +1,37 @@
+"""Each element of a unit's vectors survives with the probability `keep` says, and is 0 otherwise (Zhao & Aletras, 2023).
+
+No rescaling. The paper drops elements of the token's word vector; the released code those of the embedding layer's
+output (word + position + type, after LayerNorm): `at="embedding_output"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth import draws
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Soft(Masking):
+    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    stochastic: ClassVar[bool] = True
+
+    at: Literal["word", "embedding_output"] = "word"
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        size = model.embedding_size if self.at == "word" else model.embedding_output_size
+        # Element j of token i has number i * size + j, whatever the batch was padded to.
+        drawn = draws.uniforms(rows.keys, rows.ids.shape[1] * size).view(*rows.ids.shape, size)
+        stays = drawn < keep[..., None]
+        if self.at == "embedding_output":
+            return replace(rows, output_factor=stays.to(model.dtype))
+        vectors = rows.vectors(model)
+        return replace(rows, embeddings=vectors * stays.to(vectors.dtype))

@@ -1,0 +1,23 @@
+"""A unit's word vectors become 0 (a fraction scales them); positions, token types and attention stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Zero(Masking):
+    level: ClassVar[Literal["embeddings"]] = "embeddings"
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        vectors = rows.vectors(model)
+        return replace(rows, embeddings=vectors * keep[..., None].to(vectors.dtype))

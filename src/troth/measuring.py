@@ -1,0 +1,90 @@
+"""`measure`: asks a metric about every attribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from troth import catalog
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explaining import class_of
+from troth.looks import Ask
+from troth.metrics import Explain, Metric
+from troth.models import TextClassifier, load_model
+from troth.probing import Prober
+from troth.types import Attribution, Question, Score
+
+
+def measure(
+    model: Any,
+    attributions: Iterable[Attribution],
+    metric: str | Metric,
+    *,
+    explainer: str | Explainer | None = None,
+    masking: str = "mask_token",
+    seed: int = 0,
+) -> list[Score]:
+    """One score an attribution. Metrics that explain again use the explainer each attribution was made with, or `explainer`."""
+    attributions = list(attributions)
+    prober = Prober(load_model(model), masking)
+    return list(measure_each(prober, attributions, metric, explainer=explainer, seed=seed))
+
+
+def measure_each(
+    prober: Prober,
+    attributions: Sequence[Attribution],
+    metric: str | Metric,
+    *,
+    explainer: str | Explainer | None = None,
+    seed: int = 0,
+) -> Iterator[Score]:
+    """As `measure`, one score at a time."""
+    judge = catalog.build("metrics", metric)
+    name = catalog.name_of(judge)
+    prepared: dict[str, Explain] = {}
+
+    def again(attribution: Attribution) -> Explain:
+        spec = explainer if explainer is not None else attribution.explainer
+        key = spec if isinstance(spec, str) else catalog.spec(spec, full=True)
+        if key not in prepared:
+            prepared[key] = _explain_with(prober, spec, name, [one.question.encoding for one in attributions])
+        return prepared[key]
+
+    def asks() -> Iterator[Ask[Score]]:
+        for attribution in attributions:
+            _check(prober.model, attribution, judge, name)
+            question = attribution.question
+            yield judge.ask(_with_seed(question, seed), attribution, again(attribution))
+
+    yield from prober.run(asks())
+
+
+def _with_seed(question: Question, seed: int) -> Question:
+    return Question(question.encoding, question.target, question.against, question.base, question.erased_by, seed)
+
+
+def _explain_with(prober: Prober, spec: str | Explainer, metric: str, encodings: Sequence[Any]) -> Explain:
+    if spec == "":
+
+        def refuse(question: Question) -> Ask[Attribution]:
+            raise TrothError(
+                f"{metric} explains again at every step, but these scores came from outside; "
+                "pass explainer=…, or use a metric that only reads the scores"
+            )
+
+        return refuse
+    return catalog.build("explainers", spec).prepare(prober, encodings).ask
+
+
+def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name: str) -> None:
+    example = attribution.example
+    if attribution.model and attribution.model != model.fingerprint:
+        raise TrothError(
+            f"example {example.id} was explained on another model ({attribution.model}, not {model.fingerprint}); "
+            "measure an attribution on the model it explains"
+        )
+    if metric.needs_label:
+        class_of(model.labels, "gold", example, 0)
+    if metric.needs_rationale and example.rationale is None:
+        raise TrothError(f"{name} compares with human rationales, but example {example.id} has none")

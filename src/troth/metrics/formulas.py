@@ -1,0 +1,305 @@
+"""The arithmetic of every metric, apart from models: numpy in, numpy out.
+
+Ratios are on the last axis. `p_full` (and `p_zero`) has no ratio axis, `p_erased` and `p_kept` may have one:
+
+    p_full ()          p_erased () or [ratios]
+    p_full [examples]  p_erased [examples] or [examples, ratios]
+
+A scalar goes with everything; any other pair of shapes is refused. Scalars in, a plain float out; undefined is NaN.
+Where an author's released code differs from the paper, the paper is the default and `variant="released"` the code.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from troth.agreement import auprc as auprc
+from troth.agreement import intersection_over_union_counts as intersection_over_union_counts
+from troth.agreement import intersection_over_union_f1 as intersection_over_union_f1
+from troth.agreement import spans_of as spans_of
+from troth.agreement import token_counts as token_counts
+from troth.agreement import token_f1 as token_f1
+from troth.agreement import top_units as top_units
+from troth.errors import TrothError
+
+Floats = NDArray[np.float64]
+Values = Any  # a float for scalars, an array otherwise; as loosely typed as numpy's own mean
+Variant = Literal["paper", "released"]
+
+
+# Erasing once
+
+
+def comprehensiveness(p_full: ArrayLike, p_erased: ArrayLike) -> Values:
+    """What the prediction loses without the explanation's units (DeYoung et al. 2020); higher is better, signed.
+
+    >>> comprehensiveness([0.75, 0.5], [[0.5, 0.25], [0.5, 0.75]])  # two examples, two ratios
+    array([[ 0.25,  0.5 ],
+           [ 0.  , -0.25]])
+    """
+    full, erased = _beside(p_erased, p_full), np.asarray(p_erased, np.float64)
+    return _plain(full - erased)
+
+
+def sufficiency(p_full: ArrayLike, p_kept: ArrayLike) -> Values:
+    """What the prediction loses with the explanation's units alone (DeYoung et al. 2020); lower is better, signed.
+
+    >>> sufficiency(0.75, 0.5)
+    0.25
+    """
+    full, kept = _beside(p_kept, p_full), np.asarray(p_kept, np.float64)
+    return _plain(full - kept)
+
+
+def log_odds(p_full: ArrayLike, p_erased: ArrayLike, *, logs_given: bool = False) -> Values:
+    """log p_erased − log p_full (Shrikumar et al. 2017); lower is better, −inf where p_erased is 0.
+
+    With `logs_given` both arguments are log-probabilities already, which never underflow.
+    """
+    full, erased = _beside(p_erased, p_full), np.asarray(p_erased, np.float64)
+    if logs_given:
+        return _plain(erased - full)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _plain(np.log(erased) - np.log(full))
+
+
+def normalized_sufficiency(
+    p_full: ArrayLike, p_kept: ArrayLike, p_zero: ArrayLike, *, variant: Variant = "paper"
+) -> Values:
+    """(S − S₀) / (1 − S₀) with S = 1 − max(0, p_full − p_kept) and S₀ = S of the empty input; higher is better.
+
+    1 keeps the whole prediction, 0 no more than the empty input does. S₀ = 1 (the empty input predicts as well): NaN.
+    "released" lowers S₀ by 1e-4 and clips to [0, 1].
+
+    >>> round(normalized_sufficiency(0.9, 0.7, p_zero=0.5), 6)
+    0.5
+    """
+    full, zero, kept = _beside(p_kept, p_full), _beside(p_kept, p_zero), np.asarray(p_kept, np.float64)
+    loss, most = _loss(full, kept), _loss(full, zero)
+    if _released(variant):
+        baseline = 1 - most - 1e-4
+        return _plain(np.clip((1 - loss - baseline) / (1 - baseline), 0, 1))
+    return _plain(_ratio(most - loss, most))
+
+
+def normalized_comprehensiveness(
+    p_full: ArrayLike, p_erased: ArrayLike, p_zero: ArrayLike, *, variant: Variant = "paper"
+) -> Values:
+    """max(0, p_full − p_erased) / (1 − S₀), S₀ as in normalized_sufficiency; higher is better, S₀ = 1 is NaN.
+
+    "released" moves an S₀ of 1 by 1e-5 beyond it, so that the score is 0 there, and clips to [0, 1].
+
+    >>> round(normalized_comprehensiveness(0.9, 0.8, p_zero=0.5), 6)
+    0.25
+    """
+    full, zero, erased = _beside(p_erased, p_full), _beside(p_erased, p_zero), np.asarray(p_erased, np.float64)
+    loss, most = _loss(full, erased), _loss(full, zero)
+    if _released(variant):
+        room = 1 - (1 - most)
+        return _plain(np.clip(loss / np.where(room == 0, -1e-5, room), 0, 1) + 0.0)  # + 0.0: no negative zero
+    return _plain(_ratio(loss, most))
+
+
+def aopc(values_by_ratio: ArrayLike, *, variant: Variant = "paper") -> Values:
+    """Area over the perturbation curve: the mean over the ratios. "released" (AML) divides by one more than there are.
+
+    >>> aopc([[0.0, 0.5], [1.0, 0.5]])
+    array([0.25, 0.75])
+    """
+    values = np.atleast_1d(np.asarray(values_by_ratio, np.float64))
+    count = values.shape[-1]
+    divisor = count + 1 if _released(variant) and count else count
+    return _plain(_ratio(values.sum(-1), np.full(values.shape[:-1], divisor, np.float64)))
+
+
+# Erasing step by step
+
+
+def acu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike) -> Values:
+    """Area between the random curve and the explanation's curve of performance (Madsen et al. 2024, eq. 3).
+
+    Positive where erasing by the explanation hurts more than erasing at random. Curves: [..., ratios].
+
+    >>> acu([0, 0.5, 1], explained=[1.0, 0.5, 0.5], random=[1.0, 1.0, 0.5])
+    0.25
+    """
+    steps = _rising(ratios)
+    curve, baseline = _curve(explained, steps), _curve(random, steps)
+    return _plain(np.trapezoid(baseline - curve, steps, axis=-1))
+
+
+def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bool = False) -> Values:
+    """ACU over the area of an explanation that reaches the last random performance at once (Madsen et al. 2022, eq. 3).
+
+    NaN where that area is not positive. `clip` limits each value to [−1, 1], as ROAR's released code does.
+
+    >>> racu([0, 0.5, 1], explained=[1.0, 0.5, 0.5], random=[1.0, 1.0, 0.5])
+    0.6666666666666666
+    """
+    steps = _rising(ratios)
+    baseline = _curve(random, steps)
+    largest = np.trapezoid(baseline - baseline[..., -1:], steps, axis=-1)
+    value = _ratio(np.asarray(acu(steps, explained, random)), np.asarray(largest))
+    return _plain(np.clip(value, -1, 1) if clip else value)
+
+
+def decision_flip(ratios: ArrayLike, predictions: ArrayLike) -> Values:
+    """The erased fraction at which the predicted class first changes; 1 if it never does (lower is better).
+
+    ratios[0] = 0 is the full input; ratios are [steps] or, where examples differ, shaped like predictions [..., steps].
+
+    >>> decision_flip([0, 0.25, 0.5, 1], [[1, 1, 0, 1], [2, 2, 2, 2]])
+    array([0.5, 1. ])
+    """
+    fractions, classes = np.asarray(ratios, np.float64), np.asarray(predictions)
+    if fractions.ndim == 0 or fractions.shape[-1:] != classes.shape[-1:]:
+        raise TrothError(f"decision_flip: ratios {fractions.shape} and predictions {classes.shape} differ in length")
+    if fractions.size == 0 or np.any(fractions[..., 0] != 0):
+        raise TrothError("decision_flip: ratios must begin with 0, the full input")
+    fractions, classes = np.broadcast_arrays(fractions, classes)
+    changed = classes != classes[..., :1]
+    first = changed.argmax(-1)[..., None]
+    reached = np.take_along_axis(fractions, first, -1)[..., 0]
+    return _plain(np.where(changed.any(-1), reached, 1.0))
+
+
+def monotonicity(p_by_step: ArrayLike, *, every: bool = False) -> Values:
+    """Share of steps at which p does not fall while units are added from least to most important; higher is better.
+
+    With `every`, 1 only if no step falls: the yes or no of Arya et al. (2019). Fewer than two steps: NaN.
+
+    >>> monotonicity([0.25, 0.5, 0.5, 0.375, 0.75])
+    0.75
+    """
+    rises = np.diff(np.atleast_1d(np.asarray(p_by_step, np.float64)), axis=-1)  # [..., steps - 1]
+    if rises.shape[-1] == 0:
+        return _plain(np.full(rises.shape[:-1], np.nan))
+    value = (rises >= 0).all(-1) if every else (rises >= 0).mean(-1)
+    return _plain(np.where(np.isnan(rises).any(-1), np.nan, value))
+
+
+def importance_correlation(scores: ArrayLike, p_erased: ArrayLike) -> Values:
+    """Pearson correlation of a unit's score with the drop in p when it is erased (CORR, Arya et al. 2019).
+
+    p_erased[..., i] is p without unit i. Higher is better; constant scores or probabilities: NaN.
+    """
+    score, left = np.asarray(scores, np.float64), np.asarray(p_erased, np.float64)
+    if score.ndim == 0 or score.shape != left.shape:
+        raise TrothError(f"importance_correlation: scores {score.shape} and p_erased {left.shape} differ in shape")
+    if score.shape[-1] == 0:
+        return _plain(np.full(score.shape[:-1], np.nan))
+    x, y = _centred(score), _centred(-left)
+    scale = np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
+    return _plain(np.clip(_ratio((x * y).sum(-1), scale), -1, 1))
+
+
+# Explanation against random
+
+
+def diagnosticity(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> float:
+    """Share of (explanation, random) pairs in which the metric puts the explanation first (Chan et al. 2022).
+
+    A tie is not won; pairs with a NaN are left out; no pair left: NaN.
+
+    >>> diagnosticity([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], higher_is_better=True)
+    0.3333333333333333
+    """
+    won, tied, lost, _ = diagnosticity_counts(explained, random, higher_is_better)
+    pairs = won + tied + lost
+    return won / pairs if pairs else float("nan")
+
+
+def diagnosticity_counts(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> tuple[int, int, int, int]:
+    """How many pairs the explanation won, tied and lost, and in how many a value is NaN.
+
+    Shapes broadcast: [explainers, examples] goes with one random explanation an example.
+    """
+    real, chance = np.broadcast_arrays(np.asarray(explained, np.float64), np.asarray(random, np.float64))
+    ahead, behind = (real > chance, real < chance) if higher_is_better else (real < chance, real > chance)
+    undefined = np.isnan(real) | np.isnan(chance)
+    return int(ahead.sum()), int((real == chance).sum()), int(behind.sum()), int(undefined.sum())
+
+
+# The explanation alone
+
+
+def sparsity(scores: ArrayLike, ratios: ArrayLike, *, variant: Variant = "paper") -> Values:
+    """Share of Σ|score| held by the top int(units · ratio) units, for each ratio; higher is sparser, zero total NaN.
+
+    "released" (ROAR) counts one unit more.
+
+    >>> sparsity([0.5, -1.0, 0.25, 0.25], [0.25, 0.5, 1])
+    array([0.5 , 0.75, 1.  ])
+    """
+    fractions = np.asarray(ratios, np.float64)
+    if np.any((fractions < 0) | (fractions > 1)):
+        raise TrothError(f"sparsity: ratios are fractions from 0 to 1, not {ratios!r}")
+    # 100 units at 0.29 are 29, but 100 * 0.29 is 28.999999999999996.
+    counts = np.floor(np.size(scores) * fractions + 1e-9).astype(np.int64)
+    return top_share(scores, counts + 1 if _released(variant) else counts)
+
+
+def top_share(scores: ArrayLike, counts: ArrayLike) -> Values:
+    """Share of Σ|score| held by the `counts` largest units (more than there are: all); zero total NaN.
+
+    >>> top_share([1, 2, 1], 1)
+    0.5
+    """
+    magnitudes = -np.sort(-np.abs(np.asarray(scores, np.float64)))
+    held = np.concatenate([[0.0], np.cumsum(magnitudes)])
+    taken = held[np.clip(np.asarray(counts, np.int64), 0, len(magnitudes))]
+    return _plain(_ratio(taken, np.full(taken.shape, held[-1])))
+
+
+# Shapes and ratios
+
+
+def _beside(p_by_ratio: ArrayLike, p_full: ArrayLike) -> Floats:
+    """p_full with a last axis of one where the other has ratios."""
+    full, shape = np.asarray(p_full, np.float64), np.shape(p_by_ratio)
+    if full.ndim == 0 or shape == () or full.shape in (shape, (*shape[:-1], 1)):
+        return full
+    if full.shape == shape[:-1]:
+        return full[..., None]
+    raise TrothError(f"p_full {full.shape} does not fit {shape}: give one value an example, ratios on the last axis")
+
+
+def _loss(full: Floats, left: Floats) -> Floats:
+    return np.maximum(0.0, full - left)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """The quotient, NaN where the denominator is not positive."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(numerator / np.where(denominator > 0, denominator, np.nan))
+
+
+def _rising(ratios: ArrayLike) -> Floats:
+    steps = np.asarray(ratios, np.float64)
+    if steps.ndim != 1 or len(steps) < 2 or np.any(np.diff(steps) <= 0):
+        raise TrothError(f"an area needs at least two ratios that rise, not {ratios!r}")
+    return steps
+
+
+def _curve(performance: ArrayLike, steps: Floats) -> Floats:
+    curve = np.asarray(performance, np.float64)
+    if curve.shape[-1:] != steps.shape:
+        raise TrothError(f"{len(steps)} ratios need as many values on a curve's last axis, not shape {curve.shape}")
+    return curve
+
+
+def _centred(values: Floats) -> Floats:
+    # A mean of equal numbers can miss them by a rounding error, which would look like a variation.
+    constant = values.max(-1, keepdims=True) == values.min(-1, keepdims=True)
+    return np.where(constant, 0.0, values - values.mean(-1, keepdims=True))
+
+
+def _released(variant: str) -> bool:
+    if variant not in ("paper", "released"):
+        raise TrothError(f"no variant is called {variant!r}; there are: paper, released")
+    return variant == "released"
+
+
+def _plain(values: Any) -> Values:
+    return float(values) if np.ndim(values) == 0 else values

@@ -1,0 +1,105 @@
+"""The models troth can question, behind one protocol, and `load_model`, which finds the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
+
+import torch
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.types import Encoding, Example, Rows
+from troth.units import UnitKind
+
+Segments = Literal["first", "both"]
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """What one forward pass gives."""
+
+    logits: Tensor  # [rows, classes]
+    attentions: tuple[Tensor, ...] = ()  # a layer each, [rows, heads, length, length]
+    hidden: tuple[Tensor, ...] = ()  # the embedding output and every layer, [rows, length, hidden]
+
+
+class TextClassifier(Protocol):
+    """What an explainer, a metric or a recipe may ask of a model. What a model cannot give it refuses by name."""
+
+    name: str
+    pads: bool  # rows of different lengths may share a batch
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+    def encode(
+        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
+    ) -> list[Encoding]: ...
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output: ...
+
+    def at_rest(self, *, attentions: bool = False) -> AbstractContextManager[None]:
+        """Evaluation mode, frozen parameters and the attention implementation needed; put back afterwards."""
+
+    def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
+        """A guess at the memory one row takes."""
+
+    # Ids that stand for nothing; a model without one refuses by name.
+    @property
+    def mask_id(self) -> int: ...
+    @property
+    def pad_id(self) -> int: ...
+    @property
+    def filler_id(self) -> int:
+        """Fills rows up to the batch's width; never attended to."""
+
+    # Word vectors; a model without them (a black box) refuses by name.
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def embedding_size(self) -> int: ...
+    @property
+    def embedding_output_size(self) -> int: ...
+    @property
+    def embedding_matrix(self) -> Tensor: ...
+    @property
+    def gram(self) -> Tensor:
+        """[embedding size, embedding size] EᵀE of the embedding matrix."""
+
+    def embed(self, ids: Tensor) -> Tensor: ...
+
+
+def load_model(
+    model: Any,
+    tokenizer: Any = None,
+    device: str | torch.device | None = None,
+    dtype: torch.dtype | str | None = None,
+    max_length: int | None = None,
+    *,
+    labels: Sequence[str] | None = None,
+) -> TextClassifier:
+    """A model folder, a hub name, a model or pipeline in memory, any callable from texts to probabilities, or "embedded".
+
+    The user's model is never altered; `labels` names the classes where the model does not.
+    """
+    if hasattr(model, "at_rest"):
+        return cast(TextClassifier, model)  # one of ours already
+    from troth.models import black_box, embedded, encoder
+
+    if isinstance(model, str) and model == "embedded":
+        return embedded.load(device=device, dtype=dtype, max_length=max_length)
+    if not isinstance(model, str) and callable(model) and not encoder.is_transformers(model):
+        return black_box.BlackBox(model, labels=labels)
+    return encoder.load(model, tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels)
+
+
+def refuse(model: str, lacks: str, instead: str) -> TrothError:
+    """The error of a model that is asked for what it cannot give."""
+    return TrothError(f"{model} has no {lacks}; {instead}")

@@ -1,0 +1,313 @@
+"""Any Hugging Face sequence classifier: from a folder, a hub name, or in memory. It is never altered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from troth.errors import TrothError
+from troth.models import Output, Segments, refuse
+from troth.models._encoding import encode
+from troth.types import Encoding, Example, Rows
+from troth.units import UnitKind
+
+
+class Encoder:
+    """Wraps a model and its tokenizer; every change it needs is made inside a context manager and put back."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str,
+        max_length: int | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        self.labels = _labels(model.config, name, labels)
+        self.max_length = _max_length(model.config, tokenizer, max_length)
+        # A decoder with a classification head reads the last position, which must not be padding.
+        self.pads = not hasattr(model, "score")
+        self._resting = False
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        dtype: torch.dtype = self.model.dtype
+        return dtype
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.model)
+
+    def encode(
+        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
+    ) -> list[Encoding]:
+        return encode(self.tokenizer, examples, units, segments, self.max_length)
+
+    @property
+    def mask_id(self) -> int:
+        if self.tokenizer.mask_token_id is None:
+            raise TrothError(f"{self.name} has no mask token; use masking delete, zero, pad or attention")
+        return int(self.tokenizer.mask_token_id)
+
+    @property
+    def pad_id(self) -> int:
+        if self.tokenizer.pad_token_id is None:
+            raise TrothError(f"{self.name} has no padding token; use masking mask_token, delete, zero or attention")
+        return int(self.tokenizer.pad_token_id)
+
+    @property
+    def filler_id(self) -> int:
+        return int(self.tokenizer.pad_token_id or 0)
+
+    @property
+    def embedding_matrix(self) -> Tensor:
+        weight: Tensor = self.model.get_input_embeddings().weight
+        return weight
+
+    @property
+    def embedding_size(self) -> int:
+        return self.embedding_matrix.shape[1]
+
+    @property
+    def embedding_output_size(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    @property
+    def gram(self) -> Tensor:
+        matrix = self.embedding_matrix.detach()
+        # The user may train the model between two calls; the version counter notices.
+        if getattr(self, "_gram_of", None) != (matrix.data_ptr(), matrix._version):
+            chunks = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in torch.split(matrix, 8192))
+            self._gram = sum(((part.T @ part) for part in chunks), start=torch.zeros((), device=matrix.device))
+            self._gram_of = (matrix.data_ptr(), matrix._version)
+        return self._gram
+
+    def embed(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.model.get_input_embeddings()(ids)
+        return vectors
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        inputs: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
+        if rows.embeddings is None:
+            inputs["input_ids"] = rows.ids
+        else:
+            inputs["inputs_embeds"] = rows.embeddings
+        if rows.token_types is not None:
+            inputs["token_type_ids"] = rows.token_types
+        if rows.in_place and self._position_offset is not None:
+            steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
+            inputs["position_ids"] = (steps + self._position_offset).expand_as(rows.ids)
+        inputs["attention_mask"] = self._attention_mask(rows)
+        with self.at_rest(attentions=attentions), self._scaled_output(rows.output_factor):
+            output = self.model(**inputs)
+        if attentions and (not output.attentions or output.attentions[-1] is None):
+            raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
+        return Output(output.logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
+
+    def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
+        config = self.model.config
+        hidden = config.hidden_size
+        layers = config.num_hidden_layers if backward else 2
+        heads = getattr(config, "num_attention_heads", 1)
+        per_token = 4 * hidden * (18 if backward else 10) * layers
+        scores = 4 * heads * length * layers if attentions or self._implementation == "eager" else 0
+        return int(length * (per_token + (3 * scores if backward else scores)))
+
+    @contextmanager
+    def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
+        """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards."""
+        with self._eager() if attentions and self._implementation != "eager" else nullcontext():
+            if self._resting:
+                yield
+                return
+            training = [module for module in self.model.modules() if module.training]
+            trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+            self._resting = True
+            try:
+                for module in training:
+                    module.training = False
+                for parameter in trainable:
+                    parameter.requires_grad_(False)
+                yield
+            finally:
+                self._resting = False
+                for module in training:
+                    module.training = True
+                for parameter in trainable:
+                    parameter.requires_grad_(True)
+
+    @property
+    def _implementation(self) -> str:
+        return str(getattr(self.model.config, "_attn_implementation", "eager"))
+
+    @contextmanager
+    def _eager(self) -> Iterator[None]:
+        before = self._implementation
+        self.model.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+    @cached_property
+    def _position_offset(self) -> int | None:
+        """RoBERTa counts positions from its padding id on and derives them from the ids; None for the others."""
+        for module in self.model.modules():
+            if hasattr(module, "create_position_ids_from_input_ids"):
+                return int(module.padding_idx) + 1
+        return None
+
+    def _attention_mask(self, rows: Rows) -> Tensor | None:
+        if rows.attention is None:
+            return None if bool((rows.lengths == rows.ids.shape[1]).all()) else rows.real.long()
+        if self.model.config.model_type not in _ADDITIVE_MASK:
+            raise TrothError(
+                f"{self.name} ({self.model.config.model_type}) takes no additive attention mask; use masking zero, soft or delete"
+            )
+        lowest = torch.finfo(self.dtype).min
+        bias = rows.attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
+        return bias[:, None, None, :].expand(-1, 1, rows.ids.shape[1], -1)
+
+    @contextmanager
+    def _scaled_output(self, factor: Tensor | None) -> Iterator[None]:
+        """What the embedding layer gives, multiplied by `factor`."""
+        if factor is None:
+            yield
+            return
+        layer = getattr(self.model.base_model, "embeddings", None)
+        if layer is None:
+            raise refuse(self.name, "embedding layer of its own", 'use at="word"')
+        handle = layer.register_forward_hook(lambda _module, _inputs, output: output * factor)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+
+# Families whose layers add a 4-D float mask to the attention logits as it is.
+_ADDITIVE_MASK = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "mpnet")
+
+
+def is_transformers(model: Any) -> bool:
+    """A transformers model or pipeline, which is also callable."""
+    return isinstance(model, nn.Module) or (hasattr(model, "model") and hasattr(model, "tokenizer"))
+
+
+def load(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    device: str | torch.device | None = None,
+    dtype: torch.dtype | str | None = None,
+    max_length: int | None = None,
+    labels: Sequence[str] | None = None,
+) -> Encoder:
+    """A classifier from a folder, a hub name, a pipeline or a model in memory."""
+    if isinstance(model, str | Path):
+        name = str(model)
+        model, tokenizer = from_pretrained(name, tokenizer, dtype)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        model.to(device)
+    else:
+        if hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module):
+            model, tokenizer = model.model, tokenizer or model.tokenizer
+        name = getattr(model, "name_or_path", "") or type(model).__name__
+        if tokenizer is None:
+            raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
+        if (device is not None and torch.device(device) != model.device) or dtype is not None:
+            raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
+    if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
+        raise TrothError(
+            f"{type(model).__name__} is no transformers model; pass one, or a function from texts to probabilities"
+        )
+    return Encoder(model, tokenizer, name=name, max_length=max_length, labels=labels)
+
+
+def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder or hub name; safetensors only, no code from elsewhere."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = Path(name)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise TrothError(
+            f"{name} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
+        )
+    if not folder.is_dir() and (folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1):
+        raise TrothError(f"there is no model folder {name}")
+    try:
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            name, dtype=_dtype(dtype), output_loading_info=True, use_safetensors=True
+        )
+        tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise TrothError(f"cannot load {name} as a text classifier: {_first_line(error)}") from None
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise TrothError(
+            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: troth train plain --base {name}"
+        )
+    return model, tokenizer
+
+
+def fingerprint(model: nn.Module) -> str:
+    """A short hash of the weights: names, shapes and a sample of the values of every tensor."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().flatten()
+        sample = flat[:: max(1, flat.numel() // 4096)].to("cpu", torch.float64)
+        digest.update(f"{name}{tuple(tensor.shape)}".encode())
+        digest.update(sample.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _dtype(dtype: torch.dtype | str | None) -> torch.dtype:
+    if isinstance(dtype, str):
+        found = getattr(torch, dtype, None)
+        if not isinstance(found, torch.dtype):
+            raise TrothError(f"no number format is called {dtype!r}; use float32, bfloat16 or float16")
+        return found
+    return dtype or torch.float32
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _labels(config: Any, name: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    count = int(config.num_labels)
+    if count < 2:
+        raise TrothError(f"{name} has one output, a regression; troth explains classifiers of two classes or more")
+    if config.problem_type == "multi_label_classification":
+        raise TrothError(
+            f"{name} is a multi-label model (its classes are not exclusive), which troth does not explain yet"
+        )
+    labels = tuple(given) if given is not None else tuple(str(config.id2label[index]) for index in range(count))
+    if len(labels) != count:
+        raise TrothError(f"{name} has {count} classes, but {len(labels)} labels were given: {', '.join(labels)}")
+    return labels
+
+
+def _max_length(config: Any, tokenizer: Any, given: int | None) -> int:
+    limits = [given or 10**6, min(tokenizer.model_max_length, 10**6)]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        positions -= 2  # RoBERTa's positions begin behind its padding id
+    if positions and positions > 0:
+        limits.append(positions)
+    return int(min(limits))

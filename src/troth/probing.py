@@ -1,0 +1,353 @@
+"""The engine: gathers what all examples ask, builds erased inputs a batch at a time, and deals out the answers.
+
+Batches are cut by memory from rows sorted by length, so nothing is padded to the longest text of the data; a batch that
+does not fit is halved. Rows asked twice are computed once. Draws are keyed by row, so none of this changes a number.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from troth import catalog, draws
+from troth.errors import TrothError
+from troth.looks import Answer, Ask, Look, Reading, Want, at_least_single
+from troth.maskings import Masking
+from troth.models import TextClassifier
+from troth.types import Encoding, Rows, gather_units, spread
+
+T = TypeVar("T")
+
+_REMEMBERED_ROWS = 32  # looks of more rows (samples, searches) seldom repeat each other
+_PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
+
+
+@dataclass
+class Cost:
+    """What has been asked of the model so far."""
+
+    forward: int = 0  # rows
+    backward: int = 0  # rows
+    batches: int = 0
+
+
+class Prober:
+    """A model and a default masking; answers questions about erased inputs, many examples a batch."""
+
+    def __init__(
+        self,
+        model: TextClassifier,
+        masking: str | Masking = "mask_token",
+        *,
+        memory: int | None = None,
+        window: int = 512,
+    ) -> None:
+        self.model = model
+        self.masking: Masking = catalog.build("maskings", masking)
+        self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
+        self.window = window  # examples under way at a time
+        self.cost = Cost()
+        self._known: weakref.WeakKeyDictionary[Encoding, dict[Hashable, tuple[_Job, int]]] = weakref.WeakKeyDictionary()
+
+    def run(self, asks: Iterable[Ask[T]]) -> Iterator[T]:
+        """The result of every ask, in order; only a window of them is under way at a time."""
+        source = iter(asks)
+        running: deque[_Running[T]] = deque()
+        while True:
+            while len(running) < self.window and (ask := next(source, None)) is not None:
+                running.append(_Running(ask))
+            if not running:
+                return
+            self._round(running)
+            while running and running[0].done:
+                yield running.popleft().result
+
+    def ask(self, ask: Ask[T]) -> T:
+        """The result of one ask."""
+        return next(self.run([ask]))
+
+    def _round(self, running: Iterable[_Running[T]]) -> None:
+        waiting: list[_Running[T]] = []
+        elements = 0
+        for one in running:
+            if one.done or elements > _PENDING_ELEMENTS:
+                continue
+            look = one.advance()
+            if look is not None:
+                waiting.append(one)
+                elements += look.keep.numel()
+        jobs = [_Job(one.look, self.masking) for one in waiting if one.look is not None]
+        groups: dict[Hashable, list[_Job]] = {}
+        for job in jobs:
+            self._reuse(job)
+            groups.setdefault(job.group, []).append(job)
+        try:
+            for group in groups.values():
+                self._compute(group)
+        except BaseException:
+            self._known.clear()  # nobody may be pointed at rows that were never computed
+            raise
+        for one, job in zip(waiting, jobs, strict=True):
+            one.answer = job.answer()
+        for job in jobs:
+            job.forget()
+
+    def _reuse(self, job: _Job) -> None:
+        """Points rows that are known, or already asked for in this round, at the job that has them."""
+        if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS:
+            return
+        known = self._known.setdefault(job.encoding, {})
+        for row, row_key in enumerate(job.row_keys()):
+            owner = known.setdefault(row_key, (job, row))
+            if owner[0] is not job:
+                job.elsewhere[row] = owner
+
+    def _compute(self, jobs: Sequence[_Job]) -> None:
+        """All rows of jobs that want the same of the model under the same masking."""
+        rows = [(number, row, int(length)) for number, job in enumerate(jobs) for row, length in job.own_rows()]
+        if not rows:
+            return
+        table = np.array(rows, dtype=np.int64)
+        table = table[np.argsort(table[:, 2], kind="stable")]
+        want = jobs[0].want
+        with self.model.at_rest(attentions=want.attentions):
+            for batch in self._cut(table, want):
+                self._answer(jobs, batch)
+
+    def _cut(self, table: NDArray[np.int64], want: Want) -> Iterator[NDArray[np.int64]]:
+        start = 0
+        while start < len(table):
+            # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
+            end = start + 1
+            while end < len(table):
+                length = int(table[end, 2])
+                fits = (end - start + 1) * self._bytes(length, want) <= self.memory
+                if not fits or (not self.model.pads and length != table[start, 2]):
+                    break
+                end += 1
+            yield table[start:end]
+            start = end
+
+    def _bytes(self, length: int, want: Want) -> int:
+        return self.model.bytes_per_row(length, backward=want.backward, attentions=want.attentions)
+
+    def _answer(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> None:
+        want = jobs[0].want
+        try:
+            rows = self._rows(jobs, batch)
+            reading = want.read(self.model, rows)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                raise TrothError(
+                    f"example {jobs[batch[0, 0]].encoding.example.id}: a single row of {batch[0, 2]} tokens does not fit "
+                    "into memory; load the model with a smaller max_length or dtype=bfloat16"
+                ) from None
+            self.memory = max(self.memory // 2, 1)
+            half = len(batch) // 2
+            self._answer(jobs, batch[:half])
+            self._answer(jobs, batch[half:])
+            return
+        self.cost.batches += 1
+        self.cost.forward += len(batch)
+        self.cost.backward += len(batch) if want.backward else 0
+        self._deal(jobs, batch, rows, reading)
+
+    def _rows(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> Rows:
+        """One batch of erased inputs, whatever examples its rows come from."""
+        numbers, place = np.unique(batch[:, 0], return_inverse=True)
+        used = [jobs[number] for number in numbers]
+        place_of = torch.from_numpy(place)
+        device = self.model.device
+        n_units = max(job.encoding.n_units for job in used)
+        keep = torch.ones(len(batch), n_units)
+        others = torch.ones(len(batch))
+        keys = torch.zeros(len(batch), dtype=torch.int64)
+        for position, job in enumerate(used):
+            chosen = torch.from_numpy(np.flatnonzero(place == position))
+            picked = torch.from_numpy(batch[chosen.numpy(), 1])
+            keep[chosen, : job.encoding.n_units] = job.keep[picked]
+            keys[chosen] = draws.row_keys(job.key, picked)
+            if job.others is not None:
+                others[chosen] = job.others[picked]
+        encodings = [job.encoding for job in used]
+        types = [encoding.token_types for encoding in encodings]
+        rows = Rows(
+            encodings=[encodings[position] for position in place],
+            ids=_stack([encoding.ids for encoding in encodings], self.model.filler_id)[place_of].to(device),
+            units=_stack([encoding.units for encoding in encodings], -1)[place_of].to(device),
+            lengths=torch.tensor([len(encoding.ids) for encoding in encodings])[place_of].to(device),
+            target=torch.tensor([job.question.target for job in used])[place_of].to(device),
+            against=torch.tensor([_or(job.question.against, -1) for job in used])[place_of].to(device),
+            keys=keys.to(device),
+            token_types=None
+            if types[0] is None
+            else _stack([t for t in types if t is not None], 0)[place_of].to(device),
+        )
+        base = used[0].erased_by
+        if base is not None:
+            left = torch.ones(len(used), n_units)
+            for position, job in enumerate(used):
+                left[position, : job.encoding.n_units] = job.question.left
+            rows = base.erase(rows, spread(left[place_of].to(device), rows.units), self.model)
+        if bool((keep == 1).all()) and bool((others == 1).all()):
+            return rows
+        kept = spread(keep.to(device), rows.units, others[:, None].to(device))
+        prompt = max(encoding.prefix_length for encoding in encodings)
+        if prompt:
+            kept[:, :prompt] = 1
+        erased: Rows = used[0].masking.erase(rows, kept, self.model)
+        return erased
+
+    def _deal(self, jobs: Sequence[_Job], batch: NDArray[np.int64], rows: Rows, reading: Reading) -> None:
+        logits = at_least_single(reading.logits).cpu()
+        widest = max(encoding.n_units for encoding in rows.encodings)
+        parts: dict[tuple[str, str], Tensor] = {("logits", ""): logits}
+        for name, tokens in reading.tokens.items():
+            summed = gather_units(tokens, rows.units, widest)
+            parts["units", name] = summed.cpu()
+            parts["rest", name] = (tokens.sum(1) - summed.sum(1)).cpu()
+        for name, values in reading.rows.items():
+            parts["rows", name] = values.cpu()
+        self._refuse_undefined(jobs, batch, parts)
+        for number in np.unique(batch[:, 0]):
+            chosen = torch.from_numpy(np.flatnonzero(batch[:, 0] == number))
+            jobs[number].store(
+                torch.from_numpy(batch[chosen.numpy(), 1]), {name: part[chosen] for name, part in parts.items()}
+            )
+
+    def _refuse_undefined(
+        self, jobs: Sequence[_Job], batch: NDArray[np.int64], parts: dict[tuple[str, str], Tensor]
+    ) -> None:
+        for (kind, name), part in parts.items():
+            if part.is_floating_point() and not bool(torch.isfinite(part).all()):
+                row = int((~torch.isfinite(part)).reshape(len(part), -1).any(1).nonzero()[0])
+                what = "logits" if kind == "logits" else f"{name} numbers"
+                raise TrothError(
+                    f"{self.model.name} gave NaN or infinite {what} for example "
+                    f"{jobs[batch[row, 0]].encoding.example.id}; check its weights, or load it with dtype=float32"
+                )
+
+
+class _Running(Generic[T]):
+    """One ask under way."""
+
+    def __init__(self, ask: Ask[T]) -> None:
+        self.ask = ask
+        self.look: Look | None = None
+        self.answer: Answer | None = None
+        self.done = False
+        self.result: T
+
+    def advance(self) -> Look | None:
+        """Hands the ask its answer and takes its next look; None when it is done."""
+        try:
+            self.look = next(self.ask) if self.answer is None else self.ask.send(self.answer)
+        except StopIteration as stop:
+            self.look, self.done, self.result = None, True, stop.value
+        self.answer = None
+        return self.look
+
+
+@dataclass(eq=False)
+class _Job:
+    """One look, its repeated rows dropped, and what has been answered of it."""
+
+    look: Look | None
+    default: Masking
+    elsewhere: dict[int, tuple[_Job, int]] = field(default_factory=dict)  # rows that another job has
+    parts: dict[tuple[str, str], Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        look = self.look
+        assert look is not None
+        self.question, self.encoding, self.want = look.question, look.question.encoding, look.want
+        if look.keep.dim() != 2 or look.keep.shape[1] != self.encoding.n_units:
+            raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
+        self.masking = look.masking or self.default
+        self.others = look.others
+        # Erased already by the same masking: one operation does both. By another: first that, then this.
+        self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
+        keep = look.keep.detach().to("cpu", torch.float32)
+        if self.erased_by == self.masking:
+            keep, self.erased_by = keep * self.question.left, None
+        if self.masking.whole and not bool(((keep == 0) | (keep == 1)).all()):
+            name = catalog.name_of(self.masking)
+            raise TrothError(f"{name} erases whole units; to fade them use zero, mix, soft, gaussian or attention")
+        if self.masking.stochastic or self.others is not None or len(keep) == 1 or keep.shape[1] == 0:
+            self.keep, self.inverse = keep, torch.arange(len(keep))
+        else:
+            self.keep, self.inverse = torch.unique(keep, dim=0, return_inverse=True)
+        self.lengths = self.masking.lengths(self.encoding, self.keep)
+        if self.erased_by is not None:
+            self.lengths = self.erased_by.lengths(self.encoding, self.question.left[None]).expand(len(self.keep))
+        self.group: Hashable = (self.want, self.masking, self.erased_by)
+        seed = self.question.seed
+        self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
+
+    def own_rows(self) -> Iterator[tuple[int, int]]:
+        lengths: list[int] = self.lengths.tolist()
+        return ((row, length) for row, length in enumerate(lengths) if row not in self.elsewhere)
+
+    def row_keys(self) -> Iterator[Hashable]:
+        question = self.question
+        left = b"" if question.base is None or self.erased_by is None else question.base.numpy().tobytes()
+        target = (question.target, question.against) if self.want.about_target else None
+        about = (self.group, target, left)
+        others = np.ones(len(self.keep)) if self.others is None else self.others.numpy()
+        return ((about, float(other), row.tobytes()) for other, row in zip(others, self.keep.numpy(), strict=True))
+
+    def store(self, rows: Tensor, parts: dict[tuple[str, str], Tensor]) -> None:
+        for name, part in parts.items():
+            if name[0] == "units":
+                part = part[:, : self.encoding.n_units]
+            if name not in self.parts:
+                self.parts[name] = part.new_empty(len(self.keep), *part.shape[1:])
+            self.parts[name][rows] = part
+
+    def answer(self) -> Answer:
+        for row, (job, other) in self.elsewhere.items():
+            self.store(torch.tensor([row]), {name: part[other : other + 1] for name, part in job.parts.items()})
+        parts: dict[str, dict[str, Any]] = {"logits": {}, "units": {}, "rest": {}, "rows": {}}
+        for (kind, name), part in self.parts.items():
+            parts[kind][name] = part[self.inverse]
+        return Answer(
+            self.question, parts["logits"].get("", torch.empty(0, 0)), parts["units"], parts["rest"], parts["rows"]
+        )
+
+    def forget(self) -> None:
+        """Lets go of the example, so that a finished job can be remembered under it."""
+        del self.look, self.question, self.encoding
+        self.elsewhere = {}
+
+
+def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:
+    return pad_sequence(list(tensors), batch_first=True, padding_value=filler)
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _memory_for(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free * 0.25)
+    return 64 << 20
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return (
+        isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in text or "out of memory" in text
+    )

@@ -1,0 +1,253 @@
+"""Intervals, tests and the combination of p-values: how sure a table of scores may be.
+
+NaN is an undefined score: intervals and tests leave it out (pairwise where values are paired); a combination of
+p-values that holds one is NaN. Random draws use seed 0, so the same values give the same interval.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from numpy.typing import ArrayLike, NDArray
+
+from troth.errors import TrothError
+
+Floats = NDArray[np.float64]
+RESAMPLES = 9_999
+_DRAWS_AT_ONCE = 1_000_000  # numbers held while resampling
+
+
+# Combining p-values
+
+
+def simes(p: ArrayLike) -> Any:
+    """Simes's p-value of the hypothesis that all hold: min p₍ᵢ₎·n/i over the last axis.
+
+    >>> simes([0.5, 0.01, 0.03])
+    0.03
+    """
+    values = np.sort(_p_values(p), axis=-1)
+    count = values.shape[-1]
+    if count == 0:
+        return _plain(np.full(values.shape[:-1], np.nan))
+    return _plain((values * count / np.arange(1, count + 1)).min(-1))
+
+
+def fisher(p: ArrayLike) -> Any:
+    """Fisher's statistic −2 Σ log p over the last axis: χ² with 2n degrees of freedom where the p are independent.
+
+    >>> round(fisher([0.5, 0.5]), 6)
+    2.772589
+    """
+    with np.errstate(divide="ignore"):
+        return _plain(-2 * np.log(_p_values(p)).sum(-1))
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Holm's adjusted p-values, in the order given; a NaN stays NaN and does not count as a test.
+
+    >>> holm([0.02, 0.01, 0.5])
+    array([0.04, 0.03, 0.5 ])
+    """
+    values = _p_values(p).reshape(-1)
+    adjusted = np.full(len(values), np.nan)
+    tested = np.flatnonzero(~np.isnan(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * factors))
+    return adjusted
+
+
+# Intervals of a mean
+
+
+def bca_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Bias-corrected and accelerated bootstrap interval (low, high) of the mean; constant data: that value.
+
+    >>> bca_interval([0.25, 0.25, float("nan")])
+    (0.25, 0.25)
+    """
+    known = _known(values)
+    if len(known) == 0:
+        return float("nan"), float("nan")
+    if np.all(known == known[0]):
+        return float(known[0]), float(known[0])
+    low, high = _bootstrap(known, level, "BCa")
+    # Values equal up to rounding leave BCa without an acceleration.
+    return (low, high) if np.isfinite([low, high]).all() else _bootstrap(known, level, "percentile")
+
+
+def bca_of_means(
+    values: Floats, function: Callable[[Floats], Floats], level: float = 0.95
+) -> tuple[float, float, float]:
+    """(value, low, high) of a function of the column means of [examples, columns], by BCa over examples.
+
+    The function takes [..., columns] and gives [...]; resamples it is undefined on (NaN) do not count.
+    """
+    count = len(values)
+    value = float(function(values.mean(0)))
+    generator = np.random.default_rng(0)
+    step = max(1, _DRAWS_AT_ONCE // max(1, count))
+    drawn = []
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        weights = generator.multinomial(count, np.full(count, 1 / count), size=size)
+        drawn.append(function(weights @ values / count))
+    resampled = np.sort(_known(np.concatenate(drawn)))
+    if np.isnan(value) or len(resampled) == 0:
+        return value, float("nan"), float("nan")
+    if resampled[0] == resampled[-1]:
+        return value, float(resampled[0]), float(resampled[-1])
+    jackknife = function((values.sum(0) - values) / max(1, count - 1))
+    away = np.nanmean(jackknife) - jackknife
+    spread = np.nansum(away**2) ** 1.5
+    acceleration = np.nansum(away**3) / (6 * spread) if spread > 0 else 0.0
+    share = (np.sum(resampled < value) + np.sum(resampled <= value)) / (2 * len(resampled))
+    bias = scipy.stats.norm.ppf(np.clip(share, 1e-6, 1 - 1e-6))
+    places = bias + scipy.stats.norm.ppf([(1 - level) / 2, (1 + level) / 2])
+    shares = scipy.stats.norm.cdf(bias + places / (1 - acceleration * places))
+    low, high = np.quantile(resampled, shares)
+    return value, float(low), float(high)
+
+
+def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean over seeds of their mean over examples.
+
+    Seeds are drawn with replacement, then examples within each drawn seed, so that both sources of chance count.
+    """
+    seeds = [known for known in map(_known, values_by_seed) if len(known)]
+    if not seeds:
+        return float("nan"), float("nan")
+    generator = np.random.default_rng(0)
+    drawn = generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))
+    means = np.empty(drawn.shape)
+    for index, known in enumerate(seeds):
+        means[drawn == index] = _resampled_means(known, int((drawn == index).sum()), generator)
+    low, high = np.quantile(means.mean(-1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+# Tests
+
+
+def wilcoxon_rank_sum(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+    """(z, two-sided p) of Wilcoxon's rank-sum test for two independent samples, normal approximation.
+
+    >>> statistic, p = wilcoxon_rank_sum([1, 2, 3], [4, 5, 6])
+    >>> round(statistic, 3), round(p, 3)
+    (-1.964, 0.05)
+    """
+    first, second = _known(a), _known(b)
+    if len(first) == 0 or len(second) == 0:
+        return float("nan"), float("nan")
+    result = scipy.stats.ranksums(first, second)
+    return float(result.statistic), float(result.pvalue)
+
+
+def paired_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+    """(statistic, two-sided p) of Wilcoxon's signed-rank test; equal pairs are left out, all equal: p = 1."""
+    difference = _known(np.subtract(*_paired(a, b)))
+    if len(difference) == 0:
+        return float("nan"), float("nan")
+    if not difference.any():
+        return 0.0, 1.0
+    result = scipy.stats.wilcoxon(difference[difference != 0])
+    return float(result.statistic), float(result.pvalue)
+
+
+def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
+    """How far two rankings agree (τ-b), from −1 to 1; a constant side: NaN.
+
+    >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 6)
+    0.666667
+    """
+    first, second = _paired(a, b)
+    known = ~(np.isnan(first) | np.isnan(second))
+    return float(scipy.stats.kendalltau(first[known], second[known]).statistic) if known.any() else float("nan")
+
+
+def significance_groups(
+    values_by_name: Mapping[str, ArrayLike], higher_is_better: bool = True, level: float = 0.05
+) -> dict[str, str]:
+    """Letters of each name, best mean first: names that share a letter do not differ significantly.
+
+    Values are paired (one an example, in the same order); paired tests, Holm-corrected over all pairs.
+    """
+    values = {name: np.asarray(given, np.float64) for name, given in values_by_name.items()}
+    names = _by_mean(values, higher_is_better)
+    pairs = list(combinations(names, 2))
+    adjusted = holm([paired_test(values[one], values[other])[1] for one, other in pairs])
+    groups = {frozenset(names)} if names else set()
+    for pair, p in zip(pairs, adjusted, strict=True):
+        if p < level:
+            groups = _parted(groups, *pair)
+    ordered = sorted(groups, key=lambda group: sorted(map(names.index, group)))
+    letters = [ascii_letters[i] if i < len(ascii_letters) else f"({i + 1})" for i in range(len(ordered))]
+    return {
+        name: "".join(letter for letter, group in zip(letters, ordered, strict=True) if name in group) for name in names
+    }
+
+
+def _parted(groups: set[frozenset[str]], one: str, other: str) -> set[frozenset[str]]:
+    """No group holds both any more, and none lies within another (Piepho 2004, insert and absorb)."""
+    split = {
+        part for group in groups for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
+    }
+    return {group for group in split if not any(group < larger for larger in split)}
+
+
+def _by_mean(values: Mapping[str, Floats], higher_is_better: bool) -> list[str]:
+    known = {name: _known(given) for name, given in values.items()}
+    means = {name: -given.mean() if higher_is_better else given.mean() for name, given in known.items() if len(given)}
+    return sorted(values, key=lambda name: means.get(name, np.inf))
+
+
+def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        interval = scipy.stats.bootstrap(
+            (values,),
+            np.mean,
+            n_resamples=RESAMPLES,
+            confidence_level=level,
+            method=method,
+            batch=max(1, _DRAWS_AT_ONCE // len(values)),
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+    return float(interval.low), float(interval.high)
+
+
+def _resampled_means(values: Floats, count: int, generator: np.random.Generator) -> Floats:
+    step = max(1, _DRAWS_AT_ONCE // len(values))
+    sizes = [min(step, count - start) for start in range(0, count, step)]
+    means = [values[generator.integers(len(values), size=(size, len(values)))].mean(-1) for size in sizes]
+    return np.concatenate(means) if means else np.empty(0)
+
+
+def _known(values: ArrayLike) -> Floats:
+    given = np.atleast_1d(np.asarray(values, np.float64))
+    if given.ndim != 1:
+        raise TrothError(f"values of shape {given.shape} are no sample; hierarchical_interval takes [seeds, examples]")
+    return given[~np.isnan(given)]
+
+
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
+    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if first.shape != second.shape or first.ndim != 1:
+        raise TrothError(f"paired values must be two lists of one length, not shapes {first.shape} and {second.shape}")
+    return first, second
+
+
+def _p_values(p: ArrayLike) -> Floats:
+    values = np.atleast_1d(np.asarray(p, np.float64))
+    if np.any((values < 0) | (values > 1)):
+        raise TrothError("p-values lie between 0 and 1")
+    return values
+
+
+def _plain(values: Any) -> Any:
+    return float(values) if np.ndim(values) == 0 else values

@@ -1,0 +1,1 @@
+"""Is an erased input still one the model knows?"""

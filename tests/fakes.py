@@ -1,0 +1,184 @@
+"""Small models the tests build: a lookup table whose logits are written in the test, and random ones of every family."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    AlbertConfig,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    ElectraConfig,
+    ModernBertConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
+
+from troth.models.black_box import BlackBox
+from troth.models.encoder import Encoder
+
+CORPUS = [
+    "a good film with a great cast and a bad ending",
+    "not a bad book , but the plot was dull and slow",
+    "the soup was cold , the service awful , the bill absurd",
+    "my new phone is fast , bright and a joy to use",
+    "why would anyone pay for this ? nobody should !",
+    "is the film good ? the book was better , honestly .",
+    "don't waste $3.50 on it ; it's well-made but unlovable",
+]
+SIZES = dict(
+    hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=64
+)
+FAMILIES = ("bert", "roberta", "xlm_roberta", "distilbert", "albert", "electra", "deberta_v2", "modernbert")
+
+
+WORDS = sorted({word for line in CORPUS for word in line.replace("'", " ' ").replace("$", " $ ").split()})
+LETTERS = sorted(set("".join(CORPUS)) - {" "})
+
+
+def wordpiece() -> PreTrainedTokenizerFast:
+    """[CLS] text [SEP] pair [SEP], lower case, as BERT's."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = dict.fromkeys([*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS), "##ing", "##ful"])
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ids = [("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))]
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ids)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True)),
+    )
+
+
+def byte_level() -> PreTrainedTokenizerFast:
+    """<s> text </s></s> pair </s>, byte-level BPE, as RoBERTa's."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    merges = [
+        ("Ġ", "a"),
+        ("t", "h"),
+        ("Ġ", "th"),
+        ("Ġth", "e"),
+        ("o", "o"),
+        ("Ġ", "g"),
+        ("Ġg", "oo"),
+        ("i", "s"),
+        ("o", "k"),
+    ]
+    pieces = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet()), *(left + right for left, right in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: index for index, piece in enumerate(pieces)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    ids = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
+    tokenizer.post_processor = processors.RobertaProcessing(ids[0], ids[1], trim_offsets=True, add_prefix_space=False)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        model_input_names=["input_ids", "attention_mask"],
+        **dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special, strict=True)),
+        cls_token="<s>",
+        sep_token="</s>",
+    )
+
+
+def unigram() -> PreTrainedTokenizerFast:
+    """[CLS] text [SEP] pair [SEP] over a sentence-piece vocabulary, as ALBERT's and DeBERTa's."""
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"]
+    pieces = dict.fromkeys([*special, "▁", *LETTERS, *(f"▁{word}" for word in WORDS if word.isalpha())])
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - len(piece) / 9) for piece in pieces], unk_id=3))
+    tokenizer.add_special_tokens(special)
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    ids = [("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))]
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ids)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        **dict(zip(("pad_token", "cls_token", "sep_token", "unk_token", "mask_token"), special, strict=True)),
+    )
+
+
+@lru_cache
+def tokenizer_for(family: str) -> PreTrainedTokenizerFast:
+    if family in ("roberta", "modernbert"):
+        return byte_level()
+    return unigram() if family in ("albert", "deberta_v2", "xlm_roberta") else wordpiece()
+
+
+def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
+    """A random transformers classifier; its weights are spread out so that every input matters."""
+    tokenizer = tokenizer_for(family)
+    common = dict(SIZES, vocab_size=len(tokenizer), num_labels=classes, pad_token_id=tokenizer.pad_token_id, **options)
+    if family == "distilbert":
+        names = dict(dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=64)
+        config = DistilBertConfig(
+            **names, vocab_size=len(tokenizer), num_labels=classes, pad_token_id=tokenizer.pad_token_id, **options
+        )
+    elif family == "deberta_v2":
+        config = DebertaV2Config(
+            **common, relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8, type_vocab_size=2
+        )
+    elif family == "modernbert":
+        config = ModernBertConfig(
+            **common, bos_token_id=0, eos_token_id=2, cls_token_id=0, sep_token_id=2, global_attn_every_n_layers=2,
+            local_attention=8,
+        )  # fmt: skip
+    else:
+        configs = dict(
+            bert=BertConfig,
+            roberta=RobertaConfig,
+            xlm_roberta=XLMRobertaConfig,
+            albert=AlbertConfig,
+            electra=ElectraConfig,
+        )
+        extra = dict(embedding_size=8) if family in ("albert", "electra") else {}
+        config = configs[family](**common, **extra)
+    torch.manual_seed(seed)
+    model = AutoModelForSequenceClassification.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.3)
+    return model.eval()
+
+
+@lru_cache
+def encoder(family: str = "bert", classes: int = 3, seed: int = 0) -> Encoder:
+    """A troth model around a random classifier."""
+    return Encoder(hf_model(family, classes, seed), tokenizer_for(family), name=f"tiny {family}")
+
+
+class Lookup(BlackBox):
+    """Logits by text, written in the test; "[M]" is what erased words become. Unknown texts are an error."""
+
+    def __init__(self, logits: dict[str, list[float]]) -> None:
+        self.table = logits
+        classes = len(next(iter(logits.values())))
+        super().__init__(
+            self._look_up, labels=[f"class {index}" for index in range(classes)], mask_text="[M]", name="lookup"
+        )
+
+    def _look_up(self, texts):
+        classes = len(next(iter(self.table.values())))
+        rows = [self.table[text] if text else self.table.get("", [0.0] * classes) for text in texts]
+        return torch.tensor(rows, dtype=torch.float64).softmax(-1).numpy()
+
+
+def planted(word: str = "awful"):
+    """A callable that answers class 1 exactly as much as the planted word is there."""
+
+    def predict(texts):
+        return [
+            [0.1, 0.9] if word in (text if isinstance(text, str) else text[0]).split() else [0.9, 0.1] for text in texts
+        ]
+
+    return predict
