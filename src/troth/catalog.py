@@ -26,9 +26,10 @@ KINDS = {
     "maskings": "masking",
     "data": "data set",
     "recipes": "recipe",
+    "bases": "base",
     "studies": "study",
 }
-_FOLDERS = {"recipes": "training.recipes"}
+_FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
 def names(kind: str) -> list[str]:

@@ -91,7 +91,7 @@ def bca_of_means(
     count = len(values)
     value = float(function(values.mean(0)))
     generator = np.random.default_rng(0)
-    step = max(1, _DRAWS_AT_ONCE // max(1, count))
+    step = max(1, _DRAWS_AT_ONCE // max(1, *values.shape))
     drawn = []
     for start in range(0, RESAMPLES, step):
         size = min(step, RESAMPLES - start)
@@ -167,7 +167,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """
     first, second = _paired(a, b)
     known = ~(np.isnan(first) | np.isnan(second))
-    return float(scipy.stats.kendalltau(first[known], second[known]).statistic) if known.any() else float("nan")
+    return float(scipy.stats.kendalltau(first[known], second[known]).statistic) if known.sum() > 1 else float("nan")
 
 
 def significance_groups(

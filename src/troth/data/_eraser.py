@@ -1,4 +1,4 @@
-"""The layout of the ERASER benchmark (DeYoung et al. 2020): annotations in <split>.jsonl, texts in docs/ or docs.jsonl."""
+"""The layout of the ERASER benchmark (DeYoung et al. 2020): annotations in <split>.jsonl, texts in docs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class _Documents:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "docs"
         packed = folder / "docs.jsonl"
-        self.texts: dict[str, str] = {row["docid"]: row["document"] for row in read_lines(packed)} if packed.exists() else {}
+        self.texts: dict[str, str] = {}
+        if packed.exists():
+            self.texts = {row["docid"]: row["document"] for row in read_lines(packed)}
 
     def text(self, where: str, name: str) -> str:
         if name not in self.texts:

@@ -1,8 +1,9 @@
 """Stories in the manner of bAbI tasks 1 to 3 (Weston et al. 2016), made here, with the supporting facts as rationale.
 
 People move between six rooms and carry things about; the question is where somebody is (task 1), where a thing is (2)
-or where a thing was before it came to a room (3). Verbs, lengths and the choice of questions follow the published
-stories; unlike there, every example is a story of its own.
+or where a thing was before it came to a room (3). Verbs, supporting facts and when a question is asked follow the
+published stories. Deviations: every example is a story of its own, stories are longer on average (task 2 by 15 %,
+task 3 by 7 %), and more questions are about a thing that has been put down (task 3: 88 %, published 79 %).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Babi(Dataset):
-    """`size` stories a split; a larger size adds to the end. No story is in two splits, whatever their sizes and seeds."""
+    """`size` stories a split; a larger size adds to the end. No story is in two splits, whatever size and seed."""
 
     labels = ROOMS
     splits = rows(train=None, validation=None, test=None)
@@ -88,11 +89,12 @@ class _World:
         return choices[int(next(self.uniforms) * len(choices))]
 
     def act(self) -> None:
-        """One more sentence: somebody moves, takes something up (twice as likely, as published) or leaves it."""
+        """One more sentence: somebody moves, takes something up or leaves it."""
         person, place = self.pick(PEOPLE), len(self.sentences)
         held = [thing for thing in THINGS if self.holder.get(thing) == person]
         lying = [thing for thing in THINGS if thing not in self.holder and self.room[thing] == self.room[person]]
         things = self.task > 1
+        # Taking counts double: of the weights tried, the nearest to the published mix of sentences and lengths.
         action = self.pick(["move"] + ["grab"] * 2 * bool(things and lying) + ["drop"] * bool(things and held))
         if action == "move":
             room = self.pick([room for room in ROOMS if room != self.room[person]])

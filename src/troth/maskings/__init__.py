@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from troth.types import Encoding, Rows
@@ -30,3 +31,11 @@ class Masking(ABC):
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
         """How many tokens each row will have. [rows, units] -> [rows]"""
         return keep.new_full((len(keep),), len(encoding.ids)).long()
+
+
+def put_token(rows: Rows, where: Tensor, token: int, model: TextClassifier) -> Rows:
+    """The rows with another token in some places; word vectors that an earlier masking has changed follow."""
+    ids, vectors = rows.ids.masked_fill(where, token), rows.embeddings
+    if vectors is not None:
+        vectors = torch.where(where[..., None], model.embed(ids).to(vectors.dtype), vectors)
+    return replace(rows, ids=ids, embeddings=vectors)

@@ -33,10 +33,21 @@ class Delete(Masking):
             ids=rows.ids.gather(1, order).masked_fill(gone, model.filler_id),
             units=rows.units.gather(1, order).masked_fill(gone, -1),
             lengths=lengths,
-            token_types=None if rows.token_types is None else rows.token_types.gather(1, order),
+            token_types=_moved(rows.token_types, order),
+            embeddings=_moved(rows.embeddings, order),
+            attention=_moved(rows.attention, order),
+            output_factor=_moved(rows.output_factor, order),
         )
 
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
         erasable = encoding.units[encoding.units >= 0]
         tokens = torch.bincount(erasable, minlength=encoding.n_units).to(torch.float32)
         return ((keep > 0).to(torch.float32) @ tokens).long() + len(encoding.ids) - len(erasable)
+
+
+def _moved(values: Tensor | None, order: Tensor) -> Tensor | None:
+    """What each token had, in its new place. [rows, length, ...] -> [rows, width, ...]"""
+    if values is None:
+        return None
+    index = order.reshape(*order.shape, *[1] * (values.dim() - 2))
+    return values.gather(1, index.expand(*order.shape, *values.shape[2:]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
-from troth.maskings import Masking
+from troth.maskings import Masking, put_token
 from troth.types import Rows
 
 if TYPE_CHECKING:
@@ -20,4 +20,4 @@ class MaskToken(Masking):
     whole: ClassVar[bool] = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        return replace(rows, ids=rows.ids.masked_fill(keep == 0, model.mask_id))
+        return put_token(rows, keep == 0, model.mask_id, model)

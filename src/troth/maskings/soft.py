@@ -1,4 +1,4 @@
-"""Each element of a unit's vectors survives with the probability `keep` says, and is 0 otherwise (Zhao & Aletras, 2023).
+"""Each element of a unit's vectors survives with the probability `keep` says, else it is 0 (Zhao & Aletras, 2023).
 
 No rescaling. The paper drops elements of the token's word vector; the released code those of the embedding layer's
 output (word + position + type, after LayerNorm): `at="embedding_output"`.

@@ -20,7 +20,7 @@ Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over a data set: the number, its 95 % interval, how many examples it rests on and why others do not count."""
+    """A metric over a data set: the number, its 95 % interval, how many examples it rests on, why others do not."""
 
     value: float
     low: float
@@ -38,6 +38,8 @@ class Metric(ABC):
     explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
     needs_label: ClassVar[bool] = False
     needs_rationale: ClassVar[bool] = False
+    bounds: ClassVar[str] = ""  # the values it can take, for people
+    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
@@ -54,6 +56,9 @@ class Metric(ABC):
 def reasons(scores: Sequence[Score]) -> dict[str, int]:
     """How many scores are undefined, by why."""
     return dict(Counter(score.why or "undefined" for score in scores if np.isnan(score.value)))
+
+
+NO_UNITS = "the text has no units"
 
 
 def undefined(why: str, **record: Any) -> Score:

@@ -1,15 +1,22 @@
-"""What erasure metrics share: which units are at the top, how many of them, and the rows without or with only them."""
+"""What erasure metrics share: which units are at the top, how many of them, and what is left without or with them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from troth import catalog
 from troth.errors import TrothError
-from troth.types import Attribution, Scores
+from troth.looks import Answer, Ask, Look, keep_all
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics.formulas import Floats
+from troth.types import Attribution, Question, Score, Scores
 
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -38,10 +45,175 @@ def basis_points(ratio: float) -> int:
     return points
 
 
-def top_units(attribution: Attribution, ratios: Sequence[float], rounding: Rounding = "floor") -> Tensor:
-    """[ratios, units] 1 for the units with the highest scores, as many as each ratio says."""
-    order = ranking(attribution.scores)
-    top = torch.zeros(len(ratios), len(order))
-    for row, ratio in enumerate(ratios):
-        top[row, order[: count_at(ratio, len(order), rounding)]] = 1
+def steps_of(step: float, n_units: int) -> list[int]:
+    """How many units are gone after each step: a share more every time, at least one, up to all.
+
+    >>> steps_of(0.25, 10), steps_of(0.05, 3)
+    ([0, 2, 4, 6, 8, 10], [0, 1, 2, 3])
+    """
+    size = max(1, basis_points(step) * n_units // 10_000)
+    return [*range(0, n_units, size), n_units]
+
+
+def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
+    """[counts, units] 1 for the units with the highest scores, as many as each count says."""
+    order = ranking(scores)
+    top = torch.zeros(len(counts), len(order))
+    for row, count in enumerate(counts):
+        top[row, order[:count]] = 1
     return top
+
+
+def target_probability(answer: Answer) -> Floats:
+    """[rows] of the class explained, in double precision."""
+    return answer.logits.double().softmax(-1)[:, answer.question.target].numpy()
+
+
+def target_log_probability(answer: Answer) -> Floats:
+    """[rows] as target_probability; never −inf."""
+    return answer.logits.double().log_softmax(-1)[:, answer.question.target].numpy()
+
+
+def why_no_correlation(scores: Scores) -> str:
+    """Why a correlation over units is undefined."""
+    if len(scores) < 2:
+        return "a correlation needs two units"
+    return "all scores are equal" if bool((scores == scores[0]).all()) else "masking any unit changes equally much"
+
+
+def require_step(metric: str, step: float) -> None:
+    """A step is a ratio above 0."""
+    if basis_points(step) == 0:
+        raise TrothError(f"{metric}: step must be above 0, not {step}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure(Metric):
+    """Compares the whole input with what is left of it when the top units are erased, or alone kept.
+
+    A subclass has the options; it says what follows from the values of one ratio and how ratios are joined.
+    """
+
+    keeps_top: ClassVar[bool] = False  # only the top units stay, instead of all but them
+    needs_empty: ClassVar[bool] = False  # also asks for the input with every unit erased
+    logs: ClassVar[bool] = False  # log-probabilities, which never underflow
+
+    rounding: Rounding = "floor"
+    masking: str = "delete"
+
+    def __post_init__(self) -> None:
+        for ratio in self.shares:
+            basis_points(ratio)
+        if not self.shares:
+            raise TrothError(f"{catalog.name_of(self)}: ratios must hold at least one ratio")
+        catalog.build("maskings", self.masking)
+
+    @property
+    @abstractmethod
+    def shares(self) -> tuple[float, ...]:
+        """The ratios asked for."""
+
+    @abstractmethod
+    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
+        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
+
+    def join(self, values: Floats) -> float:
+        """One score of those at each ratio."""
+        return float(formulas.aopc(values))
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        n_units = question.n_units
+        if n_units == 0:
+            return undefined(NO_UNITS)
+        counts = [count_at(ratio, n_units, self.rounding) for ratio in self.shares]
+        top = top_units(attribution.scores, counts)
+        rows = [keep_all(question), top if self.keeps_top else 1 - top]
+        if self.needs_empty:
+            rows.append(torch.zeros(1, n_units))
+        answer = yield Look(question, torch.cat(rows), catalog.build("maskings", self.masking))
+        said = target_log_probability(answer) if self.logs else target_probability(answer)
+        full, left = float(said[0]), said[1 : 1 + len(counts)]
+        name = "log_p" if self.logs else "p"
+        record = {
+            "ratios": list(self.shares),
+            "counts": counts,
+            f"{name}_full": full,
+            f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
+        }
+        if self.needs_empty:
+            record[f"{name}_zero"] = float(said[-1])
+        values = np.atleast_1d(self.values(full, left, float(said[-1])))
+        if np.isnan(values).any():
+            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
+        return Score(self.join(values), record)
+
+
+@dataclass(frozen=True)
+class AtRatio(Erasure):
+    """One ratio."""
+
+    ratio: float = 0.2
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return (self.ratio,)
+
+
+@dataclass(frozen=True)
+class OverRatios(Erasure):
+    """The area over the perturbation curve: the mean over ratios; AML's released code divides by one more."""
+
+    ratios: tuple[float, ...] = AOPC_RATIOS
+    variant: formulas.Variant = "paper"
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return self.ratios
+
+    def join(self, values: Floats) -> float:
+        return float(formulas.aopc(values, variant=self.variant))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalized(Erasure):
+    """Relative to what erasing everything does, at each ratio, then the mean."""
+
+    needs_empty: ClassVar[bool] = True
+    pitfalls: ClassVar[str] = (
+        "Undefined where the empty input predicts as well as the whole; unstable where it nearly does."
+    )
+
+    ratios: tuple[float, ...] = AOPC_RATIOS
+    rounding: Rounding = "ceil"
+    masking: str = "zero"
+    variant: formulas.Variant = "paper"
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return self.ratios
+
+
+@dataclass(frozen=True)
+class PerturbationCurve(Metric):
+    """The area under the target's probability while units go, or come back, from the most important on."""
+
+    bounds: ClassVar[str] = "[0, 1]"
+    inserts: ClassVar[bool] = False  # starts from nothing and adds units, instead of erasing them from the whole
+
+    step: float = 0.05
+    masking: str = "mask_token"
+
+    def __post_init__(self) -> None:
+        require_step(catalog.name_of(self), self.step)
+        catalog.build("maskings", self.masking)
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        n_units = question.n_units
+        if n_units == 0:
+            return undefined(NO_UNITS)
+        counts = steps_of(self.step, n_units)
+        top = top_units(attribution.scores, counts)
+        keep = top if self.inserts else 1 - top
+        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        ratios, p = np.array(counts) / n_units, target_probability(answer)
+        return Score(float(np.trapezoid(p, ratios)), {"ratios": ratios.tolist(), "p": p.tolist()})

@@ -1,19 +1,33 @@
-"""What soft metrics share: scores as keep probabilities, and the input with nothing left."""
+"""What soft metrics share: scores as keep probabilities, the same retention for every method, and the draws."""
 
 from __future__ import annotations
 
-from typing import Literal
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from troth.types import Attribution
+from troth import catalog
+from troth.errors import TrothError
+from troth.looks import Ask, Look, keep_all
+from troth.maskings import Masking
+from troth.maskings.gaussian import Gaussian
+from troth.maskings.soft import Soft
+from troth.maskings.zero import Zero
+from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics._erasing import target_probability
+from troth.metrics.formulas import Floats
+from troth.types import Attribution, Encoding, Question, Score
 
 ScoreMap = Literal["sigmoid", "min_max", "softmax", "rank"]
+AUC_RETENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-def importance(attribution: Attribution, scores: ScoreMap | None) -> Tensor:
+def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
     """[units] scores as numbers in [0, 1]: sigmoid for signed ones and min-max for others, unless said."""
     given = torch.as_tensor(np.asarray(attribution.scores, dtype=np.float64))
     chosen = scores or ("sigmoid" if attribution.signed else "min_max")
@@ -30,4 +44,149 @@ def importance(attribution: Attribution, scores: ScoreMap | None) -> Tensor:
         spread = given.max() - given.min()
         # All scores equal say nothing about who matters: half of everything stays.
         mapped = (given - given.min()) / spread if spread > 0 else torch.full_like(given, 0.5)
-    return mapped.float()
+    return mapped.numpy()
+
+
+def token_counts(encoding: Encoding) -> Floats:
+    """[units] how many tokens each unit has."""
+    inside = encoding.units[encoding.units >= 0]
+    counts = torch.bincount(inside, minlength=encoding.n_units).numpy().astype(np.float64)
+    return counts if counts.any() else np.ones(encoding.n_units)
+
+
+def at_retention(keep: Floats, weights: Floats, retention: float) -> Floats:
+    """Probabilities in proportion to `keep`, none above 1, whose weighted mean is exactly `retention`.
+
+    What a unit cannot take beyond 1 goes to the others. Units at 0 share what is left once all others are at 1.
+
+    >>> at_retention(np.array([0.75, 0.25, 0.0, 0.0]), np.ones(4), 0.25)
+    array([0.75, 0.25, 0.  , 0.  ])
+    >>> at_retention(np.array([0.75, 0.25, 0.0, 0.0]), np.ones(4), 0.75)
+    array([1. , 1. , 0.5, 0.5])
+    """
+    order = np.argsort(-keep, kind="stable")
+    share, weight = keep[order], weights[order]
+    left = retention * weight.sum()
+    filled = np.zeros_like(share)
+    for start, level in enumerate(share):
+        if level == 0:
+            filled[start:] = left / weight[start:].sum() if left > 0 and weight[start:].any() else 0.0
+            break
+        factor = left / (weight[start:] @ share[start:]) if weight[start:].any() else 0.0
+        if factor * level <= 1:
+            filled[start:] = factor * share[start:]
+            break
+        filled[start] = 1.0
+        left -= weight[start]
+    rescaled = np.empty_like(filled)
+    rescaled[order] = np.clip(filled, 0, 1)
+    return rescaled
+
+
+@dataclass(frozen=True)
+class SoftErasure(Metric):
+    """Fades every unit in proportion to its score instead of erasing a few.
+
+    `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026), else
+    those that keep more win: a number, or several (`"auc"`: 0.1 to 0.9) for the area under the curve over them.
+    `masking` is how units fade: soft, gaussian, attention or any other that takes fractions.
+    """
+
+    higher_is_better: ClassVar[bool | None] = True
+    pitfalls: ClassVar[str] = (
+        "Rewards methods whose scores happen to keep (or erase) more: compare them at equal retention. "
+        "One draw is noisy: raise samples."
+    )
+
+    samples: int = 1
+    scores: ScoreMap | None = None
+    at: Literal["word", "embedding_output"] = "word"
+    normalized: bool = True
+    retention: float | tuple[float, ...] | Literal["auc"] | None = None
+    masking: str = "soft"
+
+    def __post_init__(self) -> None:
+        name = catalog.name_of(self)
+        if self.samples < 1:
+            raise TrothError(f"{name}: samples must be at least 1, not {self.samples}")
+        given = self.retentions
+        if any(not 0 <= one <= 1 for one in given) or any(b <= a for a, b in pairwise(given)):
+            raise TrothError(
+                f"{name}: retention must be a share from 0 to 1, or several that rise, not {self.retention}"
+            )
+        if self.perturbation.whole:
+            raise TrothError(f"{name}: {self.masking} erases whole units; use soft, gaussian, attention, zero or mix")
+
+    @property
+    def retentions(self) -> tuple[float, ...]:
+        """The retentions asked for; none where the scores decide."""
+        if self.retention is None or isinstance(self.retention, int | float):
+            return () if self.retention is None else (float(self.retention),)
+        return AUC_RETENTIONS if self.retention == "auc" else tuple(self.retention)
+
+    @property
+    def perturbation(self) -> Masking:
+        """How units fade."""
+        masking: Masking = catalog.build("maskings", self.masking)
+        if self.at != "word":
+            if not isinstance(masking, Soft):
+                raise TrothError(f"{catalog.name_of(self)}: at={self.at} goes with masking soft, not {self.masking}")
+            return replace(masking, at=self.at)
+        return masking
+
+    @abstractmethod
+    def keep(self, importance: Floats) -> Floats:
+        """How much of each unit stays, given how important it is."""
+
+    @abstractmethod
+    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
+        """The score of each draw."""
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        fading = self.perturbation
+        weights = token_counts(question.encoding)
+        wanted = self.keep(importance(attribution, self.scores))
+        levels = [at_retention(wanted, weights, retention) for retention in self.retentions] or [wanted]
+        samples = self.samples if fading.stochastic else 1
+        keep = torch.from_numpy(np.repeat(levels, samples, axis=0)).float()
+        faded = yield Look(question, keep, fading, purpose="soft")
+        ends = yield Look(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), _empties(fading))
+        full, nothing = target_probability(ends).tolist()
+        left = target_probability(faded).reshape(len(levels), samples)
+        retained = [float(weights @ level / weights.sum()) for level in levels]
+        each = self._over_retentions(np.asarray(self.values(full, left, nothing)))  # [samples]
+        error = each.std(ddof=1) / np.sqrt(samples) if samples > 1 else np.nan
+        record = {
+            "p_full": full,
+            "p_zero": nothing,
+            "p_left": left.tolist(),
+            "retained": float(np.mean(retained)),
+            "retained_by_level": retained,
+            "standard_error": float(error) if fading.stochastic else 0.0,
+        }
+        if np.isnan(each).any():
+            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
+        return Score(float(each.mean()), record)
+
+    def _over_retentions(self, values: Floats) -> Floats:
+        """[levels, samples] -> [samples]: the area over the retentions, relative to their range."""
+        if len(values) == 1:
+            return np.asarray(values[0])
+        places = np.array(self.retentions)
+        return np.asarray(np.trapezoid(values, places, axis=0) / (places[-1] - places[0]))
+
+    def summarise(self, scores: Sequence[Score]) -> Summary:
+        summary = super().summarise(scores)
+        known = [score.record for score in scores if not np.isnan(score.value)]
+        extra = {
+            name: float(np.mean([record[name] for record in known])) if known else np.nan
+            for name in ("retained", "standard_error")
+        }
+        return replace(summary, extra=extra)
+
+
+def _empties(fading: Masking) -> Masking:
+    """What erases all units the same way: noise never does, and dropping every element of a word vector makes it 0."""
+    return Zero() if isinstance(fading, Gaussian) or fading == Soft() else fading

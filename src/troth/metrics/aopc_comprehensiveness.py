@@ -8,30 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from troth import catalog
-from troth.looks import Ask, Look, keep_all
-from troth.metrics import Explain, Metric, formulas, undefined
-from troth.metrics._erasing import AOPC_RATIOS, Rounding, top_units
-from troth.types import Attribution, Question, Score
+from troth.metrics import formulas
+from troth.metrics._erasing import OverRatios
 
 
 @dataclass(frozen=True)
-class AopcComprehensiveness(Metric):
+class AopcComprehensiveness(OverRatios):
     higher_is_better: ClassVar[bool | None] = True
+    bounds: ClassVar[str] = "[−1, 1]"
+    pitfalls: ClassVar[str] = "On texts under 100 units the smallest ratios erase nothing and pull the mean towards 0."
 
-    ratios: tuple[float, ...] = AOPC_RATIOS
-    rounding: Rounding = "floor"
-    masking: str = "delete"
-    variant: formulas.Variant = "paper"
-
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined("the text has no units")
-        top = top_units(attribution, self.ratios, self.rounding)
-        answer = yield Look(question, torch.cat([keep_all(question), 1 - top]), catalog.build("maskings", self.masking))
-        full, erased = answer.probability[0].item(), answer.probability[1:].numpy()
-        values = formulas.comprehensiveness(full, erased)
-        record = {"ratios": list(self.ratios), "p_full": full, "p_erased": erased.tolist()}
-        return Score(formulas.aopc(values, variant=self.variant), record)
+    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+        return formulas.comprehensiveness(full, left)

@@ -8,30 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from troth import catalog
-from troth.looks import Ask, Look, keep_all
-from troth.metrics import Explain, Metric, formulas, undefined
-from troth.metrics._erasing import Rounding, basis_points, top_units
-from troth.types import Attribution, Question, Score
+from troth.metrics import formulas
+from troth.metrics._erasing import AtRatio
 
 
 @dataclass(frozen=True)
-class Comprehensiveness(Metric):
+class Comprehensiveness(AtRatio):
     higher_is_better: ClassVar[bool | None] = True
+    bounds: ClassVar[str] = "[−1, 1]"
+    pitfalls: ClassVar[str] = "A text without its most important words is one the model may never have seen."
 
-    ratio: float = 0.2
-    rounding: Rounding = "floor"
-    masking: str = "delete"
-
-    def __post_init__(self) -> None:
-        basis_points(self.ratio)
-
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined("the text has no units")
-        top = top_units(attribution, [self.ratio], self.rounding)
-        answer = yield Look(question, torch.cat([keep_all(question), 1 - top]), catalog.build("maskings", self.masking))
-        full, erased = answer.probability.tolist()
-        return Score(formulas.comprehensiveness(full, erased), {"p_full": full, "p_erased": erased})
+    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+        return formulas.comprehensiveness(full, left)

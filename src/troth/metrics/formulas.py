@@ -194,6 +194,23 @@ def importance_correlation(scores: ArrayLike, p_erased: ArrayLike) -> Values:
     return _plain(np.clip(_ratio((x * y).sum(-1), scale), -1, 1))
 
 
+def infidelity(scores: ArrayLike, erased: ArrayLike, change: ArrayLike, *, normalize: bool = True) -> Values:
+    """Mean squared gap between what the erased units' scores add up to and the change seen (Yeh et al. 2019, eq. 1).
+
+    erased is [samples, units] of 0 and 1, change f(x) − f(erased) [samples]; lower is better. `normalize` first scales
+    the scores by the one factor ≥ 0 that fits best, so that methods of any scale compare.
+
+    >>> infidelity([2, 0], erased=[[1, 0], [0, 1]], change=[2.0, 1.0], normalize=False)
+    0.5
+    """
+    told = np.asarray(erased, np.float64) @ np.asarray(scores, np.float64)
+    seen = np.asarray(change, np.float64)
+    if normalize:
+        fit = told @ seen / (told @ told) if told.any() else 0.0
+        told = max(0.0, fit) * told
+    return _plain(np.mean((told - seen) ** 2) if len(seen) else np.nan)
+
+
 # Explanation against random
 
 

@@ -4,13 +4,14 @@ step, than when random ones are (Madsen et al., 2024, Algorithm 3; Recursive ROA
 The score of one example is the area between the two curves of the target's probability. The summary is RACU: the area
 between the curves of performance, relative to an explanation that takes everything away at once; `extra` has ACU and
 the curves. Performance is measured against the gold label, without one against the prediction on the whole input.
+`recompute=False` keeps the first explanation's order: for methods that are recursive by themselves (beam_search).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,25 +20,37 @@ from torch import Tensor
 from troth import catalog, statistics
 from troth.errors import TrothError
 from troth.explainers.random import Random
+from troth.explaining import class_of
 from troth.looks import Ask, Look
 from troth.maskings import Masking
-from troth.metrics import Explain, Metric, Summary, formulas, reasons, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, ranking
-from troth.statistics import Floats
+from troth.metrics.formulas import Floats
+from troth.metrics.performance import Performance, indicators, performance
 from troth.types import Attribution, Question, Score
+
+NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 
 
 @dataclass(frozen=True)
 class RecursiveErasure(Metric):
     higher_is_better: ClassVar[bool | None] = True
     explains_again: ClassVar[bool] = True
+    bounds: ClassVar[str] = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
+    pitfalls: ClassVar[str] = (
+        "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
+        "can push predictions to the other class, so their RACU may exceed 1: compare ACU."
+    )
 
     step: float = 0.1
+    performance: Performance = "accuracy"
     masking: str = "mask_token"
+    recompute: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1 or 10_000 % basis_points(self.step):
             raise TrothError(f"recursive_erasure: step must divide 1 (0.1, 0.05, 0.25, …), not {self.step}")
+        catalog.build("maskings", self.masking)
 
     @property
     def points(self) -> range:
@@ -46,16 +59,17 @@ class RecursiveErasure(Metric):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
-            return undefined("the text has no units")
+            return undefined(NO_UNITS)
         explained = yield from self._curve(question, attribution, explain)
         baseline = yield from Random().ask(question)
         random = yield from self._curve(question, baseline, Random().ask)
         ratios = np.array(self.points) / 10_000
-        p_explained, p_random = (curve.softmax(-1)[:, question.target].numpy() for curve in (explained, random))
-        label = question.encoding.example.label
+        p_explained, p_random = (
+            curve.double().softmax(-1)[:, question.target].numpy() for curve in (explained, random)
+        )
         record = {
             "ratios": ratios.tolist(),
-            "label": int(explained[0].argmax()) if label is None else label,
+            "label": _label(attribution, int(explained[0].argmax())),
             "explained": explained.argmax(-1).tolist(),
             "random": random.argmax(-1).tolist(),
             "p_explained": p_explained.tolist(),
@@ -73,7 +87,7 @@ class RecursiveErasure(Metric):
             if point == 10_000:
                 left = torch.zeros_like(left)
             elif missing:
-                if not bool(left.all()):
+                if self.recompute and not bool(left.all()):
                     attribution = yield from explain(question.erased(left, masking))
                 order = ranking(attribution.scores)
                 left = left.clone()
@@ -87,24 +101,38 @@ class RecursiveErasure(Metric):
         if not records:
             return Summary(np.nan, np.nan, np.nan, 0, reasons(scores))
         ratios = np.array(records[0]["ratios"])
-        right = {
-            curve: np.array(
-                [[predicted == record["label"] for predicted in record[curve]] for record in records], float
-            )
-            for curve in ("explained", "random")
-        }
-        stacked = np.concatenate([right["explained"], right["random"]], axis=1)  # [examples, 2 · points]
+        labels = np.array([record["label"] for record in records])
+        predictions = np.array([[record["explained"], record["random"]] for record in records])  # [examples, 2, points]
+        counts = indicators(labels, predictions, int(max(labels.max(), predictions.max())) + 1)
+        shape = counts.shape[1:]
 
-        def relative_area(means: Floats) -> Floats:
-            explained, random = np.split(means, 2, axis=-1)
-            return np.asarray(formulas.racu(ratios, explained, random))
+        def curves(means: Floats) -> tuple[Floats, Floats]:
+            both = performance(self.performance, means.reshape(*means.shape[:-1], *shape))  # [..., 2, points]
+            return both[..., 0, :], both[..., 1, :]
 
-        value, low, high = statistics.bca_of_means(stacked, relative_area)
-        explained, random = np.split(stacked.mean(0), 2)
-        extra = {
-            "acu": formulas.acu(ratios, explained, random),
+        flat = counts.reshape(len(counts), -1)
+        value, low, high = statistics.bca_of_means(
+            flat, lambda means: np.asarray(formulas.racu(ratios, *curves(means)))
+        )
+        acu = statistics.bca_of_means(flat, lambda means: np.asarray(formulas.acu(ratios, *curves(means))))
+        explained, random = curves(flat.mean(0))
+        extra: dict[str, Any] = {
+            "acu": acu[0],
+            "acu_interval": list(acu[1:]),
+            "performance": self.performance,
             "ratios": ratios.tolist(),
             "explained": explained.tolist(),
             "random": random.tolist(),
         }
-        return Summary(value, low, high, len(records), reasons(scores), extra)
+        why = reasons(scores) | ({NEVER_FALLS: len(records)} if np.isnan(value) else {})
+        return Summary(value, low, high, len(records), why, extra)
+
+
+def _label(attribution: Attribution, predicted: int) -> int:
+    """The gold class, or the predicted one where there is no label."""
+    label = attribution.example.label
+    if label is None:
+        return predicted
+    if isinstance(label, int) and not attribution.labels:
+        return label
+    return class_of(attribution.labels, "gold", attribution.example, predicted)

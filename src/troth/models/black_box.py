@@ -67,6 +67,8 @@ class BlackBox:
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if attentions or hidden:
             raise refuse(self.name, "attentions or hidden states (it is a black box)", _INSTEAD)
+        if rows.attention is not None:
+            raise refuse(self.name, "attention to mask (it is a black box)", _INSTEAD)
         if rows.embeddings is not None:
             raise refuse(self.name, "word vectors (it is a black box)", _INSTEAD)
         erased = [

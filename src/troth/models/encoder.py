@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
@@ -86,7 +87,10 @@ class Encoder:
 
     @property
     def embedding_output_size(self) -> int:
-        return int(self.model.config.hidden_size)
+        # ELECTRA, ALBERT and the BiLSTM embed words in a size of their own.
+        config = self.model.config
+        own = config.model_type in ("albert", "electra", "bilstm_attention")
+        return int(config.embedding_size if own else config.hidden_size)
 
     @property
     def gram(self) -> Tensor:
@@ -102,20 +106,24 @@ class Encoder:
         vectors: Tensor = self.model.get_input_embeddings()(ids)
         return vectors
 
-    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+    def inputs(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> dict[str, Any]:
+        """What the transformers model is called with for these rows."""
         inputs: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
-        if rows.embeddings is None:
-            inputs["input_ids"] = rows.ids
-        else:
+        if rows.embeddings is not None:
             inputs["inputs_embeds"] = rows.embeddings
+        if rows.embeddings is None or getattr(self.model, "reads_ids_beside_vectors", False):
+            inputs["input_ids"] = rows.ids
         if rows.token_types is not None:
             inputs["token_type_ids"] = rows.token_types
         if rows.in_place and self._position_offset is not None:
             steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
             inputs["position_ids"] = (steps + self._position_offset).expand_as(rows.ids)
         inputs["attention_mask"] = self._attention_mask(rows)
+        return inputs
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         with self.at_rest(attentions=attentions), self._scaled_output(rows.output_factor):
-            output = self.model(**inputs)
+            output = self.model(**self.inputs(rows, attentions=attentions, hidden=hidden))
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
         return Output(output.logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
@@ -173,16 +181,22 @@ class Encoder:
                 return int(module.padding_idx) + 1
         return None
 
-    def _attention_mask(self, rows: Rows) -> Tensor | None:
+    def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
         if rows.attention is None:
             return None if bool((rows.lengths == rows.ids.shape[1]).all()) else rows.real.long()
-        if self.model.config.model_type not in _ADDITIVE_MASK:
-            raise TrothError(
-                f"{self.name} ({self.model.config.model_type}) takes no additive attention mask; use masking zero, soft or delete"
-            )
+        config, length = self.model.config, rows.ids.shape[1]
+        averages = getattr(config, "classifier_pooling", "cls") == "mean"  # ModernBERT's head would read the mask too
+        if config.model_type not in _ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):
+            kind = f"{config.model_type}, {self._implementation} attention{', mean pooling' if averages else ''}"
+            raise TrothError(f"{self.name} ({kind}) takes no additive attention mask; use masking zero, soft or delete")
         lowest = torch.finfo(self.dtype).min
         bias = rows.attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
-        return bias[:, None, None, :].expand(-1, 1, rows.ids.shape[1], -1)
+        everywhere = bias[:, None, None, :].expand(-1, 1, length, -1)
+        if config.model_type != "modernbert":
+            return everywhere
+        steps = torch.arange(length, device=bias.device)
+        outside = (steps[:, None] - steps).abs() > config.sliding_window
+        return {"full_attention": everywhere, "sliding_attention": everywhere.masked_fill(outside, lowest)}
 
     @contextmanager
     def _scaled_output(self, factor: Tensor | None) -> Iterator[None]:
@@ -201,7 +215,9 @@ class Encoder:
 
 
 # Families whose layers add a 4-D float mask to the attention logits as it is.
-_ADDITIVE_MASK = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "mpnet")
+_ADDITIVE_MASK = (
+    "bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "mpnet", "modernbert",
+)  # fmt: skip
 
 
 def is_transformers(model: Any) -> bool:
@@ -250,6 +266,7 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) 
         )
     if not folder.is_dir() and (folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise TrothError(f"there is no model folder {name}")
+    know_own_models(folder)
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             name, dtype=_dtype(dtype), output_loading_info=True, use_safetensors=True
@@ -263,6 +280,13 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) 
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: troth train plain --base {name}"
         )
     return model, tokenizer
+
+
+def know_own_models(folder: Path) -> None:
+    """Lets the Auto classes know a model of ours, where the folder holds one."""
+    config = folder / "config.json"
+    if config.is_file() and json.loads(config.read_text()).get("model_type") == "bilstm_attention":
+        import troth.models.bilstm_attention  # noqa: F401  (registers itself)
 
 
 def fingerprint(model: nn.Module) -> str:

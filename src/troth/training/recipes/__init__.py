@@ -1,0 +1,125 @@
+"""What is special about a training: what a mini-batch becomes, what is added to the loss, what is validated on.
+
+Recipes compose: "masked + salience" changes the rows as one does and adds to the loss as the other does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeAlias
+
+from torch import Tensor
+
+from troth import catalog
+from troth.models import Output, TextClassifier
+from troth.types import Encoding, Rows
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """An instance is its configuration. Random numbers come from `rows.keys` alone: one key an example and epoch."""
+
+    attentions: ClassVar[bool] = False  # the penalty reads attention weights
+
+    def prepare(self, model: TextClassifier, encodings: Sequence[Encoding]) -> Self:
+        """Itself, fitted on the training data where it needs that; the place to refuse a model it cannot train."""
+        return self
+
+    def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
+        """What these rows become; `place` [rows] is where in the mini-batch of `size` rows, over all devices, each stands."""
+        return rows
+
+    def penalty(self, output: Output, rows: Rows) -> Tensor | None:
+        """What is added to each row's loss. [rows]"""
+        return None
+
+    def validation(self) -> Mapping[str, Recipe]:
+        """What the validation examples become, by name; the best epoch is chosen on all of these together."""
+        return {"unmasked": Whole()}
+
+    def final(self) -> Mapping[str, Recipe]:
+        """What the chosen model is scored on at the end."""
+        return self.validation()
+
+
+@dataclass(frozen=True)
+class Whole(Recipe):
+    """Nothing is changed."""
+
+
+@dataclass(frozen=True)
+class Composed(Recipe):
+    """Several recipes in turn."""
+
+    parts: tuple[Recipe, ...]
+
+    def prepare(self, model: TextClassifier, encodings: Sequence[Encoding]) -> Self:
+        return replace(self, parts=tuple(part.prepare(model, encodings) for part in self.parts))
+
+    def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
+        for part in self.parts:
+            rows = part.rows(rows, place, size, model)
+        return rows
+
+    def penalty(self, output: Output, rows: Rows) -> Tensor | None:
+        total: Tensor | None = None
+        for part in self.parts:
+            added = part.penalty(output, rows)
+            if added is not None:
+                total = added if total is None else total + added
+        return total
+
+    def validation(self) -> Mapping[str, Recipe]:
+        return {name: change for part in self.parts for name, change in part.validation().items()}
+
+    def final(self) -> Mapping[str, Recipe]:
+        return {name: change for part in self.parts for name, change in part.final().items()}
+
+
+RecipeLike: TypeAlias = str | Recipe
+
+
+def build(recipe: RecipeLike) -> Recipe:
+    """A recipe from its spec text, or several joined by "+".
+
+    >>> build("masked + plain")
+    Composed(parts=(Masked(train='50/50', validate='both', masking='mask_token', variant='paper'), Plain()))
+    """
+    if not isinstance(recipe, str):
+        return recipe
+    parts: tuple[Recipe, ...] = tuple(catalog.build("recipes", part) for part in _split(recipe))
+    return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+def spec(recipe: Recipe, *, full: bool = False) -> str:
+    """The spec text of a recipe.
+
+    >>> spec(build("masked(validate=no)+plain"))
+    "masked(validate='no') + plain"
+    """
+    parts = recipe.parts if isinstance(recipe, Composed) else (recipe,)
+    return " + ".join(catalog.spec(part, full=full) for part in parts)
+
+
+def parts_of(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes a recipe is made of."""
+    return recipe.parts if isinstance(recipe, Composed) else (recipe,)
+
+
+def reads_attentions(recipe: Recipe) -> bool:
+    """Whether its penalty needs attention weights."""
+    return any(part.attentions for part in parts_of(recipe))
+
+
+def _split(text: str) -> list[str]:
+    # A plus inside parentheses belongs to an option.
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "+" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

@@ -1,0 +1,40 @@
+# Everything works on a fresh machine with Python 3.11 or newer: `make demo`, `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: install demo test test-full lint bench-speed docs clean
+
+install: $(STAMP)
+
+# Installed again only when what is to be installed has changed, so it works offline afterwards.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools wheel
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo]'
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/troth bench
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not full"
+
+test-full: lint
+	$(BIN)/python -m pytest
+
+bench-speed: install
+	$(BIN)/python benchmarks/speed.py
+
+docs: install
+	$(BIN)/python scripts/document.py
+
+clean:
+	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,90 @@
+"""What differs between two runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+_SHOWN = 6  # values of a spec
+
+
+def diff(
+    first: Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")],
+    second: Annotated[str, typer.Argument(help="Another run.")],
+    everything: Annotated[bool, typer.Option("--all", help="Also the numbers that did not move.")] = False,
+    as_json: _options.Json = False,
+) -> None:
+    """Compares two runs: which specs differ, and which numbers moved beyond their intervals.
+
+    Example: troth diff runs/before runs/after
+    """
+    from troth.sweep.diff import diff as compare
+    from troth.sweep.store import open_run
+
+    found = compare(open_run(first), open_run(second))
+    if as_json:
+        _options.print_json(
+            {
+                "about": {key: list(pair) for key, pair in found.about.items()},
+                "specs": {key: {"only_first": pair[0], "only_second": pair[1]} for key, pair in found.specs.items()},
+                "unmatched": list(found.only),
+                "failed": list(found.failed),
+                "compared": len(found.numbers),
+                "numbers": [_number(one) for one in (found.numbers if everything else found.moved)],
+            }
+        )
+        return
+    _print(found, everything)
+
+
+def _print(found: Any, everything: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for key, (before, after) in found.about.items():
+        console.print(f"[dim]{escape(key)}:[/] {escape(str(before))} → {escape(str(after))}")
+    for key, (before, after) in found.specs.items():
+        console.print(f"[cyan]{escape(key)}:[/] {escape(_values(before))} → {escape(_values(after))}")
+    shown = found.numbers if everything else found.moved
+    if shown:
+        table = Table(box=None, padding=(0, 2))
+        for column in ("explainer", "metric", "seed", "before", "after", "change", ""):
+            table.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
+        for one in sorted(shown, key=lambda number: -abs(number.change)):
+            names = [str(one.specs.get(key, "")) for key in ("explainer", "metric", "seed")]
+            numbers = [_interval(one.before), _interval(one.after), f"{one.change:+.4f}"]
+            table.add_row(*map(escape, [*names, *numbers]), "[bold]moved[/]" if one.moved else "")
+        console.print(table)
+    console.print(
+        f"{len(found.moved)} of {len(found.numbers)} numbers moved beyond their intervals"
+        + (f"; {found.only[0]} and {found.only[1]} have no counterpart" if any(found.only) else "")
+        + (f"; {found.failed[0]} and {found.failed[1]} cells failed" if any(found.failed) else "")
+    )
+
+
+def _values(values: list[Any]) -> str:
+    shown = [str(value) for value in values[:_SHOWN]] + (["…"] if len(values) > _SHOWN else [])
+    return ", ".join(shown) or "–"
+
+
+def _interval(summary: Any) -> str:
+    return f"{summary.value:.4f} [{summary.low:.4f}, {summary.high:.4f}]"
+
+
+def _number(number: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    sides = {
+        side: {key: asdict(getattr(number, side))[key] for key in ("value", "low", "high", "count")}
+        for side in ("before", "after")
+    }
+    plain = {
+        side: {key: value if value == value else None for key, value in one.items()} for side, one in sides.items()
+    }
+    change = number.change if number.change == number.change else None
+    return {"specs": dict(number.specs), **plain, "change": change, "moved": number.moved}

@@ -1,0 +1,63 @@
+"""What works on this machine."""
+
+from __future__ import annotations
+
+from troth.commands import _options
+
+_PARTS = {
+    "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "datasets": "", "numpy": "",
+    "scipy": "", "scikit-learn": "", "pyarrow": "", "duckdb": "", "ray": "pip install 'troth[ray]'",
+    "fastapi": "pip install 'troth[web]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
+    "spacy": "pip install 'troth[pos]'",
+}  # fmt: skip
+
+
+def doctor(as_json: _options.Json = False) -> None:
+    """Says what works on this machine: versions, devices, optional parts, and one explanation from end to end.
+
+    Example: troth doctor
+    """
+    import importlib.metadata
+    import platform
+    import sys
+
+    import torch
+    from rich.console import Console
+    from rich.table import Table
+
+    _options.quieten()
+    found = []
+    for part, remedy in _PARTS.items():
+        try:
+            version = importlib.metadata.version(part)
+            found.append((part, "ok", version))
+        except importlib.metadata.PackageNotFoundError:
+            found.append((part, "optional" if remedy else "missing", remedy or f"pip install {part}"))
+    cuda = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (CPU works)"
+    found.append(("GPU", "ok" if torch.cuda.is_available() else "optional", cuda))
+    found.append(("explain", *_try_out()))
+    healthy = all(state != "missing" and state != "broken" for _, state, _ in found)
+    if as_json:
+        _options.print_json({"healthy": healthy, "python": sys.version.split()[0], "parts": {n: {"state": s, "detail": d} for n, s, d in found}})
+    else:
+        console = Console(highlight=False)
+        console.print(f"Python {sys.version.split()[0]} on {platform.platform()}")
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        signs = {"ok": "[green]✓[/]", "optional": "[dim]–[/]", "missing": "[red]✗[/]", "broken": "[red]✗[/]"}
+        for name, state, detail in found:
+            table.add_row(signs[state], name, f"[dim]{detail}[/]")
+        console.print(table)
+        console.print("everything that is needed works" if healthy else "[red]something needed is missing or broken[/]")
+    if not healthy:
+        raise SystemExit(1)
+
+
+def _try_out() -> tuple[str, str]:
+    from troth.errors import TrothError
+    from troth.explaining import explain
+
+    try:
+        (attribution,) = explain("embedded", "a fine film", "leave_one_out")
+    except (TrothError, RuntimeError, ImportError, OSError) as error:
+        return "broken", str(error).split("\n")[0]
+    return "ok", f"the embedded model says {attribution.label(attribution.target)}"

@@ -1,0 +1,107 @@
+"""Colours the units that made the model decide."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+
+def explain(
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")] = None,
+    model: _options.Model = "embedded",
+    explainer: Annotated[
+        list[str] | None, typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several.")
+    ] = None,
+    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
+    segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
+    units: _options.Units = "word",
+    target: _options.Target = "predicted",
+    against: Annotated[str | None, typer.Option(help="Why the target rather than this class.")] = None,
+    masking: Annotated[str, typer.Option(help="How erasing explainers erase a unit.")] = "mask_token",
+    seed: _options.Seed = 0,
+    device: _options.Device = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
+    as_json: _options.Json = False,
+) -> None:
+    """Colours the units that made the model decide.
+
+    Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
+    """
+    from troth import catalog, display
+    from troth.errors import TrothError
+    from troth.explaining import explain_each
+    from troth.models import load_model
+    from troth.probing import Prober
+    from troth.report import page
+    from troth.types import Example
+
+    _options.quieten()
+    if segments not in ("first", "both"):
+        raise TrothError(f"--segments must be first or both, not {segments!r}")
+    methods: list[Any] = [catalog.build("explainers", spec) for spec in explainer or ["integrated_gradients"]]
+    given = texts or _lines()
+    if pair is not None and len(given) != 1:
+        raise TrothError(f"--pair goes with one text, not {len(given)}")
+    examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
+    prober = Prober(load_model(model, device=device), masking)
+    found = [
+        list(explain_each(prober, examples, method, units=units, target=target, seed=seed, against=against, segments=segments))  # type: ignore[arg-type]
+        for method in methods
+    ]
+    by_text = [attribution for row in zip(*found, strict=True) for attribution in row]
+    if html is not None:
+        page.write(html, "Explanations", [display.html(attribution) for attribution in by_text])
+    if as_json:
+        _options.print_json([attribution.to_dict() for attribution in by_text])
+        return
+    _print(by_text, html)
+
+
+def _lines() -> list[str]:
+    from troth.errors import TrothError
+
+    try:
+        given = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
+    except (OSError, ValueError):  # standard input is closed
+        given = []
+    if not given:
+        raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
+    return given
+
+
+def _print(attributions: list[Any], html: Path | None) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    from troth import display
+
+    console = Console(highlight=False)
+    shown = None
+    for attribution in attributions:
+        if attribution.example.id != shown:
+            shown = attribution.example.id
+            console.print(f"\n[bold]{display.heading(attribution)}[/]", markup=True)
+        name = attribution.explainer.split("(")[0]
+        console.print(f"[dim]{name}[/]")
+        console.print(Padding(display.text(attribution), (0, 2)))
+        for line in _remarks(attribution):
+            console.print(f"  [dim]{line}[/]")
+    console.print("\n[dim]blue speaks for the class, orange against it[/]")
+    if html is not None:
+        console.print(f"[dim]written to {html}[/]")
+
+
+def _remarks(attribution: Any) -> list[str]:
+    remarks = []
+    if attribution.question.n_units == 0:
+        remarks.append("the text is empty: nothing to explain")
+    if attribution.question.encoding.truncated:
+        remarks.append(f"{attribution.question.encoding.truncated} units at the end were cut off: the text is longer than the model reads")
+    if attribution.note:
+        remarks.append(attribution.note)
+    return remarks

@@ -1,0 +1,53 @@
+"""The runs in a folder."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+
+def runs(
+    folder: Annotated[str, typer.Argument(help="Where runs are kept, or one run.")] = "runs",
+    as_json: _options.Json = False,
+) -> None:
+    """Lists runs: when they were made, on which models and data, and how far they came.
+
+    Example: troth runs
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from troth.sweep.listing import list_runs
+
+    found = list_runs(folder)
+    if as_json:
+        _options.print_json(found)
+        return
+    console = Console(highlight=False)
+    if not found:
+        console.print(f"no runs in {escape(folder)}")
+        return
+    table = Table(box=None, padding=(0, 2))
+    for column in ("run", "made", "models", "data", "finished", "failed", "MB"):
+        table.add_column(column, justify="right" if column in ("finished", "failed", "MB") else "left")
+    for one in found:
+        table.add_row(*(escape(text) for text in _row(one)))
+    console.print(table)
+
+
+def _row(run: dict[str, Any]) -> list[str]:
+    if run["problem"]:
+        return [run["run"], run["problem"]]
+    return [
+        run["run"],
+        run["created"][:16].replace("T", " "),
+        ", ".join(run["models"]),
+        ", ".join(run["data"]),
+        f"{run['finished']} of {run['planned']}",
+        str(run["failed"]),
+        f"{run['bytes'] / 1e6:.1f}",
+    ]

@@ -1,0 +1,191 @@
+"""Post-LayerNorm encoders taken apart: what each token hands to each other one in a layer, and how that adds up.
+
+All of it at once would be [rows, queries, keys, hidden], far more than the model itself ever holds, so queries come in
+chunks.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from troth.errors import TrothError
+from troth.looks import Reading, Want, at_least_single
+from troth.models import TextClassifier, refuse
+from troth.types import Rows
+
+CHUNK_BYTES = 64 << 20
+_ROBERTA = ("roberta", "xlm-roberta", "camembert")
+
+Activation = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    weight: Tensor  # [outputs, inputs]
+    bias: Tensor  # [outputs]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return nn.functional.linear(inputs, self.weight, self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """LayerNorm, which is linear in its parts once the deviation of the whole is known, apart from its bias β."""
+
+    scale: Tensor  # [hidden] γ
+    bias: Tensor  # [hidden] β
+    eps: float
+
+    def linear(self, parts: Tensor, whole: Tensor) -> Tensor:
+        """Each part centred by its own mean, over the whole's deviation, times γ; both [..., hidden]."""
+        deviation = (whole.var(-1, correction=0, keepdim=True) + self.eps).sqrt()
+        return (parts - parts.mean(-1, keepdim=True)) / deviation * self.scale
+
+    def __call__(self, whole: Tensor) -> Tensor:
+        return self.linear(whole, whole) + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Attention, residual, norm; feed-forward, residual, norm."""
+
+    heads: int
+    value: Linear
+    output: Linear
+    norm_1: Norm
+    up: Linear
+    activation: Activation
+    down: Linear
+    norm_2: Norm
+
+    def handed(self, states: Tensor) -> Tensor:
+        """What each token offers through each head, value bias inside. -> [rows, length, heads, hidden]"""
+        rows, length, hidden = states.shape
+        values = self.value(states).view(rows, length, self.heads, -1)
+        return torch.einsum("rjhd,ohd->rjho", values, self.output.weight.view(hidden, self.heads, -1))
+
+    def attention_parts(self, handed: Tensor, states: Tensor, attention: Tensor, some: slice) -> Tensor:
+        """What some queries take from every token, and by the residual from themselves; W_O's bias is left out.
+
+        Attention is [rows, heads, length, length], the result [rows, queries, length, hidden].
+        """
+        parts = torch.einsum("rhij,rjho->rijo", attention[:, :, some], handed)
+        queries = torch.arange(parts.shape[1], device=parts.device)
+        parts[:, queries, queries + some.start] += states[:, some]
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """What reads the first token's last state."""
+
+    dense: Linear
+    activation: Activation
+    classifier: Linear
+
+
+def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]:
+    """The layers and the classification head of a BERT, RoBERTa or DistilBERT; other models are refused by name."""
+    network: Any = getattr(model, "model", None)
+    if network is None:
+        raise refuse(model.name, f"layers for {asked_by} to read", "use leave_one_out, lime or kernel_shap")
+    kind = str(network.config.model_type)
+    classifier = getattr(network, "classifier", None)
+    if kind not in ("bert", "distilbert", *_ROBERTA) or classifier is None:
+        raise TrothError(
+            f"{asked_by} reads BERT-, RoBERTa- and DistilBERT-like layers; {kind!r} has others: "
+            "use attention, integrated_gradients or deep_lift"
+        )
+    if kind == "distilbert":
+        layers = [_distilbert_layer(layer, asked_by) for layer in network.distilbert.transformer.layer]
+        dense, activation = network.pre_classifier, torch.relu
+    else:
+        layers = [_bert_layer(layer, asked_by) for layer in network.base_model.encoder.layer]
+        dense, activation = (network.bert.pooler.dense if kind == "bert" else classifier.dense), torch.tanh
+        classifier = classifier if kind == "bert" else classifier.out_proj
+    return layers, Head(_linear(dense, asked_by), activation, _linear(classifier, asked_by))
+
+
+def _bert_layer(layer: Any, asked_by: str) -> Layer:
+    attention = layer.attention
+    return Layer(
+        heads=attention.self.num_attention_heads,
+        value=_linear(attention.self.value, asked_by),
+        output=_linear(attention.output.dense, asked_by),
+        norm_1=_norm(attention.output.LayerNorm),
+        up=_linear(layer.intermediate.dense, asked_by),
+        activation=layer.intermediate.intermediate_act_fn,
+        down=_linear(layer.output.dense, asked_by),
+        norm_2=_norm(layer.output.LayerNorm),
+    )
+
+
+def _distilbert_layer(layer: Any, asked_by: str) -> Layer:
+    return Layer(
+        heads=layer.attention.n_heads,
+        value=_linear(layer.attention.v_lin, asked_by),
+        output=_linear(layer.attention.out_lin, asked_by),
+        norm_1=_norm(layer.sa_layer_norm),
+        up=_linear(layer.ffn.lin1, asked_by),
+        activation=layer.ffn.activation,
+        down=_linear(layer.ffn.lin2, asked_by),
+        norm_2=_norm(layer.output_layer_norm),
+    )
+
+
+def _linear(module: Any, asked_by: str) -> Linear:
+    if not isinstance(module, nn.Linear):
+        kind = type(module).__name__
+        raise TrothError(f"{asked_by} reads plain linear layers, not {kind}; merge the adapter or load it unquantised")
+    return Linear(at_least_single(module.weight.detach()), at_least_single(module.bias.detach()))
+
+
+def _norm(module: nn.LayerNorm) -> Norm:
+    return Norm(at_least_single(module.weight.detach()), at_least_single(module.bias.detach()), module.eps)
+
+
+def query_chunks(queries: int, bytes_per_query: int) -> Iterator[slice]:
+    """Slices of queries that take about CHUNK_BYTES each."""
+    step = max(1, CHUNK_BYTES // max(bytes_per_query, 1))
+    return (slice(start, min(start + step, queries)) for start in range(0, queries, step))
+
+
+@dataclass(frozen=True)
+class Rollout(Want):
+    """How much of each token reaches the first one at the end: the layers' token-to-token weights, multiplied."""
+
+    attentions: ClassVar[bool] = True
+    about_target: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    @abstractmethod
+    def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
+        """The weight of each key for each query, given the attention's parts and the whole that the first norm takes.
+
+        [rows, queries, keys, hidden], [rows, queries, hidden] -> [rows, queries, keys]
+        """
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        layers, _ = take_apart(model, self.name)
+        with torch.no_grad():
+            output = model.forward(rows, attentions=True, hidden=True)
+            # Norms multiply over the layers, beyond single precision in deep models.
+            reach = torch.zeros(rows.ids.shape, dtype=torch.float64, device=rows.ids.device)
+            reach[:, 0] = 1
+            for number in reversed(range(len(layers))):
+                states, attention = at_least_single(output.hidden[number]), at_least_single(output.attentions[number])
+                queries = 1 if number == len(layers) - 1 else states.shape[1]  # only the first token is read at the end
+                reached = torch.zeros_like(reach)
+                layer, handed = layers[number], layers[number].handed(states)
+                for some in query_chunks(queries, 4 * states.numel()):
+                    parts = layer.attention_parts(handed, states, attention, some)
+                    weights = self.weigh(layer, parts, parts.sum(2) + layer.output.bias)
+                    reached += torch.einsum("ri,rij->rj", reach[:, some], weights.double())
+                reach = reached
+        return Reading(output.logits, {"reach": reach * rows.real})

@@ -1,0 +1,40 @@
+"""The units that methods by coalition play with: those the input still has."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from troth import draws
+from troth.types import Question
+
+
+def players(question: Question) -> Tensor:
+    """[players] numbers of the units that are still there."""
+    return question.left.nonzero()[:, 0]
+
+
+def per_unit(question: Question, values: Tensor) -> Tensor:
+    """What each player has, in its unit's place; 0 where the unit is gone. [..., players] -> [..., units]"""
+    if question.base is None:
+        return values
+    placed = values.new_zeros(*values.shape[:-1], question.n_units)
+    placed[..., players(question)] = values
+    return placed
+
+
+def marks(count: int) -> Tensor:
+    """[players] a 64-bit number each; a set's key is the (wrapping) sum of its members' numbers.
+
+    Two of a million sets share a key with a probability of 1 in 40 million.
+    """
+    return draws.row_keys(0, torch.arange(count))
+
+
+def first_of_each(keys: Tensor) -> Tensor:
+    """Where each key stands first, in order. [sets] -> [distinct sets]"""
+    order = torch.argsort(keys, stable=True)
+    sorted_keys = keys[order]
+    new = torch.ones_like(keys, dtype=torch.bool)
+    new[1:] = sorted_keys[1:] != sorted_keys[:-1]
+    return order[new].sort().values

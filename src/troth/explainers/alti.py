@@ -1,0 +1,40 @@
+"""How much of the token is mixed into what the classifier reads, by ALTI (Ferrando et al., 2022): in each layer a
+token's share is how much nearer its part brings a state to what it is (L1 distance); the layers are multiplied.
+
+A layer is its attention block: T_j is the attention part of j, value bias inside, with the residual for j = i, through
+the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖₁ − ‖y − T_j‖₁) are divided by their sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from troth.explainers import Explainer
+from troth.explainers._layers import Layer, Rollout
+from troth.looks import Ask, Look, keep_all
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class Shares(Rollout):
+    name: ClassVar[str] = "alti"
+
+    def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
+        transformed = layer.norm_1.linear(parts, whole[:, :, None])
+        state = layer.norm_1(whole)[:, :, None]
+        nearer = (state.abs().sum(-1) - (state - transformed).abs().sum(-1)).clamp(min=0)
+        # A row without any share stays zero.
+        return nearer / nearer.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+@dataclass(frozen=True)
+class Alti(Explainer):
+    signed: ClassVar[bool] = False
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Shares())
+        rest = float(answer.rest["reach"][0])
+        return Attribution(question, answer.units["reach"][0].numpy(), signed=self.signed, rest=rest)

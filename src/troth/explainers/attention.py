@@ -1,0 +1,48 @@
+"""How much the position that the classifier reads attends to the token: the last layer's weights α, mean over the heads
+(Bahdanau et al., 2015; as an explanation: Jain & Wallace, 2019).
+
+That position is the first one ([CLS], or the only query of a BiLSTM's attention), in a decoder the last. Weights on
+tokens in no unit ([CLS] and [SEP] draw much) are never shared out among the others: they are the attribution's `rest`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from troth.explainers import Explainer
+from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all
+from troth.models import TextClassifier
+from troth.types import Attribution, Question, Rows
+
+
+def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:
+    """What the classifier's own position attends to. [rows, heads, queries, length] -> [rows, heads, length]"""
+    if model.pads:
+        return attention[:, :, 0]
+    return attention[torch.arange(len(rows), device=attention.device), :, rows.lengths - 1]
+
+
+@dataclass(frozen=True)
+class Weights(Want):
+    attentions: ClassVar[bool] = True
+    about_target: ClassVar[bool] = False
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        with torch.no_grad():
+            output = model.forward(rows, attentions=True)
+        weights = from_reader(output.attentions[-1], model, rows).mean(1)
+        return Reading(output.logits, {"weights": at_least_single(weights) * rows.real})
+
+
+@dataclass(frozen=True)
+class Attention(Explainer):
+    signed: ClassVar[bool] = False
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Weights())
+        scores, rest = answer.units["weights"][0].numpy(), float(answer.rest["weights"][0])
+        return Attribution(question, scores, signed=self.signed, rest=rest)

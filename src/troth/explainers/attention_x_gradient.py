@@ -1,0 +1,55 @@
+"""What the class's value owes to the attention paid to the token, if it were linear in it: α · ∂value/∂α, last layer
+(Serrano & Smith, 2019; α∇α in SaLoss, Chrysostomou & Aletras, 2021).
+
+Weights and gradients are each averaged over the heads before they are multiplied; `heads="each"` multiplies head by
+head and averages the products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+
+from troth.explainers import Explainer
+from troth.explainers.attention import from_reader
+from troth.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all, value_of
+from troth.models import TextClassifier
+from troth.types import Attribution, Question, Rows
+
+Heads = Literal["mean", "each"]
+
+
+@dataclass(frozen=True)
+class WeightsXGradient(Want):
+    backward: ClassVar[bool] = True
+    attentions: ClassVar[bool] = True
+
+    of: Of = "logit"
+    heads: Heads = "mean"
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        with torch.enable_grad():
+            # Parameters are frozen, so the word vectors must start the graph; the backward pass ends at the last layer.
+            vectors = rows.vectors(model).detach().requires_grad_()
+            output = model.forward(replace(rows, embeddings=vectors), attentions=True)
+            value = value_of(self.of, output.logits, rows.target, rows.against)
+            (gradient,) = torch.autograd.grad(value.sum(), output.attentions[-1])
+        weights = at_least_single(from_reader(output.attentions[-1].detach(), model, rows))  # [rows, heads, length]
+        slopes = at_least_single(from_reader(gradient, model, rows))
+        scores = (weights * slopes).mean(1) if self.heads == "each" else weights.mean(1) * slopes.mean(1)
+        return Reading(output.logits.detach(), {"product": scores * rows.real})
+
+
+@dataclass(frozen=True)
+class AttentionXGradient(Explainer):
+    signed: ClassVar[bool] = True
+
+    of: Of = "logit"
+    heads: Heads = "mean"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=WeightsXGradient(self.of, self.heads))
+        scores, rest = answer.units["product"][0].numpy(), float(answer.rest["product"][0])
+        return Attribution(question, scores, signed=self.signed, rest=rest)

@@ -1,0 +1,130 @@
+"""The token's own part of the class's logit: the computation taken apart into one vector a token, from the embedding
+output to the classifier, by DecompX (Modarressi et al., 2023). The parts, special tokens included, sum to the logit.
+
+Attention weights and LayerNorm's deviations are taken as given; an activation is a line from the origin to what it
+gives; a bias is shared among the parts in proportion to |⟨part, bias⟩|. In the first layer the value bias stays inside
+each token's part; in later ones it is shared together with the output's, after the residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._layers import CHUNK_BYTES, Activation, Head, Layer, Linear, Norm, query_chunks, take_apart
+from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
+from troth.models import TextClassifier
+from troth.types import Attribution, Question, Rows
+
+
+@dataclass(frozen=True)
+class Parts(Want):
+    """Every token's part of the target's logit (less its part of the other class's in a contrast)."""
+
+    attentions: ClassVar[bool] = True
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        layers, head = take_apart(model, "decomp_x")
+        with torch.no_grad():
+            output = model.forward(rows, attentions=True, hidden=True)
+            states, scores = at_least_single(output.hidden[0]), torch.zeros(rows.ids.shape, device=rows.ids.device)
+            # One part a token for every token is much larger than a batch of the model itself: a few rows at a time.
+            step = max(1, CHUNK_BYTES // (4 * states[0].numel() * states.shape[1]))
+            for start in range(0, len(rows), step):
+                some = slice(start, start + step)
+                length = int(rows.lengths[some].max())
+                attentions = [at_least_single(each[some, :, :length, :length]) for each in output.attentions]
+                parts = _decompose(layers, head, states[some, :length], attentions, rows.real[some, :length])
+                target, against = (chosen[some].repeat_interleave(length) for chosen in (rows.target, rows.against))
+                scores[some, :length] = value_of("logit", parts.flatten(0, 1), target, against).view(-1, length)
+            scores = scores * rows.real
+            gap = scores.sum(1) - value_of("logit", output.logits, rows.target, rows.against)
+            size = scores.abs().sum(1).clamp(min=1)
+        if bool((gap.abs() > max(0.01, 16 * torch.finfo(output.logits.dtype).eps) * size).any()):
+            raise TrothError(
+                f"decomp_x cannot take {model.name} apart: the parts miss its logits by {float(gap.abs().max()):.2g}, "
+                "so it is not built like its family; use integrated_gradients or deep_lift"
+            )
+        return Reading(output.logits, {"parts": scores}, {"gap": gap})
+
+
+def _decompose(layers: list[Layer], head: Head, states: Tensor, attentions: list[Tensor], real: Tensor) -> Tensor:
+    """Each token's part of every logit. [rows, length, hidden] of the embedding output -> [rows, length, classes]"""
+    rows, length, _ = states.shape
+    parts = states[:, :0]  # will be [rows, queries, length, hidden]: token k's part of token i
+    for number, (layer, attention) in enumerate(zip(layers, attentions, strict=True)):
+        mix = _later_attention(layer, parts, attention) if number else _first_attention(layer, states, attention)
+        queries = 1 if number == len(layers) - 1 else length  # only the first token is read at the end
+        bytes_per_query = 4 * rows * length * len(layer.up.bias)
+        parts = torch.cat(
+            [_rest_of_layer(layer, mix(some), real) for some in query_chunks(queries, bytes_per_query)], 1
+        )
+    pooled = _bend(head.activation, _apply(head.dense, parts, real))
+    return _apply(head.classifier, pooled, real)[:, 0]
+
+
+_Mix = Callable[[slice], tuple[Tensor, Tensor]]  # of some queries: the parts, and the bias still to be shared
+
+
+def _first_attention(layer: Layer, states: Tensor, attention: Tensor) -> _Mix:
+    handed = layer.handed(states)
+    return lambda some: (layer.attention_parts(handed, states, attention, some), layer.output.bias)
+
+
+def _later_attention(layer: Layer, parts: Tensor, attention: Tensor) -> _Mix:
+    rows, length, _, hidden = parts.shape
+    values = linear(parts, layer.value.weight).view(rows, length, length, layer.heads, -1)
+    values = values.permute(0, 3, 1, 2, 4).flatten(3)  # [rows, heads, length, length · head size]
+
+    def mix(some: slice) -> tuple[Tensor, Tensor]:
+        mixed = (attention[:, :, some] @ values).view(rows, layer.heads, -1, length, hidden // layer.heads)
+        mixed = mixed.permute(0, 2, 3, 1, 4).flatten(3)  # [rows, queries, length, hidden]
+        return linear(mixed, layer.output.weight) + parts[:, some], layer.output(layer.value.bias)
+
+    return mix
+
+
+def _rest_of_layer(layer: Layer, mixed: tuple[Tensor, Tensor], real: Tensor) -> Tensor:
+    parts = _normalize(layer.norm_1, _share(*mixed, real), real)
+    inner = _bend(layer.activation, _apply(layer.up, parts, real))
+    return _normalize(layer.norm_2, parts + _apply(layer.down, inner, real), real)
+
+
+def _normalize(norm: Norm, parts: Tensor, real: Tensor) -> Tensor:
+    return _share(norm.linear(parts, parts.sum(2, keepdim=True)), norm.bias, real)
+
+
+def _apply(layer: Linear, parts: Tensor, real: Tensor) -> Tensor:
+    return _share(linear(parts, layer.weight), layer.bias, real)
+
+
+def _bend(activation: Activation, parts: Tensor) -> Tensor:
+    """Each part times the slope from the origin to what the activation makes of the whole."""
+    whole = parts.sum(2, keepdim=True)
+    whole = torch.where(whole == 0, 1e-6, whole)
+    return parts * (activation(whole) / whole)
+
+
+def _share(parts: Tensor, bias: Tensor, real: Tensor) -> Tensor:
+    """The parts with the bias shared out by |⟨part, bias⟩|; equally where no part points its way."""
+    weights = (parts @ bias).abs()  # [rows, queries, length]
+    equal = real[:, None].to(weights.dtype)
+    weights = torch.where(weights.sum(-1, keepdim=True) > 0, weights, equal)
+    return torch.addcmul(parts, (weights / weights.sum(-1, keepdim=True))[..., None], bias)
+
+
+@dataclass(frozen=True)
+class DecompX(Explainer):
+    signed: ClassVar[bool] = True
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Parts())
+        rest, gap = float(answer.rest["parts"][0]), float(answer.rows["gap"][0])
+        return Attribution(question, answer.units["parts"][0].numpy(), signed=self.signed, rest=rest, gap=gap)

@@ -1,0 +1,88 @@
+"""What the class's value gains when the token's word vector moves from a reference to what it is, by DeepLift's rescale
+rule (Shrikumar et al., 2017). Scores sum to f(input) − f(reference) up to the gap that is reported.
+
+The paper has rules for sums and elementwise functions only; `_multipliers` adds exact ones for attention's products,
+softmax and LayerNorm, where plain derivatives, as in Captum, would break the sum. Positions and token types stay, and
+by default so do tokens in no unit (`moves="all"` moves them too, the prompt never).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._multipliers import multipliers
+from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
+from troth.maskings.mix import Reference, reference_vector
+from troth.models import TextClassifier
+from troth.types import Attribution, Question, Rows
+
+_Of = Literal["logit", "probability", "log_probability"]
+_Moves = Literal["units", "all"]
+
+
+@dataclass(frozen=True)
+class Lift(Want):
+    """Multiplier · (x − reference) of every token, and by how much their sum misses the change of the value."""
+
+    backward: ClassVar[bool] = True
+    attentions: ClassVar[bool] = True  # a fused attention kernel could not be followed
+
+    of: _Of
+    baseline: Reference
+    moves: _Moves
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        logits: list[Tensor] = []
+
+        def value(vectors: Tensor) -> Tensor:
+            logits.append(model.forward(replace(rows, embeddings=vectors)).logits)
+            return value_of(self.of, logits[-1], rows.target, rows.against)
+
+        now = rows.vectors(model).detach()
+        moving = _moving(rows, self.moves)[..., None]
+        before = torch.where(moving, reference_vector(model, self.baseline).to(now.dtype), now)
+        at_input, at_reference, found = multipliers(value, now, before)
+        scores = (at_least_single(found) * at_least_single(now - before)).sum(-1)
+        change = at_input - at_reference
+        gap = scores.sum(1) - change
+        # Float noise grows with the scores, not with their sum, which may be 0 by chance.
+        size = torch.maximum(scores.abs().sum(1), change.abs())
+        allowed = max(0.01, 16 * torch.finfo(now.dtype).eps)
+        if bool((gap.abs() > allowed * size).any()):
+            worst = int((gap.abs() / size).argmax())
+            single = now.dtype in (torch.float32, torch.float64)
+            raise TrothError(
+                f"deep_lift cannot follow every operation of {model.name}: its scores miss a change of "
+                f"{float(change[worst]):.2g} by {float(gap[worst]):.2g}; "
+                f"{'' if single else 'load it with dtype=float32 or '}use integrated_gradients"
+            )
+        return Reading(logits[-1].detach(), {"scores": scores}, {"gap": gap})
+
+
+def _moving(rows: Rows, moves: _Moves) -> Tensor:
+    """[rows, length] True where the word vector leaves for the reference."""
+    if moves == "units":
+        return rows.units >= 0
+    prompt = torch.tensor([encoding.prefix_length for encoding in rows.encodings], device=rows.ids.device)
+    return rows.real & (torch.arange(rows.ids.shape[1], device=rows.ids.device) >= prompt[:, None])
+
+
+@dataclass(frozen=True)
+class DeepLift(Explainer):
+    signed: ClassVar[bool] = True
+
+    baseline: Reference = "zero"
+    moves: _Moves = "units"
+    of: _Of = "logit"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Lift(self.of, self.baseline, self.moves))
+        rest = float(answer.rest["scores"][0]) if self.moves == "all" else 0.0
+        gap = float(answer.rows["gap"][0])
+        return Attribution(question, answer.units["scores"][0].numpy(), signed=self.signed, rest=rest, gap=gap)

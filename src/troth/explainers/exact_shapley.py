@@ -1,0 +1,56 @@
+"""The unit's mean contribution to the class's value over all orders in which units could be added (Shapley, 1953).
+
+Every coalition is asked about, 2ⁿ of them, so at most 12 units. Scores sum to f(input) − f(all units erased).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._players import per_unit, players
+from troth.looks import Ask, Look, Of
+from troth.types import Attribution, Question
+
+_MOST_UNITS = 12
+
+
+@dataclass(frozen=True)
+class ExactShapley(Explainer):
+    signed: ClassVar[bool] = True
+
+    of: Of = "logit"
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        count = len(players(question))
+        if count > _MOST_UNITS:
+            raise TrothError(
+                f"exact_shapley asks about every coalition, so it takes at most {_MOST_UNITS} units; example "
+                f"{question.encoding.example.id} has {count}: use kernel_shap, or larger units (sentence)"
+            )
+        coalitions = all_coalitions(count)
+        answer = yield Look(question, per_unit(question, coalitions))
+        scores = shapley_weights(coalitions).T @ answer.value(self.of).double()
+        return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)
+
+
+def all_coalitions(players: int) -> Tensor:
+    """[2 ** players, players] True where a player takes part; the empty coalition first, the whole one last."""
+    return (torch.arange(2**players)[:, None] >> torch.arange(players)) % 2 == 1
+
+
+def shapley_weights(coalitions: Tensor) -> Tensor:
+    """How much each coalition's value counts for each player, given all. [coalitions, players], the same shape"""
+    n = coalitions.shape[1]
+    # A coalition of size s is what a member joined at |S| = s − 1, and what another would join at |S| = s.
+    share = [factorial(s) * factorial(n - s - 1) / factorial(n) for s in range(n)]
+    joined = torch.tensor([0.0, *share], dtype=torch.float64)
+    to_join = torch.tensor([*share, 0.0], dtype=torch.float64)
+    sizes = coalitions.sum(1)
+    return torch.where(coalitions, joined[sizes][:, None], -to_join[sizes][:, None])

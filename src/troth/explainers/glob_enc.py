@@ -1,0 +1,43 @@
+"""How much of the token reaches what the classifier reads, by GlobEnc (Modarressi et al., 2022): in each layer the L2
+norm of the vector one token hands to another, through the residual and both LayerNorms; the layers are multiplied.
+
+The feed-forward block enters only through the second LayerNorm's statistics. Norms are neither divided by their sum nor
+joined by an identity, so they grow with the number of layers: compare the scores of one model only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from troth.explainers import Explainer
+from troth.explainers._layers import Layer, Rollout
+from troth.looks import Ask, Look, keep_all
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class Norms(Rollout):
+    name: ClassVar[str] = "glob_enc"
+
+    def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
+        transformed = layer.norm_1.linear(parts, whole[:, :, None])
+        state = layer.norm_1(whole)
+        second = state + layer.down(layer.activation(layer.up(state)))
+        lengths: Tensor = layer.norm_2.linear(transformed, second[:, :, None]).norm(dim=-1)
+        return lengths
+
+
+@dataclass(frozen=True)
+class GlobEnc(Explainer):
+    signed: ClassVar[bool] = False
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=Norms())
+        scores, rest = answer.units["reach"][0], float(answer.rest["reach"][0])
+        # Products over many layers can leave single precision; only their proportions matter then.
+        scale = max([1.0, rest / 1e38, *(scores / 1e38).tolist()])
+        note = "" if scale == 1 else f"all scores were divided by {scale:.3g}"
+        return Attribution(question, (scores / scale).numpy(), signed=self.signed, rest=rest / scale, note=note)

@@ -1,0 +1,46 @@
+"""What the class's value gains on the way from a baseline to the input, estimated at random places (Lundberg & Lee,
+2017; GradientShap in Captum): the mean over samples of gradient · (input − baseline).
+
+Each sample draws its baseline from {reference, input} and its place on the way uniformly, so the expected score is half
+of integrated gradients. A sample whose baseline is the input itself adds exactly 0, so the model is not asked about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.looks import Ask, Gradient, Look, Of
+from troth.maskings.mix import Mix, Reference
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class GradientShap(Explainer):
+    signed: ClassVar[bool] = True
+
+    samples: int = 20
+    baseline: Reference = "zero"
+    moves: Literal["units", "all"] = "units"  # "all": tokens in no unit travel too
+    of: Of = "logit"
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise TrothError(f"gradient_shap: samples must be at least 1, not {self.samples}")
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        coin, place = question.draws("gradient_shap").uniforms(self.samples, 2).T
+        places = place[coin < 0.5]
+        if len(places) == 0:
+            return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
+        keep = places[:, None].expand(-1, question.n_units)
+        want = Gradient(of=self.of, reference=self.baseline)
+        others = places if self.moves == "all" else None
+        answer = yield Look(question, keep, Mix(reference=self.baseline), want, others=others)
+        scores = answer.units["dot"].sum(0) / self.samples * question.left
+        rest = 0.0 if others is None else float(answer.rest["dot"].sum() / self.samples)
+        return Attribution(question, scores.numpy(), signed=self.signed, rest=rest)

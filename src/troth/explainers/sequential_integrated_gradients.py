@@ -1,0 +1,70 @@
+"""What the class's value gains as the unit alone travels from the mask token to itself, the others staying as they are
+(Enguehard, 2023): each score is f(input) − f(unit masked) up to the quadrature; the sum of these misses is the gap.
+
+Word vectors travel, in Gauss–Legendre points; the tokens of a word travel together. The paper's code explains the
+largest logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._players import players
+from troth.explainers.integrated_gradients import quadrature
+from troth.looks import Ask, Gradient, Look, Of, keep_all, keep_without_each
+from troth.maskings.mix import Mix, Reference
+from troth.types import Attribution, Question
+
+_ELEMENTS = 1 << 20  # keep entries a look may have: a long text's paths would otherwise fill the memory
+
+
+@dataclass(frozen=True)
+class SequentialIntegratedGradients(Explainer):
+    signed: ClassVar[bool] = True
+
+    steps: int = 50
+    baseline: Reference = "mask"
+    rule: Literal["right", "gauss_legendre"] = "gauss_legendre"
+    of: Of = "logit"
+    normalize: bool = False  # divide by the L2 norm, as the AML tables do
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise TrothError(f"sequential_integrated_gradients: steps must be at least 1, not {self.steps}")
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        path = Mix(reference=self.baseline)
+        places, weights = quadrature(self.steps, self.rule)
+        want = Gradient(of=self.of, reference=self.baseline)
+        scores = torch.zeros(question.n_units)
+        travelling = players(question)
+        for units in _parts(travelling, self.steps * question.n_units):
+            answer = yield Look(question, _paths(units, places, question.n_units), path, want)
+            dots = answer.units["dot"].view(len(units), self.steps, question.n_units)
+            own = dots.gather(2, units[:, None, None].expand(-1, self.steps, 1))[..., 0]  # [units, steps]
+            scores[units] = (own * weights).sum(1)
+        ends = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)[travelling]]), path)
+        value = ends.value(self.of)
+        gap = float(scores.sum() - (value[0] - value[1:]).sum())
+        if self.normalize:
+            scores = scores / scores.norm().clamp(min=1e-12)
+        return Attribution(question, scores.numpy(), signed=self.signed, gap=gap)
+
+
+def _parts(units: Tensor, elements: int) -> Sequence[Tensor]:
+    """The units in parts whose paths, of so many keep entries each, may be asked about together."""
+    return units.split(max(1, _ELEMENTS // elements)) if len(units) else ()
+
+
+def _paths(units: Tensor, places: Tensor, n_units: int) -> Tensor:
+    """[units * steps, n_units] a path each: only the unit itself is faded."""
+    keep = torch.ones(len(units), len(places), n_units)
+    keep.scatter_(2, units[:, None, None].expand(-1, len(places), 1), places[None, :, None].expand(len(units), -1, 1))
+    return keep.view(-1, n_units)

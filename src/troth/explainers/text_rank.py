@@ -1,0 +1,38 @@
+"""How central the unit's word pieces are in the text's own co-occurrence graph (TextRank, Mihalcea & Tarau, 2004; as
+salience: Chrysostomou & Aletras, 2021). The model is not asked; the arithmetic is `troth.salience.text_rank`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from troth import salience
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._pieces import salient
+from troth.looks import Ask
+from troth.types import Attribution, Question
+
+
+@dataclass(frozen=True)
+class TextRank(Explainer):
+    signed: ClassVar[bool] = False
+    asks_model: ClassVar[bool] = False
+
+    window: int = 4
+    damping: float = 0.85
+    steps: int = 10
+
+    def __post_init__(self) -> None:
+        for option in ("window", "steps"):
+            if getattr(self, option) < 1:
+                raise TrothError(f"text_rank: {option} must be at least 1, not {getattr(self, option)}")
+        if not 0 <= self.damping <= 1:
+            raise TrothError(f"text_rank: damping must lie in [0, 1], not {self.damping}")
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        yield from ()
+        rank = partial(salience.text_rank, window=self.window, damping=self.damping, steps=self.steps)
+        return salient(question, rank, self.signed)

@@ -1,0 +1,40 @@
+"""How often the unit's word pieces stand in the text and how rare they are in the data given: TF-IDF at unit length,
+as scikit-learn has it (Spärck Jones, 1972; as salience: Chrysostomou & Aletras, 2021). The model is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from troth import salience
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._pieces import pieces, salient
+from troth.looks import Ask
+from troth.types import Attribution, Encoding, Question
+
+if TYPE_CHECKING:
+    from troth.probing import Prober
+
+
+@dataclass(frozen=True)
+class TfIdf(Explainer):
+    signed: ClassVar[bool] = False
+    asks_model: ClassVar[bool] = False
+
+    # What `prepare` found; no option, so it is neither shown nor compared.
+    fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
+        texts = [pieces(encoding)[1] for encoding in encodings]
+        return replace(self, fitted=salience.TfIdf.fit(texts) if any(texts) else salience.TfIdf({}))
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        yield from ()
+        if self.fitted is None:
+            raise TrothError(
+                "tf_idf is fitted on the data given; call prepare(prober, encodings) first, or use explain"
+            )
+        return salient(question, self.fitted, self.signed)

@@ -1,0 +1,30 @@
+"""Every layer attends less to a unit's tokens: log keep is added to their attention logits (Zhao & Aletras, 2023,
+appendix C: the continuous attention mask).
+
+A token's attention is multiplied by `keep` before it is normalised; at 0 nobody attends to it, itself included. Vectors
+and positions stay. A fraction in transformers' own two-dimensional mask would do nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Attention(Masking):
+    level: ClassVar[Literal["attention"]] = "attention"
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        # log 0 would make a row of nothing but −inf NaN; the lowest number there is does the same.
+        logits = keep.log().clamp(min=torch.finfo(keep.dtype).min)
+        return replace(rows, attention=logits if rows.attention is None else rows.attention + logits)

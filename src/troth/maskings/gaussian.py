@@ -1,0 +1,44 @@
+"""A unit's word vectors are blurred by Gaussian noise, the more the less is kept (Zhao & Aletras, 2023, appendix C).
+
+With λ = 1 − keep, every element becomes x + γ·λ·x with γ ~ N(0, variance) (equation 7, `form="product"`), or x + γ·x
+with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper ties the noise's spread to the score and leaves
+open how). Nothing is ever wholly erased. The paper tunes the variance among 0.005, 0.01, 0.05, 0.1, 0.5, 1 and 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth import draws
+from troth.errors import TrothError
+from troth.maskings import Masking
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Gaussian(Masking):
+    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    stochastic: ClassVar[bool] = True
+
+    variance: float = 1.0
+    form: Literal["product", "variance"] = "product"
+
+    def __post_init__(self) -> None:
+        if not self.variance > 0:
+            raise TrothError(f"gaussian: variance must be above 0, not {self.variance}")
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        vectors = rows.vectors(model)
+        length, size = vectors.shape[1:]
+        # Element j of token i has number i * size + j, whatever the batch was padded to.
+        noise = draws.normals(rows.keys, length * size).view_as(vectors)
+        missing = (1 - keep).clamp(min=0)
+        spread = missing if self.form == "product" else missing.sqrt()
+        factor = 1 + self.variance**0.5 * spread[..., None] * noise
+        return replace(rows, embeddings=vectors * factor.to(vectors.dtype))

@@ -1,0 +1,52 @@
+"""The share of the text that must go, most important units first, before the predicted class changes
+(Serrano & Smith, 2019; in steps of 5 % as Chrysostomou & Aletras, 2021).
+
+Every step deletes at least one unit. A prediction that never changes scores 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from troth import catalog
+from troth.looks import Ask, Look
+from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics._erasing import require_step, steps_of, top_units
+from troth.types import Attribution, Question, Score
+
+
+@dataclass(frozen=True)
+class DecisionFlip(Metric):
+    higher_is_better: ClassVar[bool | None] = False
+    bounds: ClassVar[str] = "(0, 1]"
+    pitfalls: ClassVar[str] = (
+        "About the predicted class, whatever class was explained. Texts of the class that empty texts get never flip."
+    )
+
+    step: float = 0.05
+    masking: str = "delete"
+
+    def __post_init__(self) -> None:
+        require_step("decision_flip", self.step)
+        catalog.build("maskings", self.masking)
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        n_units = question.n_units
+        if n_units == 0:
+            return undefined(NO_UNITS)
+        counts = steps_of(self.step, n_units)
+        keep = 1 - top_units(attribution.scores, counts)
+        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        ratios, predictions = [count / n_units for count in counts], answer.predicted.tolist()
+        flipped = any(predicted != predictions[0] for predicted in predictions)
+        record = {"ratios": ratios, "predictions": predictions, "flipped": flipped}
+        return Score(formulas.decision_flip(ratios, predictions), record)
+
+    def summarise(self, scores: Sequence[Score]) -> Summary:
+        flipped = [score.record["flipped"] for score in scores if not np.isnan(score.value)]
+        never = float(1 - np.mean(flipped)) if flipped else np.nan
+        return replace(super().summarise(scores), extra={"never_flips": never})

@@ -1,0 +1,20 @@
+"""The area under the target's probability while units are masked from the most important on (Petsiuk et al., 2018).
+
+Made for images; here every step masks 5 % of the units more (at least one), and the area is taken over the share
+really masked. A good explanation makes the probability fall early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from troth.metrics._erasing import PerturbationCurve
+
+
+@dataclass(frozen=True)
+class Deletion(PerturbationCurve):
+    higher_is_better: ClassVar[bool | None] = False
+    pitfalls: ClassVar[str] = (
+        "Depends on how sure the model is of the whole text: compare methods on the same examples only."
+    )

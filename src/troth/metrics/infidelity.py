@@ -1,0 +1,49 @@
+"""How badly the scores of random sets of units foretell what masking the set does to the target's logit: the mean
+squared gap (Yeh et al., 2019).
+
+Sets are of any size, all sizes equally likely. Scores are first scaled by the one factor that fits best, since most
+methods promise no unit of measurement; the factor is never negative, so that a reversed explanation gains nothing
+(`normalize=False`: as they stand, for methods that promise sums, such as Shapley values).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from troth import catalog
+from troth.errors import TrothError
+from troth.looks import Ask, Look, Of, keep_all
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.types import Attribution, Question, Score
+
+
+@dataclass(frozen=True)
+class Infidelity(Metric):
+    higher_is_better: ClassVar[bool | None] = False
+    bounds: ClassVar[str] = "[0, ∞)"
+    pitfalls: ClassVar[str] = "In squared logits: compare methods on the same model and examples only."
+
+    samples: int = 50
+    normalize: bool = True
+    of: Of = "logit"
+    masking: str = "mask_token"
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise TrothError(f"infidelity: samples must be at least 1, not {self.samples}")
+        catalog.build("maskings", self.masking)
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
+        erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
+        keep = torch.cat([keep_all(question), 1 - erased])
+        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        said = answer.value(self.of).double().numpy()
+        change = said[0] - said[1:]
+        value = formulas.infidelity(attribution.scores, erased.numpy(), change, normalize=self.normalize)
+        return Score(value, {"mean_squared_change": float((change**2).mean())})

@@ -1,0 +1,48 @@
+"""How far the order of the scores agrees with what masking each unit alone does to the target's logit: Kendall's τ
+(Jain & Wallace, 2019).
+
+`kind="pearson"` compares sizes instead of order; `of` says which value of the class is watched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+
+from troth import catalog, statistics
+from troth.looks import Ask, Look, Of, keep_all, keep_without_each
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics._erasing import why_no_correlation
+from troth.types import Attribution, Question, Score
+
+
+@dataclass(frozen=True)
+class LeaveOneOutCorrelation(Metric):
+    higher_is_better: ClassVar[bool | None] = True
+    bounds: ClassVar[str] = "[−1, 1]"
+    pitfalls: ClassVar[str] = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
+
+    kind: Literal["kendall", "pearson"] = "kendall"
+    of: Of = "logit"
+    masking: str = "mask_token"
+
+    def __post_init__(self) -> None:
+        catalog.build("maskings", self.masking)
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        keep = torch.cat([keep_all(question), keep_without_each(question)])
+        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        said = answer.value(self.of).double().numpy()
+        drops = said[0] - said[1:]
+        if self.kind == "kendall":
+            value = statistics.kendall_tau(attribution.scores, drops)
+        else:
+            value = formulas.importance_correlation(attribution.scores, -drops)
+        if np.isnan(value):
+            return undefined(why_no_correlation(attribution.scores), drops=drops.tolist())
+        return Score(value, {"drops": drops.tolist()})

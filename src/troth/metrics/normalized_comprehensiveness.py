@@ -1,0 +1,24 @@
+"""How much of what erasing everything would cost the prediction is lost without the top units
+(NC; Carton et al., 2020).
+
+The mean over erasing 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and an
+increase counts as no loss. Their released code erases with id 0 (`masking=pad` on BERT), nudges the denominator and
+clips to [0, 1]: `variant="released"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from troth.metrics import formulas
+from troth.metrics._erasing import Normalized
+
+
+@dataclass(frozen=True)
+class NormalizedComprehensiveness(Normalized):
+    higher_is_better: ClassVar[bool | None] = True
+    bounds: ClassVar[str] = "[0, ∞), usually below 1"
+
+    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+        return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)

@@ -1,0 +1,25 @@
+"""How much of the prediction the top units alone hold, from 0 (no more than the empty input) to 1
+(NS; Carton et al., 2020).
+
+The mean over keeping 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and a
+gain counts as no loss. Their released code erases with id 0 (`masking=pad` on BERT), nudges the denominator and
+clips to [0, 1]: `variant="released"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from troth.metrics import formulas
+from troth.metrics._erasing import Normalized
+
+
+@dataclass(frozen=True)
+class NormalizedSufficiency(Normalized):
+    higher_is_better: ClassVar[bool | None] = True
+    bounds: ClassVar[str] = "(−∞, 1], usually above 0"
+    keeps_top: ClassVar[bool] = True
+
+    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+        return formulas.normalized_sufficiency(full, left, empty, variant=self.variant)

@@ -1,0 +1,85 @@
+"""How far the 25 top units are the ones a human marked: token F1, the mean over examples (DeYoung et al., 2020).
+
+The summary also has the F1 of all examples' tokens pooled (micro), ERASER's IOU-F1 of whole spans (a run of top units
+matches a marked span if they overlap by half) and the area under the precision-recall curve, which needs no top.
+A unit counts as marked where it shares a character with a marked span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from troth.agreement import Span
+from troth.errors import TrothError
+from troth.looks import Ask
+from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.types import Attribution, Encoding, Question, Score
+
+
+@dataclass(frozen=True)
+class RationaleAgreement(Metric):
+    higher_is_better: ClassVar[bool | None] = True
+    needs_rationale: ClassVar[bool] = True
+    bounds: ClassVar[str] = "[0, 1]"
+    pitfalls: ClassVar[str] = (
+        "Plausibility, not faithfulness: a model may be right for reasons no human gave. With k top and m marked units "
+        "it cannot exceed 2·min(k, m)/(k + m)."
+    )
+
+    top: int = 25
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise TrothError(f"rationale_agreement: top must be at least 1, not {self.top}")
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        yield from ()
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        scores = attribution.scores
+        marked = marked_spans(question.encoding)
+        human = np.zeros(question.n_units)
+        for start, stop in marked:
+            human[start:stop] = 1
+        if not marked:
+            return undefined("the human rationale marks no unit")
+        chosen = np.zeros(question.n_units)
+        chosen[formulas.top_units(scores, self.top)] = 1
+        record = {
+            "token_counts": formulas.token_counts(scores, human, self.top),
+            "span_counts": formulas.intersection_over_union_counts(formulas.spans_of(chosen), marked),
+            "auprc": formulas.auprc(scores, human, rule="trapezoid"),
+        }
+        return Score(formulas.token_f1(scores, human, self.top), record)
+
+    def summarise(self, scores: Sequence[Score]) -> Summary:
+        known = [score.record for score in scores if not np.isnan(score.value)]
+        return replace(super().summarise(scores), extra=_pooled(known) if known else {})
+
+
+def marked_spans(encoding: Encoding) -> list[Span]:
+    """The marked spans of the text as (first unit, one after the last)."""
+    in_text = np.array(encoding.unit_segments) == 0
+    starts, ends = np.array(encoding.unit_spans).reshape(-1, 2).T
+    spans = []
+    for start, end in encoding.example.rationale or ():
+        inside = np.flatnonzero(in_text & (starts < end) & (ends > start))
+        if len(inside):
+            spans.append((int(inside[0]), int(inside[-1]) + 1))
+    return spans
+
+
+def _pooled(records: Sequence[Any]) -> dict[str, float]:
+    hit, extra, missed = np.sum([record["token_counts"] for record in records], axis=0)
+    spans = np.array([record["span_counts"] for record in records])  # [examples, matched + guessed + human]
+    matched, guessed, human = spans.sum(0)
+    return {
+        "micro_f1": float(2 * hit / (2 * hit + extra + missed)),
+        "iou_f1": float(np.mean(2 * spans[:, 0] / (spans[:, 1] + spans[:, 2]))),
+        "iou_micro_f1": float(2 * matched / (guessed + human)),
+        "auprc": float(np.mean([record["auprc"] for record in records])),
+    }

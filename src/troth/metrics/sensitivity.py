@@ -1,0 +1,83 @@
+"""How much the explanation can change, relative to its size, when every word vector moves a little: the largest change
+seen (max-sensitivity; Yeh et al., 2019).
+
+‖Φ(y) − Φ(x)‖ / ‖Φ(x)‖ over `samples` inputs y in which each element of a unit's word vectors moves by a uniform number
+of at most `radius` times the vector's root mean square. Yeh et al. do not divide by ‖Φ(x)‖; methods of different
+scale compare only so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from troth import draws
+from troth.errors import TrothError
+from troth.looks import Ask
+from troth.maskings import Masking
+from troth.metrics import NO_UNITS, Explain, Metric, undefined
+from troth.models import TextClassifier
+from troth.types import Attribution, Question, Rows, Score
+
+
+@dataclass(frozen=True)
+class Noise(Masking):
+    """Erases nothing: moves the word vectors of every unit, alike in all rows of one example."""
+
+    level: ClassVar[Literal["embeddings"]] = "embeddings"
+
+    radius: float
+    number: int
+    seed: int
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        vectors = rows.vectors(model)
+        length, size = vectors.shape[1:]
+        keys = {one: draws.key(self.seed, one, "sensitivity", self.number) for one in _ids(rows)}
+        of_row = torch.tensor([keys[one] for one in _ids(rows)], device=vectors.device)
+        moves = 2 * draws.uniforms(of_row, length * size).view_as(vectors) - 1
+        scale = vectors.float().square().mean(-1, keepdim=True).sqrt() * (rows.units >= 0)[..., None]
+        return replace(rows, embeddings=vectors + (self.radius * scale * moves).to(vectors.dtype))
+
+
+@dataclass(frozen=True)
+class Sensitivity(Metric):
+    higher_is_better: ClassVar[bool | None] = False
+    explains_again: ClassVar[bool] = True
+    bounds: ClassVar[str] = "[0, ∞)"
+    pitfalls: ClassVar[str] = (
+        "Stability, not faithfulness: what ignores the model scores 0. A method that draws pays for its own chance too."
+    )
+
+    samples: int = 5
+    radius: float = 0.02
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise TrothError(f"sensitivity: samples must be at least 1, not {self.samples}")
+        if not self.radius > 0:
+            raise TrothError(f"sensitivity: radius must be above 0, not {self.radius}")
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        if question.base is not None:
+            return undefined("part of the input is erased already")
+        scores = attribution.scores.astype(np.float64)
+        size = np.linalg.norm(scores)
+        if size == 0:
+            return undefined("all scores are 0")
+        changes = []
+        for number in range(self.samples):
+            moved = question.erased(question.left, Noise(self.radius, number, question.seed))
+            again = yield from explain(moved)
+            changes.append(float(np.linalg.norm(again.scores - scores) / size))
+        return Score(max(changes), {"changes": changes})
+
+
+def _ids(rows: Rows) -> list[str]:
+    return [encoding.example.id for encoding in rows.encodings]

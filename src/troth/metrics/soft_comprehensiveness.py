@@ -1,0 +1,30 @@
+"""How much of the prediction is lost when each element of a unit's vectors is dropped with its score as probability
+(Soft-NC; Zhao & Aletras, 2023).
+
+Options and deviations as in soft_sufficiency: `scores` maps scores to probabilities, `samples` averages draws,
+`retention` makes every method keep the same share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from troth.metrics import formulas
+from troth.metrics._soft import SoftErasure
+from troth.metrics.formulas import Floats
+
+
+@dataclass(frozen=True)
+class SoftComprehensiveness(SoftErasure):
+    bounds: ClassVar[str] = "[0, ∞), usually below 1"
+
+    def keep(self, importance: Floats) -> Floats:
+        return 1 - importance
+
+    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
+        if self.normalized:
+            return formulas.normalized_comprehensiveness(full, left, empty)
+        return np.maximum(0, formulas.comprehensiveness(full, left))

@@ -1,0 +1,60 @@
+"""The share of all importance that the top units hold: how few units an explanation rests on (Madsen et al., 2022,
+appendix E).
+
+Of absolute scores; neither high nor low is faithful. `top` counts units instead of a share of them. The record holds
+the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one unit more: `variant="released"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from troth.errors import TrothError
+from troth.looks import Ask
+from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics._erasing import basis_points
+from troth.types import Attribution, Question, Score
+
+TOPS = tuple(range(1, 11))
+RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Sparsity(Metric):
+    higher_is_better: ClassVar[bool | None] = None
+    bounds: ClassVar[str] = "[0, 1]"
+    pitfalls: ClassVar[str] = "Says how concentrated an explanation is, not whether it is right."
+
+    ratio: float = 0.2
+    top: int | None = None
+    variant: formulas.Variant = "paper"
+
+    def __post_init__(self) -> None:
+        basis_points(self.ratio)
+        if self.top is not None and self.top < 0:
+            raise TrothError(f"sparsity: top counts units, so it cannot be {self.top}")
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        yield from ()
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        scores = attribution.scores
+        if self.top is None:
+            value = formulas.sparsity(scores, self.ratio, variant=self.variant)
+        else:
+            value = formulas.top_share(scores, self.top)
+        if np.isnan(value):
+            return undefined("all scores are 0")
+        by_ratio = formulas.sparsity(scores, RATIOS, variant=self.variant)
+        return Score(value, {"by_top": formulas.top_share(scores, TOPS).tolist(), "by_ratio": by_ratio.tolist()})
+
+    def summarise(self, scores: Sequence[Score]) -> Summary:
+        known = [score.record for score in scores if not np.isnan(score.value)]
+        extra = (
+            {name: np.mean([record[name] for record in known], axis=0).tolist() for name in known[0]} if known else {}
+        )
+        return replace(super().summarise(scores), extra=extra)

@@ -1,0 +1,52 @@
+"""One self-contained HTML page: no script from elsewhere, readable on dark and light ground, written aside and renamed."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from troth.errors import TrothError
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+th:first-child, td:first-child { text-align: left; }
+small, .muted { opacity: .7; }
+section { margin: 1.2rem 0; }
+"""
+
+
+def render(title: str, sections: Iterable[str]) -> str:
+    """The page; the title is escaped here, the sections are HTML already."""
+    body = "\n".join(f"<section>{section}</section>" for section in sections)
+    name = html.escape(title)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        f"<body><h1>{name}</h1>\n{body}\n</body></html>\n"
+    )
+
+
+def write(path: Path, title: str, sections: Iterable[str]) -> None:
+    """The page as a file; a half-written one is never left behind."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(render(title, sections), encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """An HTML table; every cell is escaped."""
+    first = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{html.escape(caption)}</caption><tr>{first}</tr>{body}</table>"

@@ -1,0 +1,103 @@
+"""A cell is the unit of work that is stored, resumed and sent to another machine; a plan is a graph of cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from troth.sweep.context import Context
+
+# Of the stored files and of what the works make of the same specs; part of every cell's name.
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What is to be made: a kind, plain specs, and the cells it is made from, by name.
+
+    >>> Cell("metric", {"metric": "sufficiency"}, ("ab",)) == Cell("metric", {"metric": "sufficiency"}, ("ab",))
+    True
+    """
+
+    kind: str  # "data", "explanation", "metric", "training", "check", or one's own
+    specs: Mapping[str, Any]
+    parents: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.kind.isidentifier():
+            raise ValueError(f"the kind of a cell must be one word, not {self.kind!r}")
+
+    @cached_property
+    def name(self) -> str:
+        """A hash of all that decides the result."""
+        try:
+            text = canonical([FORMAT_VERSION, self.kind, self.specs, self.parents])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the specs of a {self.kind} cell must be plain values: {error}") from None
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same for equal values."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a work gives back: the cell's rows, and what was asked of the model for them."""
+
+    table: pa.Table
+    forward: int = 0  # rows
+    backward: int = 0  # rows
+
+
+# Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.
+Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], Made]"
+
+
+@dataclass
+class Plan:
+    """Cells in an order in which parents come first, and how each kind is carried out.
+
+    A work is named "package.module:function", so that any process on any machine finds it.
+    """
+
+    works: Mapping[str, str]
+    cells: dict[str, Cell] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)  # cells whose rows were known when planning
+    about: dict[str, Any] = field(default_factory=dict)  # for run.json: models and data with their fingerprints, seeds
+
+    def add(self, cell: Cell, table: pa.Table = None) -> Cell:
+        """Adds a cell, with its rows where they are known already; a cell that is there is not added twice."""
+        self.cells.setdefault(cell.name, cell)
+        if table is not None:
+            self.tables[cell.name] = table
+        return cell
+
+    def of(self, kind: str) -> Iterator[Cell]:
+        """The cells of one kind."""
+        return (cell for cell in self.cells.values() if cell.kind == kind)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
+def find_work(path: str) -> Work:
+    """The function that "package.module:function" names."""
+    module, _, function = path.partition(":")
+    work: Work = getattr(import_module(module), function)
+    return work

@@ -1,0 +1,174 @@
+"""Who is at work on what: processes that share a store, also over a network file system, claim a cell first.
+
+A claim is a file created exclusively; a heartbeat renews its time, and a claim whose owner is dead is taken over.
+Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from troth.sweep.files import cannot_write
+
+BEAT = 10.0  # seconds between two signs of life
+DEAD = 60.0  # seconds without one
+_UNSIGNED = 5.0  # seconds after which a claim without an owner is dead: it was killed while signing
+
+_living: set[str] = set()  # claims of this process, so that one abandoned by an error does not look alive
+
+
+class Claims:
+    """The claims of one store, seen by one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._owner = {**_process(), "token": uuid4().hex}
+        self._held: set[str] = set()
+        self._closed: threading.Event | None = None  # of the heartbeat
+
+    def take(self, name: str) -> bool:
+        """Claims a cell; False when somebody alive has it."""
+        self._beat_on()
+        path = self.folder / name
+        if not self._create(path) and not (self._dead(path) and self._bury(path) and self._create(path)):
+            return False
+        self._held.add(name)
+        return True
+
+    def drop(self, name: str) -> None:
+        """Gives a claim back."""
+        self._held.discard(name)
+        (self.folder / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self, name: str, patience: float = 10.0) -> Iterator[None]:
+        """Waits for a claim; after `patience` seconds goes on without it, since claims only save work."""
+        until = time.monotonic() + patience
+        while not (mine := self.take(name)) and time.monotonic() < until:
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            if mine:
+                self.drop(name)
+
+    def close(self) -> None:
+        """Gives everything back; taking a claim opens them again."""
+        if self._closed is not None:
+            self._closed.set()
+            self._closed = None
+        for name in list(self._held):
+            with contextlib.suppress(OSError):
+                self.drop(name)
+        _living.discard(self._owner["token"])
+
+    def _create(self, path: Path) -> bool:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        try:
+            os.write(handle, json.dumps(self._owner).encode())
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise cannot_write(path, error) from error
+        finally:
+            os.close(handle)
+        return True
+
+    def _dead(self, path: Path) -> bool:
+        try:
+            owner = json.loads(path.read_text() or "{}")
+            silent = self._now() - path.stat().st_mtime
+        except FileNotFoundError:
+            return True  # just given back
+        except ValueError:
+            owner, silent = {}, _UNSIGNED + 1
+        if not owner:
+            return silent > _UNSIGNED
+        if owner["host"] == self._owner["host"]:
+            return not _alive(owner)
+        return silent > DEAD
+
+    def _bury(self, path: Path) -> bool:
+        """Takes a dead claim away; of several processes that try, one succeeds."""
+        grave = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+        try:
+            os.rename(path, grave)
+        except FileNotFoundError:
+            return True
+        # Somebody may have buried it and claimed anew since we looked.
+        fresh = not self._dead(grave)
+        if fresh:
+            with contextlib.suppress(OSError):
+                os.link(grave, path)
+        grave.unlink(missing_ok=True)
+        return not fresh
+
+    def _now(self) -> float:
+        """The file server's clock: machines' own clocks differ."""
+        clock = self.folder / f".clock.{self._owner['token'][:8]}"
+        clock.write_bytes(b"")
+        now = clock.stat().st_mtime
+        clock.unlink(missing_ok=True)
+        return now
+
+    def _beat_on(self) -> None:
+        if self._closed is None:
+            self._closed = threading.Event()
+            _living.add(self._owner["token"])
+            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
+
+    def _beat(self, closed: threading.Event) -> None:
+        while not closed.wait(BEAT):
+            for name in list(self._held):
+                with contextlib.suppress(OSError):
+                    os.utime(self.folder / name)
+
+
+def _process() -> dict[str, str]:
+    """This process, told apart from any other of any machine, container or time."""
+    return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
+
+
+def _alive(owner: dict[str, str]) -> bool:
+    pid = int(owner["pid"])
+    if pid == os.getpid():
+        return owner["token"] in _living
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _started(pid) == owner["started"]
+
+
+def _started(pid: int) -> str:
+    """When a process began, in the kernel's own count, since ids are given out again; nothing of one that has ended."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return ""
+    return "" if state in "ZX" else fields[18]
+
+
+def _host() -> str:
+    """The machine, this boot of it and the container: process ids mean something only within all three."""
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)

@@ -1,0 +1,86 @@
+"""The plan of a bench: models × data × explainers × metrics × seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from troth import catalog
+from troth.data import Data
+from troth.explainers import Explainer
+from troth.maskings import Masking
+from troth.metrics import Metric
+from troth.models import Segments
+from troth.sweep.cells import Cell, Plan
+from troth.sweep.context import Context
+from troth.sweep.tables import examples_to_table
+from troth.sweep.work import WORKS
+from troth.units import UnitKind
+
+Model = Any  # a name, a model in memory, or (name, options of load_model)
+
+
+def cross(
+    context: Context,
+    models: Iterable[Model],
+    data: Iterable[Data],
+    explainers: Sequence[str | Explainer],
+    metrics: Sequence[str | Metric],
+    seeds: Sequence[int] = (0,),
+    *,
+    units: UnitKind = "word",
+    target: str | int = "predicted",
+    against: str | int | None = None,
+    segments: Segments = "first",
+    masking: str | Masking = "mask_token",
+) -> Plan:
+    """One explanation cell for each model, data, explainer and seed, and from each a cell for every metric.
+
+    The examples are cells, too: a run folder holds all it is about, and workers need no access to the data.
+    """
+    plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
+    sets = [_data_cell(plan, one) for one in data]
+    methods = [_spec("explainers", "explainer", explainer) for explainer in explainers]
+    judges = [_spec("metrics", "metric", metric) for metric in metrics]
+    common = {
+        "units": units,
+        "target": target,
+        "against": against,
+        "segments": segments,
+        "masking": catalog.spec(catalog.build("maskings", masking), full=True),
+    }
+    for model in models:
+        about = _model_specs(context, plan, model)
+        for data_cell in sets:
+            of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
+            for method in methods:
+                for seed in seeds:
+                    specs = {**about, **of_data, **common, **method, "seed": seed}
+                    explanation = plan.add(Cell("explanation", specs, (data_cell.name,)))
+                    for judge in judges:
+                        plan.add(Cell("metric", {**specs, **judge}, (explanation.name, data_cell.name)))
+    return plan
+
+
+def _data_cell(plan: Plan, data: Data) -> Cell:
+    specs = {"data": data.name, "split": data.split, "examples": len(data), "data_fingerprint": data.fingerprint}
+    plan.about["data"][data.name] = {"split": data.split, "examples": len(data), "fingerprint": data.fingerprint}
+    return plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
+
+
+def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
+    source, options = model if isinstance(model, tuple) else (model, None)
+    specs = context.model_specs(source, options)
+    loaded = context.model(specs)
+    plan.about["models"][specs["model"]] = {
+        "fingerprint": loaded.fingerprint,
+        "labels": list(loaded.labels),
+        **({"options": dict(options)} if isinstance(options, Mapping) and options else {}),
+    }
+    return specs
+
+
+def _spec(folder: str, kind: str, method: Any) -> dict[str, str]:
+    """A method twice: as people write it, and with every option, which is what a result depends on."""
+    built = catalog.build(folder, method)
+    return {kind: catalog.spec(built), f"{kind}_full": catalog.spec(built, full=True)}

@@ -1,0 +1,48 @@
+"""What a run was made with: versions and hardware, found without loading a library."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from glob import glob
+from importlib import metadata
+from pathlib import Path
+
+_PACKAGES = ("troth", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "ray", "captum")
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages that numbers may depend on."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def hardware() -> dict[str, str | int | list[str]]:
+    """The machine: system, processor, cores, memory, GPUs."""
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _line("/proc/cpuinfo", "model name") or platform.processor(),
+        "cores": os.cpu_count() or 1,
+        "memory_gb": _memory(),
+        "gpus": [_line(path, "Model") for path in sorted(glob("/proc/driver/nvidia/gpus/*/information"))],
+    }
+
+
+def _memory() -> int:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+def _line(path: str, key: str) -> str:
+    with suppress(OSError):
+        for line in Path(path).read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return ""

@@ -1,0 +1,181 @@
+"""Workers that are Ray actors: on this machine, or on the nodes of a cluster. What a node loses, others do again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from troth.errors import TrothError
+from troth.sweep.context import Context
+from troth.sweep.workers import Reply, Task, carry_out
+
+_PATIENCE = 120.0  # seconds for the first worker to start
+_REACH = 5.0  # seconds for a cluster to answer
+_KEPT = 32  # tables held in the cluster's memory
+
+
+class Actor:
+    """A worker on some node; Ray makes it one."""
+
+    def __init__(self, store: str, home: str, threads: int) -> None:
+        self._context, self._threads = Context(store, home), threads
+
+    def ready(self) -> bool:
+        return True
+
+    def carry_out(self, cell: Any, work: str, *tables: bytes) -> Reply:
+        return carry_out(Task(cell, work, tables), self._context, self._threads)
+
+
+class RayCrew:
+    """As many actors as asked for or as there is room for; one that dies is replaced where there is still room."""
+
+    def __init__(
+        self, size: int | None, address: str | None, gpus: float | None, store: str, home: str, threads: int
+    ) -> None:
+        self._ray = _ray()
+        self._ours = not self._ray.is_initialized()
+        if self._ours:
+            _connect(self._ray, address)
+        self._needs = self._needed(gpus)
+        self.size = size or self._room()
+        options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
+        self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(store, home, threads)
+        self._actors: dict[int, Any] = {}
+        self._starting: dict[Any, int] = {}  # by the promise to be ready
+        self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply
+        self._tables: OrderedDict[int, tuple[bytes, Any]] = OrderedDict()
+        self._alone_since = time.monotonic()
+        for worker in range(self.size):
+            self._start(worker)
+
+    def idle(self) -> list[int]:
+        self._welcome(0.0)
+        at_work = {worker for worker, _ in self._busy.values()} | set(self._starting.values())
+        return [worker for worker in self._actors if worker not in at_work]
+
+    def hand(self, worker: int, task: Task) -> None:
+        tables = [self._shared(table) for table in task.tables]
+        promise = self._actors[worker].carry_out.remote(task.cell, task.work, *tables)
+        self._busy[promise] = (worker, task.cell.name)
+
+    def collect(self, timeout: float) -> list[Reply]:
+        if not self._busy:
+            self._welcome(timeout)
+            self._refuse_solitude()
+            return []
+        waited = [*self._busy, *self._starting]
+        self._ray.wait(waited, num_returns=1, timeout=timeout)
+        done, _ = self._ray.wait(list(self._busy), num_returns=len(self._busy), timeout=0)
+        return [self._settle(promise) for promise in done]
+
+    def close(self) -> None:
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        if self._ours:
+            self._ray.shutdown()
+
+    def _settle(self, promise: Any) -> Reply:
+        worker, name = self._busy.pop(promise)
+        try:
+            reply: Reply = self._ray.get(promise)
+            return reply
+        except self._ray.exceptions.RayError as error:
+            # The actor died, or its node; or what it needs cannot be sent there.
+            self._start(worker)
+            died = isinstance(error, self._ray.exceptions.RayActorError | self._ray.exceptions.ObjectLostError)
+            return Reply(name, lost=died, error="" if died else str(error).strip().partition("\n")[0])
+
+    def _start(self, worker: int) -> None:
+        self._actors[worker] = self._make()
+        self._starting[self._actors[worker].ready.remote()] = worker
+
+    def _welcome(self, timeout: float) -> None:
+        """Actors that have started since."""
+        if not self._starting:
+            return
+        done, _ = self._ray.wait(list(self._starting), num_returns=1, timeout=timeout)
+        if done:
+            done, _ = self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
+        for promise in done:
+            worker = self._starting.pop(promise)
+            try:
+                self._ray.get(promise)
+            except self._ray.exceptions.RayActorError:
+                self._start(worker)
+            except self._ray.exceptions.RayError as error:
+                raise TrothError(f"a Ray worker cannot start: {str(error).strip().splitlines()[-1]}") from None
+
+    def _refuse_solitude(self) -> None:
+        if len(self._starting) < len(self._actors):
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > _PATIENCE:
+            raise TrothError(
+                f"no Ray worker could start in {_PATIENCE:.0f} s: each needs {self._needs['CPU']} CPU and "
+                f"{self._needs['GPU']} GPU, the cluster has {_listed(self._ray.available_resources())} free"
+            )
+
+    def _needed(self, gpus: float | None) -> dict[str, float]:
+        there = self._ray.cluster_resources().get("GPU", 0)
+        wanted = float(min(1, there)) if gpus is None else gpus
+        if wanted > there:
+            raise TrothError(f"each worker is to have {wanted:g} GPU, but the Ray cluster has {there:g}; lower --gpus")
+        return {"CPU": 1, "GPU": wanted}
+
+    def _room(self) -> int:
+        there = self._ray.cluster_resources()
+        return max(1, int(min(there.get(kind, 0) / need for kind, need in self._needs.items() if need)))
+
+    def _shared(self, table: bytes) -> Any:
+        """A table put into the cluster's memory once, however many cells are made from it."""
+        key = id(table)
+        if key not in self._tables:
+            while len(self._tables) >= _KEPT:
+                self._tables.popitem(last=False)
+            self._tables[key] = (table, self._ray.put(table))  # the bytes too, so that no other takes their id
+        self._tables.move_to_end(key)
+        return self._tables[key][1]
+
+
+def _ray() -> Any:
+    try:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+    except ImportError:
+        raise TrothError("engine ray needs Ray: pip install 'troth[ray]'") from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    if address not in (None, "auto", "local"):
+        _reach(str(address))
+    try:
+        ray.init(
+            address=address or "local", log_to_driver=False, include_dashboard=None if address else False,
+            logging_level="error", configure_logging=True,
+        )  # fmt: skip
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        where = f"no Ray cluster answers at {address}" if address else "Ray does not start here"
+        raise TrothError(f"{where} ({reason}); start one with: ray start --head") from None
+
+
+def _reach(address: str) -> None:
+    """Asks whether anybody listens, before Ray waits for minutes."""
+    host, _, port = address.partition("://")[-1 if "://" in address else 0].rpartition(":")
+    if not host or not port.isdigit():
+        raise TrothError(f"the address of a Ray cluster is HOST:PORT, ray://HOST:PORT or auto, not {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH).close()
+    except OSError as error:
+        raise TrothError(
+            f"no Ray cluster answers at {address} ({error.strerror or error}); check the address: ray status"
+        ) from None
+
+
+def _listed(resources: dict[str, float]) -> str:
+    return ", ".join(f"{resources.get(kind, 0):g} {kind}" for kind in ("CPU", "GPU"))

@@ -1,0 +1,174 @@
+"""Parquet files of the store: one cell each when fresh, many when compacted, with the facts in the footer.
+
+A fresh file is named by its cell, a compacted one by the hash of its bytes, so damage shows in both.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from troth.errors import TrothError
+from troth.sweep.cells import Cell
+
+_FACTS = b"troth"
+_ROWS = 16_384  # a row group: what is decompressed to read one cell
+
+Facts = Mapping[str, Any]
+
+
+class DamagedError(TrothError):
+    """A file of the store that is not what was written."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} is damaged ({why}); run the same command again and its cells are computed anew")
+        self.path, self.why = path, why
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """One file: the facts of its cells, in the order of their rows."""
+
+    path: Path
+    facts: Sequence[Facts]
+
+    @classmethod
+    def open(cls, path: Path) -> Segment:
+        """Reads the footer alone."""
+        metadata = _file(path).schema_arrow.metadata or {}
+        if _FACTS not in metadata:
+            raise DamagedError(path, "no file of troth's")
+        try:
+            facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
+            promised = sum(one["rows"] for one in facts)
+        except (ValueError, TypeError, KeyError, zlib.error):
+            raise DamagedError(path, "its footer cannot be read") from None
+        if not facts or promised != _file(path).metadata.num_rows:
+            raise DamagedError(path, "rows are missing")
+        return cls(path, facts)
+
+    @property
+    def kind(self) -> str:
+        return str(self.facts[0]["kind"])
+
+    @property
+    def columns(self) -> Any:
+        """The schema, without the facts."""
+        return _file(self.path).schema_arrow.remove_metadata()
+
+    def table(self, position: int) -> pa.Table:
+        """The rows of one cell."""
+        start, end = self._starts[position], self._starts[position + 1]
+        file = _file(self.path)
+        groups = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        bounds = [0, *accumulate(groups)]
+        first = max(0, bisect_right(bounds, start) - 1)
+        wanted = [group for group in range(first, len(groups)) if bounds[group] < end]
+        rows = _read(self.path, tuple(wanted)) if wanted else file.schema_arrow.empty_table()
+        rows = rows.slice(start - bounds[first], end - start)
+        return rows.drop_columns(["cell"]).replace_schema_metadata(None)
+
+    def all_rows(self) -> pa.Table:
+        """The rows of all cells, each with its cell's name."""
+        return _read(self.path).replace_schema_metadata(None)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(int(one["rows"]) for one in self.facts)]
+
+    def verify(self) -> None:
+        """Reads everything; raises where a byte is not as it was written."""
+        if self.path.stem.count("-"):
+            if digest(self.path.read_bytes()) != self.path.stem.rpartition("-")[2]:
+                raise DamagedError(self.path, "its bytes are not those its name promises")
+            return
+        if [_name(one) for one in self.facts] != [self.path.stem]:
+            raise DamagedError(self.path, "it holds another cell than its name says")
+        _read(self.path)
+
+    def sound(self) -> list[tuple[Facts, pa.Table]]:
+        """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""
+        kept = []
+        for position, one in enumerate(self.facts):
+            try:
+                rows = self.table(position)
+            except DamagedError:
+                continue
+            if _name(one) == one["name"]:
+                kept.append((one, rows))
+        return kept if len(kept) < len(self.facts) else []
+
+
+def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
+    """The bytes of a file that holds these cells, in this order."""
+    named = []
+    for one, table in zip(facts, tables, strict=True):
+        names = pa.array([one["name"]], pa.string()).take(pa.array([0] * table.num_rows, pa.int32()))
+        named.append(table.replace_schema_metadata(None).add_column(0, "cell", names))
+    text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6))
+    rows = pa.concat_tables(named).combine_chunks().replace_schema_metadata({_FACTS: text})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd", write_page_checksum=True, row_group_size=_ROWS)
+    return bytes(sink.getvalue())
+
+
+def _name(facts: Facts) -> str:
+    return Cell(facts["kind"], facts["specs"], tuple(facts["parents"])).name
+
+
+def digest(data: bytes) -> str:
+    """What a compacted file is named by."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _file(path: Path) -> Any:
+    status = path.stat()
+    return _opened(path, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _opened(path: Path, *_version: int) -> Any:
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DamagedError(path, _first_line(error)) from None
+
+
+def _read(path: Path, groups: tuple[int, ...] | None = None) -> pa.Table:
+    status = path.stat()
+    if groups is None:
+        return _decoded(path, None)
+    return _groups(path, groups, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=2)
+def _groups(path: Path, groups: tuple[int, ...], *_version: int) -> pa.Table:
+    # Cells are often read one after the other.
+    return _decoded(path, groups)
+
+
+def _decoded(path: Path, groups: tuple[int, ...] | None) -> pa.Table:
+    try:
+        return _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DamagedError(path, _first_line(error)) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")[:120]

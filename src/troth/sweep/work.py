@@ -1,0 +1,61 @@
+"""The works of a bench: explains the examples of a data cell, measures a stored explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from troth.explaining import explain_each
+from troth.measuring import measure_each
+from troth.probing import Prober
+from troth.sweep.cells import Cell, Made
+from troth.sweep.context import Context, model_key
+from troth.sweep.tables import attributions_to_table, scores_to_table, table_to_attributions, table_to_examples
+from troth.types import Encoding
+
+WORKS = {"explanation": "troth.sweep.work:explain", "metric": "troth.sweep.work:measure"}
+
+
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """One attribution an example; the parent is the data."""
+    (data,) = parents
+    specs = cell.specs
+    prober = Prober(context.model(specs), specs["masking"])
+    attributions = explain_each(
+        prober,
+        table_to_examples(data),
+        specs["explainer_full"],
+        units=specs["units"],
+        target=specs["target"],
+        seed=specs["seed"],
+        against=specs["against"],
+        segments=specs["segments"],
+    )
+    return Made(attributions_to_table(attributions), prober.cost.forward, prober.cost.backward)
+
+
+def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """One score an attribution; the parents are the explanation and the data."""
+    explanation, data = parents
+    specs = cell.specs
+    prober = Prober(context.model(specs), specs["masking"])
+    encodings = context.once(
+        (model_key(specs), cell.parents[1], specs["units"], specs["segments"], data.num_rows),
+        lambda: _encode(prober, data, cell),
+    )
+    attributions = table_to_attributions(
+        prober.model,
+        [],
+        explanation,
+        explainer=specs["explainer_full"],
+        seed=specs["seed"],
+        encodings=encodings,
+    )
+    scores = list(measure_each(prober, attributions, specs["metric_full"], seed=specs["seed"]))
+    table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
+    return Made(table, prober.cost.forward, prober.cost.backward)
+
+
+def _encode(prober: Prober, data: pa.Table, cell: Cell) -> list[Encoding]:
+    return prober.model.encode(table_to_examples(data), cell.specs["units"], cell.specs["segments"])

@@ -1,0 +1,125 @@
+"""One worker carries out one task at a time, in this process, in one of its own, or on another machine."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from troth.errors import TrothError
+from troth.sweep.cells import Cell, find_work
+from troth.sweep.context import Context
+from troth.sweep.files import is_full
+
+_FRAMES = 6  # of a traceback that is kept
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell, who carries it out, and its parents' tables as bytes."""
+
+    cell: Cell
+    work: str
+    tables: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What became of a task."""
+
+    name: str
+    table: bytes = b""
+    seconds: float = 0.0
+    forward: int = 0
+    backward: int = 0
+    host: str = ""
+    error: str = ""
+    traceback: str = ""
+    disk_full: bool = False
+    lost: bool = False  # the worker died
+
+
+def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
+    """Does the work of a cell; an error becomes part of the reply."""
+    begun = time.perf_counter()
+    host = socket.gethostname()
+    try:
+        work = find_work(task.work)
+        _same_start(task.cell, threads)
+        made = work(task.cell, [from_bytes(table) for table in task.tables], context)
+        table = to_bytes(made.table)
+    except Exception as error:
+        seconds = time.perf_counter() - begun
+        message, frames = _told(error)
+        return Reply(task.cell.name, b"", seconds, 0, 0, host, message, frames, is_full(error))
+    return Reply(task.cell.name, table, time.perf_counter() - begun, made.forward, made.backward, host)
+
+
+def serve(connection: Connection, store: str, home: str, threads: int) -> None:
+    """The life of a worker process: tasks come in, replies go out, until the other side closes."""
+    # Ctrl-C reaches the whole group; it is for the one who hands out the work.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    context = Context(store, home)
+    while True:
+        try:
+            task = connection.recv()
+            connection.send(carry_out(task, context, threads))
+        except (EOFError, OSError):
+            return
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as it travels; only the rows it shows, not all it was cut from."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """A table that has travelled."""
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_all()
+
+
+def _same_start(cell: Cell, threads: int) -> None:
+    """Every cell finds the same random state and number of threads, whatever its worker did before."""
+    seed = int(cell.name[:8], 16)
+    random.seed(seed)
+    np.random.seed(seed)  # what libraries draw from behind our back
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
+def _told(error: Exception) -> tuple[str, str]:
+    """One line, and where a fault of ours (not a user's) came from."""
+    if isinstance(error, TrothError):
+        return str(error), ""
+    lines = traceback.format_exception(error)
+    stack = traceback.format_tb(error.__traceback__)[-_FRAMES:]
+    return lines[-1].strip().partition("\n")[0], "".join([*stack, lines[-1]])
+
+
+def _end_with_parent() -> None:
+    """A worker does not outlive the run that started it, not even when that is killed."""
+    from multiprocessing import parent_process
+
+    parent: Any = parent_process()
+    wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,57 @@
+"""What a training starts from: pretrained weights, or a model built for the data. One file a kind.
+
+A folder or hub name stands for itself: `roberta-base` is `pretrained(path="roberta-base")`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from troth import catalog
+from troth.errors import TrothError
+from troth.models.encoder import Encoder
+from troth.types import Example
+
+
+@dataclass(frozen=True)
+class Base(ABC):
+    """An instance is its configuration."""
+
+    @abstractmethod
+    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
+        """A model with a class for each label; what is new in it is drawn with the seed."""
+
+    def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
+        """Settings that suit it where nobody says otherwise."""
+        return {}
+
+
+def build(base: str | Base) -> Base:
+    """A base from its spec text, or from a folder or hub name.
+
+    >>> build("bert-base-uncased")
+    Pretrained(path='bert-base-uncased')
+    """
+    if not isinstance(base, str):
+        return base
+    if base.partition("(")[0].strip() in catalog.names("bases"):
+        found: Base = catalog.build("bases", base)
+        return found
+    from troth.training.bases.pretrained import Pretrained
+
+    return Pretrained(path=base)
+
+
+def class_names(labels: tuple[str, ...]) -> dict[str, Any]:
+    """The labels as a transformers configuration has them."""
+    if len(set(labels)) != len(labels):
+        raise TrothError(f"two classes have the same name: {', '.join(labels)}")
+    return {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
+
+
+def texts_of(examples: Sequence[Example]) -> list[str]:
+    """Every text of the examples, first and second ones."""
+    return [text for example in examples for text in (example.text, example.text_pair) if text is not None]

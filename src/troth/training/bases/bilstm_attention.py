@@ -1,0 +1,78 @@
+"""A bidirectional LSTM with attention over a word vocabulary made from the training texts, as in the ROAR paper.
+
+`vectors` is a file of pretrained word vectors (GloVe or fastText text, or JSON); they are trained further. Without, words
+begin as standard normal vectors of size `embedding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from troth import draws
+from troth.errors import TrothError
+from troth.models.encoder import Encoder
+from troth.training import vocabulary
+from troth.training.bases import Base, class_names, texts_of
+from troth.types import Example
+
+
+@dataclass(frozen=True)
+class BilstmAttention(Base):
+    embedding: int = 300
+    hidden: int = 128
+    vectors: str = ""
+    variant: Literal["paper", "released"] = "paper"  # released: each text of a pair has an embedding of its own
+    lowercase: bool = True
+    minimum_count: int = 1
+    positions: int = 4096
+
+    def __post_init__(self) -> None:
+        if min(self.embedding, self.hidden, self.positions) < 1:
+            raise TrothError("bilstm_attention: embedding, hidden and positions must be 1 or more")
+
+    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
+        from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
+
+        tokenizer = vocabulary.word_tokenizer(
+            texts_of(examples), lowercase=self.lowercase, minimum_count=self.minimum_count, max_length=self.positions
+        )
+        known = vocabulary.read_vectors(self.vectors, tokenizer.get_vocab()) if self.vectors else {}
+        if self.vectors and not known:
+            raise TrothError(f"{self.vectors}: no word of the training data has a vector there")
+        config = BilstmAttentionConfig(
+            vocab_size=len(tokenizer),
+            embedding_size=len(next(iter(known.values()))) if known else self.embedding,
+            hidden_size=self.hidden,
+            pair=is_pair(examples),
+            shared_embedding=self.variant == "paper",
+            pad_token_id=tokenizer.pad_token_id,
+            **class_names(labels),
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draws.key(seed, "new weights"))
+            model = BilstmAttentionForSequenceClassification(config)
+            body = model.bilstm
+            if known:
+                vocabulary.put_vectors(body.embeddings.word_embeddings, tokenizer, known)
+            if config.pair and not config.shared_embedding:
+                body.second_embeddings.load_state_dict(body.embeddings.state_dict())
+        return Encoder(model, tokenizer, name="bilstm_attention", max_length=max_length)
+
+    def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
+        from troth.training.presets import roar_bilstm
+
+        return roar_bilstm(data, pair=pair)
+
+
+def is_pair(examples: Sequence[Example]) -> bool:
+    """Whether the examples are pairs; one model reads either kind, not both."""
+    pairs = sum(example.text_pair is not None for example in examples)
+    if 0 < pairs < len(examples):
+        raise TrothError(
+            f"bilstm_attention reads single texts or pairs, not both: {pairs} of {len(examples)} examples have a second text"
+        )
+    return pairs > 0

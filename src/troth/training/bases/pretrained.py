@@ -1,0 +1,47 @@
+"""Pretrained weights from a folder or the hub, with a new classification head unless theirs fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from troth import draws
+from troth.errors import TrothError
+from troth.models.encoder import Encoder, know_own_models
+from troth.training.bases import Base, class_names
+from troth.types import Example
+
+
+@dataclass(frozen=True)
+class Pretrained(Base):
+    path: str
+
+    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        folder = Path(self.path)
+        if folder.is_dir() and not (folder / "config.json").is_file():
+            raise TrothError(f"{self.path} is a folder without config.json, so no model to start from")
+        if not folder.is_dir() and (folder.is_file() or self.path.startswith((".", "/", "~")) or self.path.count("/") > 1):
+            raise TrothError(f"there is no model folder {self.path}")
+        know_own_models(folder)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draws.key(seed, "new weights"))
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(self.path)
+                model = AutoModelForSequenceClassification.from_pretrained(
+                    self.path,
+                    **class_names(labels),
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    ignore_mismatched_sizes=True,  # a head for other classes is replaced
+                )
+            except (OSError, ValueError, KeyError) as error:
+                reason = str(error).strip().split("\n")[0]
+                raise TrothError(f"cannot load {self.path} to train it: {reason}") from None
+        if model.config.pad_token_id is None and tokenizer.pad_token_id is not None:
+            model.config.pad_token_id = tokenizer.pad_token_id
+        return Encoder(model, tokenizer, name=self.path, max_length=max_length)

@@ -1,0 +1,72 @@
+"""Where and in which number format a training runs, and what is put back afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from troth.errors import TrothError
+from troth.models.encoder import Encoder
+from troth.training.settings import Settings
+
+
+def accelerator(settings: Settings, cpu: bool) -> Any:
+    """What runs the loop: on the devices, and in the precision, the user launched it with or asked for."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.utils import DistributedType
+
+    wanted = settings.precision
+    if wanted == "auto" and "ACCELERATE_MIXED_PRECISION" in os.environ:
+        precision = None  # as launched
+    elif wanted == "auto":
+        on_gpu = torch.cuda.is_available() and not cpu
+        precision = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if on_gpu else "no"
+    else:
+        precision = wanted
+    earlier = AcceleratorState._shared_state
+    if earlier and earlier["num_processes"] == 1:
+        # An earlier training in this process may have chosen otherwise.
+        AcceleratorState._reset_state()
+        PartialState._reset_state()
+    found = Accelerator(mixed_precision=precision, cpu=cpu)
+    if found.distributed_type not in (DistributedType.NO, DistributedType.MULTI_GPU, DistributedType.MULTI_CPU):
+        raise TrothError(
+            f"troth trains a copy of the model on each device, not with {found.distributed_type.value}; "
+            "launch it with accelerate launch --multi_gpu"
+        )
+    return found
+
+
+@contextmanager
+def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
+    """Deterministic kernels on a GPU; the user's random state and switches are put back."""
+    on_gpu = device.type == "cuda"
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        try:
+            if settings.deterministic and on_gpu:
+                os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+                torch.use_deterministic_algorithms(True, warn_only=True)
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+def attention_weights(model: Encoder, *, wanted: bool) -> AbstractContextManager[None]:
+    """Attention weights can be read only off the eager implementation."""
+    return _eager(model.model) if wanted else nullcontext()
+
+
+@contextmanager
+def _eager(model: Any) -> Iterator[None]:
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)

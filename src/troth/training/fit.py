@@ -1,0 +1,247 @@
+"""`train`: data, a base and a recipe become a model folder that loads anywhere in the Hugging Face world."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from troth.errors import TrothError
+from troth.models.encoder import Encoder
+from troth.training import bases, presets, quality, recipes
+from troth.training import settings as every_setting
+from troth.training.checkpoints import Checkpoints, reason
+from troth.training.corpus import Corpus
+from troth.training.examples import Labelled, Source, load_labelled
+from troth.training.loop import Fitted, fit
+from troth.training.settings import Settings
+
+__all__ = ["Trained", "fit", "train"]
+
+_FORMAT = 1  # of train.json and checkpoints; another number is another run
+_CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training: its folder, and what train.json says of it."""
+
+    folder: Path
+    report: Mapping[str, Any]
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """Of the chosen weights, by split and set of inputs."""
+        scores: Mapping[str, Any] = self.report["scores"]
+        return scores
+
+
+def train(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: str | bases.Base,
+    out: str | os.PathLike[str],
+    *,
+    like: str | None = None,
+    validation: Source | None = None,
+    tests: Iterable[str] = (),
+    hold_out: float | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    max_length: int | None = None,
+    resume: bool = True,
+    checkpoint_seconds: float = 300.0,
+    progress: bool = False,
+    cpu: bool = False,
+    **settings: Any,
+) -> Trained:
+    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+
+    `like` takes a paper's settings (fmm, roar, soft, saloss), single settings come on top (see `Settings`). Without a
+    validation split a fifth of train is held out; `tests` names splits to score at the end.
+    """
+    method, start, folder = recipes.build(recipe), bases.build(base), Path(out)
+    chosen, hold_out = _settle(method, start, data, like, hold_out, settings)
+    labelled = load_labelled(data, validation, hold_out=hold_out, tests=tests, limit=limit, columns=columns)
+    if "metric" not in chosen and labelled.metric is not None:
+        chosen["metric"] = labelled.metric
+    final = every_setting.settings(**chosen)
+    model = start.build(labelled.training.examples, labelled.labels, final.seed, max_length)
+    identity = _identity(method, start, model, labelled, final)
+    report = _finished(folder, identity) if resume else None
+    if report is not None:
+        return Trained(folder, report)
+    if not resume:
+        _clear(folder)
+    fitted = fit(
+        model,
+        method,
+        _corpus(model, labelled.training),
+        _corpus(model, labelled.validation),
+        final,
+        others={name: _corpus(model, examples) for name, examples in labelled.others.items()},
+        folder=folder / _CHECKPOINTS,
+        identity=identity,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+        cpu=cpu,
+    )
+    report = _report(identity, labelled, final, fitted)
+    if int(os.environ.get("RANK", "0")) == 0:
+        _write(folder, model, report)
+    return Trained(folder, report)
+
+
+def _settle(
+    recipe: recipes.Recipe,
+    base: bases.Base,
+    data: Source,
+    like: str | None,
+    hold_out: float | None,
+    given: Mapping[str, Any],
+) -> tuple[dict[str, Any], float | None]:
+    """A base's own settings, then the paper's, then the user's."""
+    name, pair = _name_and_form(data)
+    chosen = dict(base.settings(name, pair=pair))
+    if like is not None:
+        chosen |= presets.like(like, recipe, base, name, pair=pair)
+    chosen |= given
+    preset = chosen.pop("hold_out", None)
+    return chosen, preset if hold_out is None else hold_out
+
+
+def _name_and_form(data: Source) -> tuple[str, bool]:
+    """The data's catalog name, if it has one, and whether it is of pairs."""
+    from troth import catalog
+    from troth.training.examples import _entry
+
+    entry = _entry(data)
+    if entry is not None:
+        return catalog.name_of(entry), entry.auxiliary is not None
+    return "", False
+
+
+def _corpus(model: Encoder, examples: Any) -> Corpus:
+    # Tokens of both texts: what masked fine-tuning may erase. Plain training erases nothing and reads them the same.
+    encodings = model.encode(examples, units="token", segments="both")
+    return Corpus(encodings, [int(example.label) for example in examples])
+
+
+def _identity(
+    recipe: recipes.Recipe, base: bases.Base, model: Encoder, labelled: Labelled, settings: Settings
+) -> dict[str, Any]:
+    """What makes a training this one and no other; a checkpoint is good for no other."""
+    from troth import catalog
+
+    return {
+        "format": _FORMAT,
+        "recipe": recipes.spec(recipe, full=True),
+        "base": catalog.spec(base, full=True),
+        "base fingerprint": model.fingerprint,
+        "training data": labelled.training.fingerprint,
+        "validation data": labelled.validation.fingerprint,
+        "labels": list(labelled.labels),
+        "max_length": model.max_length,
+        **every_setting.as_dict(settings),
+    }
+
+
+def _finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The report of the same training, if it is done already; another's is never overwritten."""
+    file = folder / "train.json"
+    if not file.is_file():
+        return None
+    report: dict[str, Any] = json.loads(file.read_text())
+    before = report.get("identity", {})
+    differing = [name for name in identity if before.get(name) != identity[name]]
+    if differing:
+        name = differing[0]
+        raise TrothError(
+            f"{folder} holds another training: its {name} is {before.get(name)!r}, not {identity[name]!r}; "
+            "choose another --out, or pass --restart to replace it"
+        )
+    return report
+
+
+def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings, fitted: Fitted) -> dict[str, Any]:
+    versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+    majority = {
+        name: quality.majority(settings.metric, _labels(labelled.training), _labels(data), len(labelled.labels))
+        for name, data in {"validation": labelled.validation, **labelled.others}.items()
+    }
+    report = {
+        "identity": dict(identity),
+        "data": {
+            "name": labelled.training.name,
+            "training": len(labelled.training),
+            "validation": len(labelled.validation),
+            "validation split": labelled.validation.split,
+            **{name: len(data) for name, data in labelled.others.items()},
+        },
+        "notes": list(labelled.notes),
+        "best_epoch": fitted.best_epoch,
+        "scores": fitted.scores,
+        "majority": majority,
+        "history": fitted.history,
+        "steps": fitted.steps,
+        "seconds": round(fitted.seconds, 1),
+        "device": fitted.device,
+        "precision": fitted.precision,
+        "processes": fitted.processes,
+        "python": platform.python_version(),
+        "versions": {name: importlib.metadata.version(name) for name in versions},
+    }
+    plain: dict[str, Any] = _without_nan(report)
+    return plain
+
+
+def _labels(data: Any) -> Any:
+    import torch
+
+    return torch.tensor([int(example.label) for example in data])
+
+
+def _without_nan(value: Any) -> Any:
+    # JSON has no NaN.
+    if isinstance(value, Mapping):
+        return {key: _without_nan(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write(folder: Path, model: Encoder, report: Mapping[str, Any]) -> None:
+    """The model folder, written aside; train.json comes last, so where it is the training is finished."""
+    aside = folder / ".partial"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        model.model.save_pretrained(aside)
+        model.tokenizer.save_pretrained(aside)
+        for file in sorted(aside.iterdir()):
+            file.replace(folder / file.name)
+        aside.rmdir()
+        (folder / "train.json.partial").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+        (folder / "train.json.partial").replace(folder / "train.json")
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise TrothError(
+            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
+            "command again"
+        ) from error
+    Checkpoints(folder / _CHECKPOINTS).clear()
+
+
+def _clear(folder: Path) -> None:
+    """Forgets an earlier training; only files of ours are touched."""
+    Checkpoints(folder / _CHECKPOINTS).clear()
+    (folder / "train.json").unlink(missing_ok=True)

@@ -1,0 +1,311 @@
+"""The one training loop, on Accelerate: as many devices and whatever precision the user launches it with.
+
+Every random number is keyed by seed, epoch and example (masks), seed and epoch (order), or seed and step (dropout), so a
+training that is killed and resumed ends where an undisturbed one does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from troth import draws
+from troth.errors import TrothError
+from troth.models import Output
+from troth.models.encoder import Encoder
+from troth.training import optimizer as optimizers
+from troth.training import devices, quality, recipes
+from troth.training.checkpoints import Checkpoints
+from troth.training.corpus import Corpus, batches, by_length
+from troth.training.progress import Progress
+from troth.training.recipes import Recipe
+from troth.training.settings import Settings, rate_factor
+
+Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training came to; the model holds the weights of the best epoch."""
+
+    history: list[dict[str, Any]]  # an epoch each
+    best_epoch: int  # from 1
+    scores: Mapping[str, Scores]  # of the chosen weights: validation, and whatever else was asked for
+    steps: int
+    seconds: float
+    device: str
+    precision: str
+    processes: int
+
+
+@dataclass
+class State:
+    """How far a training is: plain data, kept in every checkpoint."""
+
+    step: int = 0
+    epoch: int = 0  # finished
+    batch: int = 0  # done in this epoch
+    loss: float = 0.0  # summed over the rows of this epoch
+    rows: int = 0
+    seconds: float = 0.0
+    best_epoch: int = 0
+    best_value: float = -math.inf
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def fit(
+    model: Encoder,
+    recipe: recipes.RecipeLike,
+    training: Corpus,
+    validation: Corpus,
+    settings: Settings,
+    *,
+    others: Mapping[str, Corpus] | None = None,
+    folder: Path | None = None,
+    identity: Mapping[str, Any] | None = None,
+    checkpoint_seconds: float = 300.0,
+    progress: bool = False,
+    cpu: bool = False,
+) -> Fitted:
+    """Trains a model on encodings; with a folder, checkpoints go there and an interrupted training goes on from them."""
+    method = recipes.build(recipe).prepare(model, training.encodings)
+    accelerator = devices.accelerator(settings, cpu)
+    checkpoints = Checkpoints(folder) if folder is not None else None
+    attentions = recipes.reads_attentions(method)
+    with devices.reproducible(settings, accelerator.device), devices.attention_weights(model, wanted=attentions):
+        loop = _Loop(model, method, training, validation, settings, accelerator, checkpoints, dict(identity or {}))
+        try:
+            loop.run(checkpoint_seconds, progress)
+            scores = {"validation": loop.final_scores(validation)}
+            scores |= {name: loop.final_scores(corpus) for name, corpus in (others or {}).items()}
+        finally:
+            accelerator.unwrap_model(loop.network, keep_fp32_wrapper=False)
+            model.model.eval()
+    return Fitted(
+        history=loop.state.history,
+        best_epoch=loop.state.best_epoch,
+        scores=scores,
+        steps=loop.state.step,
+        seconds=loop.state.seconds,
+        device=str(accelerator.device),
+        precision=str(accelerator.mixed_precision),
+        processes=accelerator.num_processes,
+    )
+
+
+class _Loop:
+    def __init__(
+        self,
+        model: Encoder,
+        recipe: Recipe,
+        training: Corpus,
+        validation: Corpus,
+        settings: Settings,
+        accelerator: Any,
+        checkpoints: Checkpoints | None,
+        identity: dict[str, Any],
+    ) -> None:
+        self.model, self.recipe, self.settings = model, recipe, settings
+        self.accelerator, self.checkpoints, self.identity = accelerator, checkpoints, identity
+        model.model.to(accelerator.device)
+        self.network = accelerator.prepare(model.model)
+        self.optimizer = accelerator.prepare(optimizers.build(model.model, settings))
+        self.training, self.validation = training.to(accelerator.device), validation.to(accelerator.device)
+        self.steps = math.ceil(len(training) / settings.batch_size) * settings.epochs
+        self.weights = _class_weights(settings, training.labels, len(model.labels)).to(accelerator.device)
+        self.attentions = recipes.reads_attentions(recipe)
+        self.state = State()
+        self.best: dict[str, Tensor] = {}  # where there is no folder to keep them in
+        self._resume()
+
+    def run(self, checkpoint_seconds: float, progress: bool) -> None:
+        """Epoch after epoch; ends with the best epoch's weights in the model."""
+        state, settings = self.state, self.settings
+        started, saved = time.monotonic() - state.seconds, time.monotonic()
+        with Progress(self.steps, state.step, shown=progress and self.accelerator.is_main_process) as bar:
+            while state.epoch < settings.epochs:
+                cut = batches(self.training.lengths, settings.batch_size, settings.seed, state.epoch)
+                keys = self.training.keys(settings.seed, "training", state.epoch)
+                for index in cut[state.batch :]:
+                    self._step(index, keys)
+                    state.seconds = time.monotonic() - started
+                    bar.advance(state.epoch + 1, settings.epochs, state.loss / state.rows)
+                    # After the last batch comes the evaluation, and then a checkpoint anyway.
+                    if time.monotonic() - saved >= checkpoint_seconds and state.batch < len(cut):
+                        self._save()
+                        saved = time.monotonic()
+                self._end_epoch()
+                state.seconds = time.monotonic() - started
+                self._save()
+                saved = time.monotonic()
+                bar.say(settings.metric, state.history[-1]["score"], state.best_epoch)
+        self._load_best()
+
+    def final_scores(self, corpus: Corpus) -> Scores:
+        """The chosen weights on each set of inputs the recipe reports."""
+        labels = corpus.labels.cpu()
+        return {
+            name: self._scores(self._logits(corpus.to(self.accelerator.device), name, change), labels)
+            for name, change in self.recipe.final().items()
+        }
+
+    def _step(self, index: Tensor, keys: Tensor) -> None:
+        """One mini-batch, this process's share of it in as many passes as its memory asks for."""
+        state, settings, accelerator = self.state, self.settings, self.accelerator
+        torch.manual_seed(draws.key(settings.seed, "step", state.step, accelerator.process_index))
+        factor = rate_factor(settings, state.step, self.steps, len(self.training))
+        optimizers.set_rates(self.optimizer, factor)
+        share = torch.tensor_split(torch.arange(len(index)), accelerator.num_processes)[accelerator.process_index]
+        idle = len(share) == 0  # it must take part in the exchange of gradients all the same
+        share = torch.zeros(1, dtype=torch.int64) if idle else share
+        total = torch.zeros((), device=accelerator.device)
+        self.network.train()
+        passes = torch.split(share, settings.rows_per_pass or len(share))
+        for number, place in enumerate(passes):
+            more_to_come = number + 1 < len(passes)
+            with accelerator.no_sync(self.network) if more_to_come else nullcontext(), self._enough_memory(place):
+                each = self._losses(index[place], keys, place, len(index))
+                loss = each.sum() * (0.0 if idle else 1.0)
+                # Gradients are averaged over processes, whatever the number of rows each has.
+                accelerator.backward(loss * (accelerator.num_processes / len(index)))
+            total += loss.detach()
+        summed = float(accelerator.reduce(total, "sum"))
+        if not math.isfinite(summed):
+            raise self._undefined(summed, index, settings.learning_rate * factor)
+        if settings.clip is not None:
+            accelerator.clip_grad_norm_(self.network.parameters(), settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        state.step, state.batch = state.step + 1, state.batch + 1
+        state.loss, state.rows = state.loss + summed, state.rows + len(index)
+
+    def _losses(self, index: Tensor, keys: Tensor, place: Tensor, size: int) -> Tensor:
+        """[rows] the loss of each row, what the recipe adds included."""
+        rows = self.training.rows(index, keys[index], self.model)
+        rows = self.recipe.rows(rows, place.to(self.accelerator.device), size, self.model)
+        output = self.network(**self.model.inputs(rows, attentions=self.attentions))
+        each = torch.nn.functional.cross_entropy(output.logits.float(), rows.target, reduction="none")
+        each = each * self.weights[rows.target]
+        attentions = tuple(output.attentions or ()) if self.attentions else ()
+        added = self.recipe.penalty(Output(output.logits, attentions), rows)
+        return each if added is None else each + added
+
+    def _end_epoch(self) -> None:
+        state, settings = self.state, self.settings
+        labels = self.validation.labels.cpu()
+        found = {name: self._logits(self.validation, name, to) for name, to in self.recipe.validation().items()}
+        together = torch.cat(list(found.values())), labels.repeat(len(found))
+        scores = self._scores(*together)
+        value = {"metric": scores[settings.metric], "loss": -scores["loss"], "last": math.inf}[settings.best_by]
+        value = -math.inf if math.isnan(value) else value
+        state.epoch, state.batch = state.epoch + 1, 0
+        state.history.append(
+            {
+                "epoch": state.epoch,
+                "loss": state.loss / state.rows,
+                "score": scores[settings.metric],
+                "validation": {name: self._scores(logits, labels) for name, logits in found.items()},
+            }
+        )
+        state.loss, state.rows = 0.0, 0
+        if value > state.best_value or state.best_epoch == 0 or settings.best_by == "last":
+            state.best_epoch, state.best_value = state.epoch, value
+            self._keep_best()
+
+    @torch.no_grad()
+    def _logits(self, corpus: Corpus, name: str, change: Recipe) -> Tensor:
+        """[examples, classes] what the model says of examples that are changed as a recipe says, once for all epochs."""
+        accelerator, settings = self.accelerator, self.settings
+        keys = corpus.keys(settings.seed, "validation", name)
+        logits = torch.zeros(len(corpus), len(self.model.labels), device=accelerator.device)
+        self.network.eval()
+        at_a_time = 4 * (settings.rows_per_pass or math.ceil(settings.batch_size / accelerator.num_processes))
+        for number, index in enumerate(by_length(corpus.lengths, at_a_time)):
+            if number % accelerator.num_processes == accelerator.process_index:
+                rows = corpus.rows(index, keys[index], self.model)
+                rows = change.rows(rows, torch.arange(len(index), device=accelerator.device), len(index), self.model)
+                output = self.network(**self.model.inputs(rows))
+                logits[index.to(accelerator.device)] = output.logits.float()
+        return torch.as_tensor(accelerator.reduce(logits, "sum")).cpu()
+
+    def _scores(self, logits: Tensor, labels: Tensor) -> dict[str, float]:
+        metric = self.settings.metric
+        return {metric: quality.quality(metric, logits, labels), "loss": quality.cross_entropy(logits, labels)}
+
+    def _save(self) -> None:
+        if self.checkpoints is None or not self.accelerator.is_main_process:
+            return
+        kept = {"identity": self.identity, "state": dataclasses.asdict(self.state)}
+        if self.accelerator.scaler is not None:
+            kept["scaler"] = self.accelerator.scaler.state_dict()
+        self.checkpoints.save(self.state.step, self.model.model, self.optimizer.optimizer, kept)
+        self.checkpoints.forget_other_best(self.state.best_epoch)
+
+    def _resume(self) -> None:
+        latest = self.checkpoints.latest() if self.checkpoints is not None else None
+        if self.checkpoints is None or latest is None:
+            return
+        kept = self.checkpoints.state(latest)
+        differing = [name for name in self.identity if kept["identity"].get(name) != self.identity[name]]
+        if differing:
+            name = differing[0]
+            raise TrothError(
+                f"{latest} is from another run: its {name} is {kept['identity'].get(name)!r}, not "
+                f"{self.identity[name]!r}; choose another --out, or pass --restart to begin anew"
+            )
+        self.checkpoints.load(latest, self.model.model, self.optimizer.optimizer)
+        self.state = State(**kept["state"])
+        if self.accelerator.scaler is not None and "scaler" in kept:
+            self.accelerator.scaler.load_state_dict(kept["scaler"])
+
+    def _keep_best(self) -> None:
+        if self.checkpoints is None:
+            self.best = {name: value.detach().cpu().clone() for name, value in self.model.model.state_dict().items()}
+        elif self.accelerator.is_main_process:
+            self.checkpoints.save_best(self.state.best_epoch, self.model.model)
+
+    def _load_best(self) -> None:
+        self.accelerator.wait_for_everyone()
+        if self.checkpoints is not None:
+            self.checkpoints.load_best(self.state.best_epoch, self.model.model)
+        else:
+            self.model.model.load_state_dict(self.best)
+
+    def _undefined(self, value: float, index: Tensor, rate: float) -> TrothError:
+        ids = [self.training.encodings[position].example.id for position in index[:3].tolist()]
+        return TrothError(
+            f"the loss became {value} at step {self.state.step + 1} (epoch {self.state.epoch + 1}), in the mini-batch of "
+            f"examples {', '.join(ids)}…; lower the learning rate (now {rate:.3g}), set clip=1.0 or precision=no"
+        )
+
+    @contextmanager
+    def _enough_memory(self, place: Tensor) -> Iterator[None]:
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise TrothError(
+                f"{len(place)} rows do not fit into memory at once; pass --rows-per-pass {max(1, len(place) // 2)}, "
+                "which trains the same mini-batches in more passes, or a smaller --max-length"
+            ) from None
+
+
+def _class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
+    """[classes] the factor of a row's loss; balanced: examples / (classes · examples of the class)."""
+    if settings.class_weights is None:
+        return torch.ones(classes)
+    if settings.class_weights == "balanced":
+        counts = torch.bincount(labels.cpu(), minlength=classes)
+        present = int((counts > 0).sum())
+        return torch.where(counts > 0, len(labels) / (present * counts.clamp(min=1)), 0.0).float()
+    if len(settings.class_weights) != classes:
+        raise TrothError(f"class_weights has {len(settings.class_weights)} numbers, but there are {classes} classes")
+    return torch.tensor(settings.class_weights, dtype=torch.float32)

@@ -1,0 +1,64 @@
+"""The optimizer of a training: which parameters decay, and which learn at the head's rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from troth.training.settings import Settings
+
+
+def build(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    """Adam or AdamW over the parameters in groups by rate and decay."""
+    return of_groups(groups(model, settings), settings)
+
+
+def of_groups(found: list[dict[str, Any]], settings: Settings) -> torch.optim.Optimizer:
+    """The optimizer of groups that hold their parameters, their decay and their full rate."""
+    kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
+    options = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
+    return kind(found, amsgrad=settings.amsgrad, **options)  # type: ignore[arg-type]
+
+
+def groups(
+    model: nn.Module, settings: Settings, chosen: Callable[[str, Tensor], Tensor] = lambda name, parameter: parameter
+) -> list[dict[str, Any]]:
+    """Parameter groups in a fixed order; `chosen` may put another tensor in a parameter's place."""
+    spared, head = _without_decay(model, settings.no_decay), head_names(model)
+    found: dict[tuple[bool, bool], list[Tensor]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            found.setdefault((name in head, name in spared), []).append(chosen(name, parameter))
+    rates = {True: settings.head_learning_rate or settings.learning_rate, False: settings.learning_rate}
+    return [
+        {"params": parameters, "weight_decay": 0.0 if spare else settings.weight_decay, "full_rate": rates[in_head]}
+        for (in_head, spare), parameters in sorted(found.items(), key=lambda item: item[0])
+    ]
+
+
+def head_names(model: nn.Module) -> set[str]:
+    """Parameters of the classification head: all that is not in the model's body."""
+    prefix = getattr(model, "base_model_prefix", "")
+    return {name for name, _ in model.named_parameters() if prefix and not name.startswith(f"{prefix}.")}
+
+
+def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> None:
+    """Every group's learning rate: its full one times the schedule's factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["full_rate"] * factor
+
+
+def _without_decay(model: nn.Module, words: tuple[str, ...]) -> set[str]:
+    spared = set()
+    for path, module in model.named_modules():
+        is_norm = "norm" in type(module).__name__.lower()
+        for name, _ in module.named_parameters(prefix=path, recurse=False):
+            parts = name.split(".")
+            if ("norm" in words and is_norm) or ("bias" in words and parts[-1].startswith("bias")):
+                spared.add(name)
+            elif any(word in parts for word in words):
+                spared.add(name)
+    return spared

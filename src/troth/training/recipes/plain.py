@@ -1,0 +1,12 @@
+"""Ordinary fine-tuning: whole inputs and cross-entropy, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from troth.training.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class Plain(Recipe):
+    pass

@@ -1,0 +1,96 @@
+"""Everything that decides how a model is trained besides data, base and recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from troth.errors import TrothError, unknown
+
+Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews", "auroc"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The defaults fine-tune a pretrained encoder (Liu et al., 2019: RoBERTa on GLUE)."""
+
+    epochs: int = 3
+    batch_size: int = 16  # rows of a mini-batch, over all devices
+    rows_per_pass: int | None = None  # at most so many at a time on a device; None = all
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    learning_rate: float = 2e-5
+    head_learning_rate: float | None = None  # of the classification head; None = the same
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-8
+    amsgrad: bool = False
+    weight_decay: float = 0.01
+    no_decay: tuple[str, ...] = ("bias", "norm")  # biases, layer norms; any other word is a part of a parameter's path
+    schedule: Literal["linear", "constant"] = "linear"
+    warmup: float = 0.06  # share of all steps
+    schedule_over: Literal["batches", "examples"] = "batches"  # examples: a step of the plan each, as FMM's released code
+    clip: float | None = None  # largest norm of the gradient
+    class_weights: Literal["balanced"] | tuple[float, ...] | None = None  # factor of a row's loss, by its class
+    metric: Metric = "accuracy"
+    best_by: Literal["metric", "loss", "last"] = "metric"  # which epoch is kept
+    precision: Literal["auto", "no", "fp16", "bf16"] = "auto"  # auto: bf16 (or fp16) on a GPU, or as launched
+    deterministic: bool = True  # the same numbers again on the same machine, a little slower on a GPU
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "betas", tuple(self.betas))
+        object.__setattr__(self, "no_decay", tuple(self.no_decay))
+        for name in ("epochs", "batch_size"):
+            _require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+        for name in ("rows_per_pass", "head_learning_rate", "clip"):
+            value = getattr(self, name)
+            _require(name, value, value is None or value > 0, "above 0")
+        _require("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
+        _require("weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+        _require("warmup", self.warmup, 0 <= self.warmup <= 1, "a share between 0 and 1")
+        _require("betas", self.betas, len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas), "two in [0, 1)")
+
+
+def settings(**options: Any) -> Settings:
+    """Settings from options by name, each checked.
+
+    >>> settings(epochs=5, learning_rate=1e-4).epochs
+    5
+    """
+    hints = typing.get_type_hints(Settings)
+    for name, value in options.items():
+        if name not in hints:
+            raise unknown("setting", name, hints)
+        choices = typing.get_args(hints[name]) if typing.get_origin(hints[name]) is Literal else ()
+        if choices and value not in choices:
+            raise TrothError(f"{name} must be {' or '.join(map(str, choices))}, not {value!r}")
+        if hints[name] in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise TrothError(f"{name} must be a number, not {value!r}")
+    return Settings(**options)
+
+
+def as_dict(chosen: Settings) -> Mapping[str, Any]:
+    """Plain data, ready for JSON."""
+    plain = dataclasses.asdict(chosen)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def rate_factor(chosen: Settings, step: int, steps: int, examples: int) -> float:
+    """What the learning rates are multiplied by at a step (from 0): up over the warm-up, then level or down to 0.
+
+    >>> [rate_factor(Settings(warmup=0.5), step, 4, 64) for step in range(4)]
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    planned = steps if chosen.schedule_over == "batches" else examples * chosen.epochs
+    warm = math.ceil(planned * chosen.warmup)
+    if step < warm:
+        return step / warm
+    return 1.0 if chosen.schedule == "constant" else max(0.0, (planned - step) / max(1, planned - warm))
+
+
+def _require(name: str, value: object, holds: bool, wanted: str) -> None:
+    if not holds:
+        raise TrothError(f"{name} must be {wanted}, not {value}")

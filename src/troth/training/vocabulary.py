@@ -1,0 +1,103 @@
+"""A word-level tokenizer made from texts, and pretrained word vectors for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
+from transformers import PreTrainedTokenizerFast
+
+from troth.errors import TrothError
+
+SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "eos_token": "[EOS]", "mask_token": "[MASK]", "unk_token": "[UNK]"}
+# As the Penn Treebank (and so GloVe) cuts English: do n't, film 's, well-made; signs stand alone.
+_WORD = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|m|ll|d)\b|\w+(?:-\w+)*|[^\w\s]"
+
+
+def word_tokenizer(
+    texts: Iterable[str], *, lowercase: bool = True, minimum_count: int = 1, max_length: int = 512
+) -> PreTrainedTokenizerFast:
+    """[CLS] text [EOS], for pairs [CLS] first [EOS] [CLS] second [EOS]; PAD, CLS, EOS, MASK, UNK are 0 to 4.
+
+    Words seen less often than `minimum_count` are [UNK].
+    """
+    normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
+    splitter = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
+    counts = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    # The most frequent first, then by the alphabet: the same texts give the same ids.
+    words = sorted((word for word, count in counts.items() if count >= minimum_count), key=lambda w: (-counts[w], w))
+    pieces = dict.fromkeys([*SPECIAL.values(), *words])
+    tokenizer = Tokenizer(models.WordLevel({piece: index for index, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [EOS]", "[CLS] $A [EOS] [CLS]:1 $B:1 [EOS]:1", [("[CLS]", 1), ("[EOS]", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        sep_token="[EOS]",
+        **SPECIAL,
+    )
+
+
+def put_vectors(embedding: nn.Embedding, tokenizer: Any, vectors: Mapping[str, list[float]]) -> None:
+    """Writes known words' vectors into an embedding; those of the others are drawn as widely spread."""
+    # By index: the vocabulary comes in no fixed order, and a sum depends on it.
+    known = {index: vectors[word] for index, word in _by_index(tokenizer) if word in vectors}
+    found = torch.tensor(list(known.values()))
+    with torch.no_grad():
+        embedding.weight.normal_(0, float(found.std()))
+        embedding.weight[torch.tensor(list(known))] = found
+        if embedding.padding_idx is not None:
+            embedding.weight[embedding.padding_idx] = 0
+
+
+def _by_index(tokenizer: Any) -> list[tuple[int, str]]:
+    return sorted((index, word) for word, index in tokenizer.get_vocab().items())
+
+
+def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float]]:
+    """The vectors of some words from a text file (GloVe, fastText; .gz too) or a JSON of word to numbers."""
+    file, wanted = Path(path), set(words)
+    if not file.is_file():
+        raise TrothError(f"there is no file of word vectors {path}")
+    found = dict(_from_json(file, wanted) if file.suffix == ".json" else _from_text(file, wanted))
+    sizes = {len(vector) for vector in found.values()}
+    if len(sizes) > 1:
+        raise TrothError(f"{file.name}: vectors of different sizes ({', '.join(map(str, sorted(sizes)))})")
+    return found
+
+
+def _from_json(file: Path, wanted: set[str]) -> Iterator[tuple[str, list[float]]]:
+    vectors, size = _json_vectors(file)
+    return ((word, vectors[word][:size]) for word in wanted if word in vectors)
+
+
+def _json_vectors(file: Path) -> tuple[Mapping[str, list[float]], int | None]:
+    content = json.loads(file.read_text(encoding="utf-8"))
+    # Some packages wrap the vectors and append numbers of their own to each; `dimensions` says where it ends.
+    return content.get("vectors", content), content.get("dimensions") if "vectors" in content else None
+
+
+def _from_text(file: Path, wanted: set[str]) -> Iterator[tuple[str, list[float]]]:
+    with _opened(file) as lines:
+        for number, line in enumerate(lines, start=1):
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word not in wanted or (number == 1 and rest.strip().isdigit()):  # fastText begins with its size
+                continue
+            try:
+                yield word, [float(part) for part in rest.split()]
+            except ValueError:
+                raise TrothError(f"{file.name}: line {number} holds no numbers behind its word") from None
+
+
+def _opened(file: Path) -> Any:
+    return gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")

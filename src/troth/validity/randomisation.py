@@ -1,0 +1,138 @@
+"""Does an explanation change when the model's weights are shuffled? One that does not cannot be about the model
+(parameter randomisation; Adebayo et al., 2018).
+
+This is a check of an explainer, not a metric of an explanation: it needs a second model. The second one is a copy; the
+user's model is never touched. Elements are shuffled within each parameter, which keeps their distribution, where
+Adebayo et al. draw them anew. `cascade=True` shuffles from the top down, one block more each time, as they do.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+import torch
+from torch import nn
+
+from troth import catalog, draws, statistics
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explaining import Texts, as_examples, explanation
+from troth.maskings import Masking
+from troth.models import TextClassifier, load_model
+from troth.probing import Prober
+from troth.types import Attribution, Example
+from troth.units import UnitKind
+
+_BLOCK = re.compile(r"^(.*?\.(?:layers?|h|block|albert_layer_groups)\.\d+)\.")
+
+
+@dataclass(frozen=True)
+class Randomisation:
+    """Rank correlation between an explainer's scores before and after shuffling; near 0 is what one hopes for."""
+
+    explainer: str
+    block: str  # shuffled from the top of the model down to here
+    value: float  # mean Spearman correlation over examples
+    low: float
+    high: float
+    correlations: tuple[float, ...]  # one an example; NaN where either side is constant or has fewer than two units
+
+
+def parameter_randomisation(
+    model: Any,
+    texts: Texts,
+    explainer: str | Explainer,
+    *,
+    cascade: bool = False,
+    units: UnitKind = "word",
+    masking: str | Masking = "mask_token",
+    seed: int = 0,
+) -> list[Randomisation]:
+    """Explains the texts with the model and with a shuffled copy of it, for the class the real model predicts.
+
+    One result; with `cascade` one for each block shuffled, from the classification head down to the embeddings.
+    """
+    original = load_model(model)
+    examples = list(as_examples(texts))
+    method = catalog.build("explainers", explainer)
+    real = _explain(original, examples, method, ["predicted"] * len(examples), units, masking, seed)
+    targets = [attribution.target for attribution in real]
+    results = []
+    for block, shuffled in _shuffled_copies(original, cascade, seed):
+        other = _explain(shuffled, examples, method, targets, units, masking, seed)
+        pairs = zip(real, other, strict=True)
+        correlations = np.array([_spearman(one, two) for one, two in pairs])
+        low, high = statistics.bca_interval(correlations)
+        known = correlations[~np.isnan(correlations)]
+        value = float(known.mean()) if len(known) else np.nan
+        results.append(Randomisation(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
+    return results
+
+
+def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:
+    """Shuffles the elements within each named parameter, in place: give it a copy."""
+    with torch.no_grad():
+        for name in names:
+            parameter = module.get_parameter(name)
+            generator = torch.Generator().manual_seed(draws.key(seed, "randomisation", name))
+            order = torch.randperm(parameter.numel(), generator=generator).to(parameter.device)
+            parameter.copy_(parameter.flatten()[order].view_as(parameter))
+
+
+def blocks(module: nn.Module) -> dict[str, list[str]]:
+    """The names of a model's parameters by block, from the classification head down to the embeddings."""
+    found: dict[str, list[str]] = {}
+    for name, _ in module.named_parameters():
+        match = _BLOCK.match(name)
+        block = match[1] if match else ".".join(name.split(".")[: 2 if name.count(".") > 2 else 1])
+        found.setdefault(block, []).append(name)
+    inside = f"{getattr(module, 'base_model_prefix', '')}."
+    # Definition order is from the bottom up, but some heads are defined before what they stand on.
+    return dict(sorted(reversed(found.items()), key=lambda item: item[1][0].startswith(inside)))
+
+
+def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterator[tuple[str, TextClassifier]]:
+    """Copies in which more and more blocks, or at once all, are shuffled."""
+    if not isinstance(getattr(model, "model", None), nn.Module):
+        raise TrothError(f"{model.name} has no weights to shuffle; parameter randomisation needs a torch model")
+    twin: Any = copy.deepcopy(model)
+    # What the wrapper remembers of the weights (a cached property) is no longer true of the copy.
+    for name in [name for name in vars(twin) if hasattr(type(twin), name)]:
+        del vars(twin)[name]
+    parts = blocks(twin.model)
+    for block, names in parts.items():
+        shuffle(twin.model, names, seed)
+        vars(twin).pop("fingerprint", None)
+        if cascade or block == list(parts)[-1]:
+            yield block if cascade else "all", twin
+
+
+def _explain(
+    model: TextClassifier,
+    examples: Sequence[Example],
+    method: Explainer,
+    targets: Sequence[str | int],
+    units: UnitKind,
+    masking: str | Masking,
+    seed: int,
+) -> list[Attribution]:
+    prober = Prober(model, masking)
+    encodings = model.encode(examples, units)
+    prepared = method.prepare(prober, encodings)
+    asks = (
+        explanation(model, prepared, encoding, target=target, seed=seed)
+        for encoding, target in zip(encodings, targets, strict=True)
+    )
+    return list(prober.run(asks))
+
+
+def _spearman(one: Attribution, two: Attribution) -> float:
+    if len(one.scores) < 2 or np.ptp(one.scores) == 0 or np.ptp(two.scores) == 0:
+        return float("nan")
+    return float(scipy.stats.spearmanr(one.scores, two.scores).statistic)

@@ -1,0 +1,76 @@
+"""Every masking on every kind of model: only units are touched, keeping all is no change, company changes nothing."""
+
+import pytest
+import torch
+
+import fakes
+from kinds import KINDS, model_of
+from troth import catalog
+from troth.errors import TrothError
+from troth.looks import Look
+from troth.probing import Prober
+from troth.types import Example, Question
+
+MASKINGS = catalog.names("maskings")
+EXAMPLES = [
+    Example("pair", "the soup was cold", text_pair="is the film good ?"),
+    Example("single", "my new phone is fast , bright and a joy to use"),
+]
+
+
+def ask(prober, question, keep, masking):
+    def look():
+        return (yield Look(question, keep, masking, purpose="test"))
+
+    return prober.ask(look()).logits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MASKINGS)
+def test_masking(kind, name):
+    model, masking = model_of(kind), catalog.build("maskings", name)
+    encodings = model.encode(EXAMPLES)
+    together = Prober(model)
+
+    def looks(encoding):
+        question = Question(encoding, target=0)
+        keep = torch.stack(
+            [torch.arange(question.n_units) % 2, torch.ones(question.n_units), torch.zeros(question.n_units)]
+        )
+        return (yield Look(question, keep.float(), masking, purpose="test")).logits
+
+    try:
+        answers = list(together.run(looks(encoding) for encoding in encodings))
+    except TrothError as error:
+        assert "use " in str(error), error
+        pytest.skip(str(error))
+    for encoding, answer in zip(encodings, answers, strict=True):
+        alone = Prober(model, memory=1).ask(looks(encoding))
+        torch.testing.assert_close(answer, alone, rtol=1e-4, atol=1e-4)
+        plain = ask(Prober(model), Question(encoding, target=0), torch.ones(1, encoding.n_units), None)
+        torch.testing.assert_close(answer[1:2], plain, rtol=1e-4, atol=1e-4)
+        assert not torch.allclose(answer[2], answer[1], atol=1e-5), "erasing everything changed nothing"
+
+
+@pytest.mark.parametrize("name", MASKINGS)
+@pytest.mark.parametrize("family", fakes.FAMILIES)
+def test_tokens_in_no_unit_are_untouched(family, name, monkeypatch):
+    model, masking = fakes.encoder(family), catalog.build("maskings", name)
+    (encoding,) = model.encode(EXAMPLES[:1])
+    seen = []
+    original = type(model).forward
+    monkeypatch.setattr(
+        type(model), "forward", lambda self, rows, **options: seen.append(rows) or original(self, rows, **options)
+    )
+    try:
+        ask(Prober(model), Question(encoding, target=0), torch.zeros(1, encoding.n_units), masking)
+    except TrothError as error:
+        assert "use " in str(error), error
+        pytest.skip(str(error))
+    rows = seen[-1]
+    fixed = rows.units[0] < 0
+    assert rows.ids[0, fixed].tolist() == encoding.ids[encoding.units < 0].tolist()
+    if rows.embeddings is not None:
+        torch.testing.assert_close(rows.embeddings[0, fixed], model.embed(encoding.ids[encoding.units < 0]))
+    if rows.attention is not None:
+        assert (rows.attention[0, fixed] == 0).all()

@@ -1,0 +1,81 @@
+"""Every metric on every kind of model: the same alone and in company, at any batch size, the model left as it was."""
+
+import numpy as np
+import pytest
+import torch
+
+import fakes
+import troth
+from kinds import KINDS, TEXTS, close, fingerprint_of, model_of
+from troth import catalog
+from troth.errors import TrothError
+from troth.measuring import measure_each
+from troth.probing import Prober
+from troth.types import Example, Score
+
+METRICS = catalog.names("metrics")
+LABELLED = [
+    Example(example.id, example.text, example.text_pair, example.label or 0, rationale=((0, 3),)) for example in TEXTS
+]
+
+
+def run(kind, name):
+    try:
+        model = model_of(kind)
+        attributions = troth.explain(model, LABELLED, "leave_one_out")
+        return model, attributions, troth.measure(model, attributions, name)
+    except TrothError as error:
+        assert "use " in str(error), error
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", METRICS)
+def test_metric(kind, name):
+    before = fingerprint_of(kind)
+    model, attributions, together = run(kind, name)
+    for score in together:
+        assert isinstance(score, Score)
+        assert np.isfinite(score.value) or score.why
+    alone = [troth.measure(model, [attribution], name)[0] for attribution in attributions]
+    tight = Prober(model, memory=1, window=2)
+    backwards = list(measure_each(tight, attributions[::-1], name))[::-1]
+    for others in (alone, backwards):
+        close(values(together), values(others))
+    summary = catalog.build("metrics", name).summarise(together)
+    assert summary.count == sum(np.isfinite(score.value) for score in together)
+    assert (np.isnan(summary.value) and summary.undefined) or summary.low <= summary.high
+    assert fingerprint_of(kind) == before
+
+
+def values(scores):
+    return np.nan_to_num(np.array([score.value for score in scores]), nan=-99.0)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_empty_and_one_word_texts(name):
+    model = fakes.encoder("bert")
+    examples = [Example("empty", "", label=0, rationale=()), Example("one", "awful", label=0, rationale=((0, 5),))]
+    empty, one = troth.measure(model, troth.explain(model, examples, "leave_one_out"), name)
+    assert np.isnan(empty.value)
+    assert empty.why
+    assert np.isfinite(one.value) or one.why
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if "soft" in name])
+def test_out_of_memory_in_the_middle_changes_no_soft_score(name, monkeypatch):
+    model = fakes.encoder("bert")
+    attributions = troth.explain(model, LABELLED, "leave_one_out")
+    spec = f"{name}(samples=4)"
+    expected = troth.measure(model, attributions, spec)
+    original, failures = type(model).forward, []
+
+    def scarce(self, rows, **options):
+        if len(rows) > 3:
+            failures.append(len(rows))
+            raise torch.OutOfMemoryError("planted")
+        return original(self, rows, **options)
+
+    monkeypatch.setattr(type(model), "forward", scarce)
+    close(values(troth.measure(model, attributions, spec)), values(expected))
+    assert failures

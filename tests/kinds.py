@@ -1,0 +1,58 @@
+"""What the contract tests share: every kind of model, texts with their traps, and what must not change."""
+
+import hashlib
+
+import numpy as np
+
+import fakes
+import troth
+from troth.types import Example
+
+KINDS = [*fakes.FAMILIES, "black_box"]
+
+TEXTS = [
+    Example("short", "a good film", label=0),
+    Example("pair", "the soup was cold", text_pair="is the film good ?", label=1),
+    Example("one", "awful"),
+    Example("odd", "👍🏽 don't zero\u200bwidth שלום"),
+    Example("longer", "my new phone is fast , bright and a joy to use", label=2),
+]
+
+
+def model_of(kind):
+    if kind == "black_box":
+        return troth.load_model(probabilities, labels=["no", "yes", "perhaps"])
+    return fakes.encoder(kind)
+
+
+def probabilities(texts):
+    """Three classes from letters, smooth enough that every word matters."""
+    rows = []
+    for text in texts:
+        joined = text if isinstance(text, str) else " ".join(text)
+        rows.append([len(joined) % 7 + 1, joined.count("o") + 1, joined.count("a") + 2])
+    found = np.array(rows, dtype=float)
+    return found / found.sum(1, keepdims=True)
+
+
+def state_of(model):
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    modes = [module.training for module in model.modules()]
+    grads = [(parameter.requires_grad, parameter.grad is None) for parameter in model.parameters()]
+    return hooks, modes, grads, model.config._attn_implementation, weights_of(model)
+
+
+def weights_of(model):
+    digest = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint_of(kind):
+    return "" if kind == "black_box" else state_of(model_of(kind).model)
+
+
+def close(one, other):
+    scale = max(1.0, float(np.abs(one).max(initial=0)))
+    np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-4 * scale)

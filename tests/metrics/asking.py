@@ -1,0 +1,101 @@
+"""Short ways to ask a metric about scores that a test writes down, and a white-box model that is right by construction."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from tests.fakes import tokenizer_for
+from troth.explainers import Explainer
+from troth.measuring import measure
+from troth.models import Output
+from troth.models._encoding import encode
+from troth.types import Attribution, Example
+
+
+def attribution(model, text, scores, *, target=1, label=None, rationale=None, signed=True, units="word"):
+    example = Example(id="one", text=text, label=label, rationale=rationale)
+    return Attribution.from_scores(model, example, scores, target=target, signed=signed, units=units)
+
+
+def score(model, text, scores, metric, *, explainer=None, seed=0, **options):
+    """What a metric says of one explanation."""
+    return measure(model, [attribution(model, text, scores, **options)], metric, explainer=explainer, seed=seed)[0]
+
+
+@dataclass(frozen=True)
+class Fixed(Explainer):
+    """The same scores, whatever is left of the input."""
+
+    signed: ClassVar[bool] = True
+    scores: tuple[float, ...] = ()
+
+    def ask(self, question):
+        yield from ()
+        return Attribution(question, np.array(self.scores), signed=True)
+
+
+class Additive:
+    """Class 1's logit is the sum of what each word adds: its strength, written in the test. Attention weighs the sum."""
+
+    name = "additive"
+    pads = True
+    labels = ("no", "yes")
+    fingerprint = "additive"
+    device = torch.device("cpu")
+    dtype = torch.float32
+
+    def __init__(self, strengths: dict[str, float], bias: float = -2.0) -> None:
+        self.tokenizer = tokenizer_for("bert")
+        self.bias = bias
+        self.embedding_matrix = torch.zeros(len(self.tokenizer), self.embedding_size)
+        for word, strength in strengths.items():
+            self.embedding_matrix[self.tokenizer.convert_tokens_to_ids(word)] = strength / self.embedding_size
+
+    embedding_size = embedding_output_size = 8
+
+    @property
+    def mask_id(self):
+        return self.tokenizer.mask_token_id
+
+    @property
+    def pad_id(self):
+        return self.tokenizer.pad_token_id
+
+    filler_id = pad_id
+
+    @cached_property
+    def gram(self):
+        return self.embedding_matrix.T @ self.embedding_matrix
+
+    def embed(self, ids):
+        return self.embedding_matrix[ids]
+
+    def encode(self, examples, units="word", segments="first"):
+        return encode(self.tokenizer, examples, units, segments, 64)
+
+    @contextmanager
+    def at_rest(self, *, attentions=False):
+        yield
+
+    def bytes_per_row(self, length, *, backward, attentions):
+        return 100 * length
+
+    def forward(self, rows, *, attentions=False, hidden=False):
+        vectors = rows.vectors(self) * rows.real[..., None]
+        if rows.output_factor is not None:
+            vectors = vectors * rows.output_factor
+        if rows.attention is not None:
+            vectors = vectors * rows.attention.exp()[..., None]
+        yes = vectors.sum((1, 2)) + self.bias
+        return Output(torch.stack([torch.zeros_like(yes), yes], dim=-1))
+
+
+STRENGTHS = {"great": 4.0, "good": 2.0, "film": 0.5, "slow": -0.5, "dull": -1.0}
+TEXT = "slow good film great dull"
+TRUTH = [-0.5, 2.0, 0.5, 4.0, -1.0]
