@@ -113,10 +113,13 @@ class Prober:
 
     def _compute(self, jobs: Sequence[_Job]) -> None:
         """All rows of jobs that want the same of the model under the same masking."""
-        rows = [(number, row, int(length)) for number, job in enumerate(jobs) for row, length in job.own_rows()]
-        if not rows:
+        parts = []
+        for number, job in enumerate(jobs):
+            rows = job.own_rows()
+            parts.append(np.stack([np.full_like(rows, number), rows, job.lengths.numpy()[rows]], axis=1))
+        table = np.concatenate(parts)
+        if len(table) == 0:
             return
-        table = np.array(rows, dtype=np.int64)
         table = table[np.argsort(table[:, 2], kind="stable")]
         want = jobs[0].want
         with self.model.at_rest(attentions=want.attentions):
@@ -124,21 +127,25 @@ class Prober:
                 self._answer(jobs, batch)
 
     def _cut(self, table: NDArray[np.int64], want: Want) -> Iterator[NDArray[np.int64]]:
+        """Batches that fit into memory and in which padding costs less than one more batch would."""
+        # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
+        lengths = table[:, 2]
+        costs = {
+            length: self.model.bytes_per_row(length, backward=want.backward, attentions=want.attentions)
+            for length in np.unique(lengths).tolist()
+        }
+        padding = self.model.padding_worth if self.model.pads else 0
         start = 0
         while start < len(table):
-            # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
-            end = start + 1
-            while end < len(table):
-                length = int(table[end, 2])
-                fits = (end - start + 1) * self._bytes(length, want) <= self.memory
-                if not fits or (not self.model.pads and length != table[start, 2]):
-                    break
-                end += 1
+            most = max(1, self.memory // max(1, costs[int(lengths[start])]))
+            ahead = lengths[start : start + most]
+            # The first row that is longer by so much that those before it had better stay among themselves.
+            longer = np.flatnonzero(np.diff(ahead) * np.arange(1, len(ahead)) > padding)
+            end = start + (int(longer[0]) + 1 if len(longer) else len(ahead))
+            while end > start + 1 and (end - start) * costs[int(lengths[end - 1])] > self.memory:
+                end = start + max(1, self.memory // costs[int(lengths[end - 1])])
             yield table[start:end]
             start = end
-
-    def _bytes(self, length: int, want: Want) -> int:
-        return self.model.bytes_per_row(length, backward=want.backward, attentions=want.attentions)
 
     def _answer(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> None:
         want = jobs[0].want
@@ -295,9 +302,9 @@ class _Job:
         seed = self.question.seed
         self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
 
-    def own_rows(self) -> Iterator[tuple[int, int]]:
-        lengths: list[int] = self.lengths.tolist()
-        return ((row, length) for row, length in enumerate(lengths) if row not in self.elsewhere)
+    def own_rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows that no other job has."""
+        return np.delete(np.arange(len(self.keep)), list(self.elsewhere))
 
     def row_keys(self) -> Iterator[Hashable]:
         question = self.question

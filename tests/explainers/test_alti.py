@@ -112,7 +112,7 @@ def test_alone_in_company_and_in_small_chunks(family, monkeypatch):
     model = model_of(family)
     together = explain(model, TEXTS, "alti")
     alone = [explain(model, [text], "alti")[0] for text in TEXTS]
-    monkeypatch.setattr(_layers, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_layers, "CHUNK_BYTES", {"cpu": 1})
     in_chunks = explain(model, TEXTS, "alti")
     for one, other, third in zip(together, alone, in_chunks, strict=True):
         assert one.scores == pytest.approx(other.scores, abs=1e-6)

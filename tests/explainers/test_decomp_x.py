@@ -6,7 +6,7 @@ from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, array, model_
 from tests.fakes import encoder
 
 from troth.errors import TrothError
-from troth.explainers import _layers, decomp_x
+from troth.explainers import _layers
 from troth.explainers.decomp_x import DecompX, _bend, _share
 from troth.explaining import explain
 from troth.maskings.delete import Delete
@@ -141,8 +141,7 @@ def test_alone_in_company_and_in_small_chunks(family, monkeypatch):
     model = model_of(family)
     together = explain(model, TEXTS, "decomp_x", target=1)
     alone = [explain(model, [text], "decomp_x", target=1)[0] for text in TEXTS]
-    monkeypatch.setattr(_layers, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(decomp_x, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_layers, "CHUNK_BYTES", {"cpu": 1})
     in_chunks = explain(model, TEXTS, "decomp_x", target=1)
     for one, other, third in zip(together, alone, in_chunks, strict=True):
         assert one.scores == pytest.approx(other.scores, abs=1e-5)

@@ -89,7 +89,7 @@ def test_alone_in_company_and_in_small_chunks(monkeypatch):
     model = model_of("roberta")
     together = explain(model, TEXTS, "glob_enc")
     alone = [explain(model, [text], "glob_enc")[0] for text in TEXTS]
-    monkeypatch.setattr(_layers, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_layers, "CHUNK_BYTES", {"cpu": 1})
     in_chunks = explain(model, TEXTS, "glob_enc")
     for one, other, third in zip(together, alone, in_chunks, strict=True):
         assert one.scores == pytest.approx(other.scores, rel=1e-5)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AttentionInterface
 
-from tests.fakes import encoder, hf_model, planted, tokenizer_for
+from fakes import encoder, hf_model, planted, tokenizer_for
 from troth.errors import TrothError
 from troth.looks import Look
 from troth.maskings.attention import Attention
@@ -122,7 +122,7 @@ def test_tokens_in_no_unit_keep_their_attention():
     (encoding,) = model.encode([Example(id="a", text="good film", text_pair="the plot was dull")])
     nothing = ask(model, encoding, torch.zeros(1, 2))
     mask = (encoding.units < 0).long()[None]
-    inputs = dict(input_ids=encoding.ids[None], token_type_ids=encoding.token_types[None], attention_mask=mask)
+    inputs = {"input_ids": encoding.ids[None], "token_type_ids": encoding.token_types[None], "attention_mask": mask}
     torch.testing.assert_close(nothing, model.model(**inputs).logits.detach(), atol=1e-5, rtol=1e-5)
 
 
@@ -143,7 +143,7 @@ def test_models_without_such_a_mask_refuse_by_name():
         hf_model("modernbert", classifier_pooling="mean"), tokenizer_for("modernbert"), name="averaging"
     )
     (encoding,) = averaging.encode([Example(id="a", text=TEXTS[0])])
-    with pytest.raises(TrothError, match="averaging .*mean pooling"):
+    with pytest.raises(TrothError, match=r"averaging .*mean pooling"):
         ask(averaging, encoding, torch.zeros(1, encoding.n_units))
     box = BlackBox(planted(), name="rule")
     (encoding,) = box.encode([Example(id="a", text=TEXTS[0])])

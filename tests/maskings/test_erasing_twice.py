@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.fakes import encoder
+from fakes import encoder
 from troth.looks import Look
 from troth.maskings.attention import Attention
 from troth.maskings.delete import Delete
@@ -37,7 +37,7 @@ def by_hand(text, zero=(), mask=(), pad=(), delete=(), unseen=()):
     seen = torch.ones(len(ids), dtype=torch.long)
     seen[[place + 1 for place in unseen]] = 0
     stays = [place for place in range(len(ids)) if place - 1 not in delete]
-    inputs = dict(inputs_embeds=vectors[stays][None], attention_mask=seen[stays][None])
+    inputs = {"inputs_embeds": vectors[stays][None], "attention_mask": seen[stays][None]}
     return MODEL.model(**inputs, token_type_ids=encoding.token_types[stays][None]).logits.detach()
 
 
@@ -49,15 +49,15 @@ KEEP = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (Zero(), MaskToken(), dict(zero=[1], mask=[3])),
-        (Zero(), Pad(), dict(zero=[1], pad=[3])),
-        (Zero(), Delete(), dict(zero=[1], delete=[3])),
-        (MaskToken(), Delete(), dict(mask=[1], delete=[3])),
-        (Delete(), Zero(), dict(delete=[1], zero=[3])),
-        (Attention(), Delete(), dict(unseen=[1], delete=[3])),
-        (Attention(), MaskToken(), dict(unseen=[1], mask=[3])),
-        (Delete(), Attention(), dict(delete=[1], unseen=[3])),
-        (Attention(), Attention(), dict(unseen=[1, 3])),
+        (Zero(), MaskToken(), {"zero": [1], "mask": [3]}),
+        (Zero(), Pad(), {"zero": [1], "pad": [3]}),
+        (Zero(), Delete(), {"zero": [1], "delete": [3]}),
+        (MaskToken(), Delete(), {"mask": [1], "delete": [3]}),
+        (Delete(), Zero(), {"delete": [1], "zero": [3]}),
+        (Attention(), Delete(), {"unseen": [1], "delete": [3]}),
+        (Attention(), MaskToken(), {"unseen": [1], "mask": [3]}),
+        (Delete(), Attention(), {"delete": [1], "unseen": [3]}),
+        (Attention(), Attention(), {"unseen": [1, 3]}),
     ],
 )
 def test_both_erasures_are_seen(first, second, expected):

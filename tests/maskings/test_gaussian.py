@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.fakes import encoder, planted
+from fakes import encoder, planted
 from troth import draws
 from troth.errors import TrothError
 from troth.looks import Look

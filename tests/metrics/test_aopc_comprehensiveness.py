@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup, encoder
-from tests.metrics.asking import score
+from asking import score
+from fakes import Lookup, encoder
 from troth import explain, measure
 from troth.errors import TrothError
 from troth.metrics.aopc_comprehensiveness import AopcComprehensiveness

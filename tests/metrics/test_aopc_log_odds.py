@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup
-from tests.metrics.asking import score
+from asking import score
+from fakes import Lookup
 
 MODEL = Lookup({"a b c d e": [0, np.log(3)], "[M] b c d e": [0, 0], "[M] [M] c d e": [np.log(3), 0]})
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes import CORPUS, Lookup, encoder
-from tests.metrics.asking import score
+from asking import score
+from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
 from troth.errors import TrothError
 from troth.metrics.decision_flip import DecisionFlip

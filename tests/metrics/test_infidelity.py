@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes import CORPUS, Lookup, encoder
-from tests.metrics.asking import STRENGTHS, TEXT, TRUTH, Additive, score
+from asking import STRENGTHS, TEXT, TRUTH, Additive, score
+from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
 from troth.errors import TrothError
 from troth.metrics import formulas

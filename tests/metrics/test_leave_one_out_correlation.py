@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr
 
-from tests.fakes import CORPUS, Lookup, encoder
-from tests.metrics.asking import score
+from asking import score
+from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
 
 MODEL = Lookup(

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup, encoder
-from tests.metrics.asking import Additive, score
+from asking import Additive, score
+from fakes import Lookup, encoder
 from troth import explain, measure
 
 MODEL = Lookup({"a b c d": [0, np.log(3)], "[M] b c d": [np.log(3), 0], "a b c [M]": [0, 0]})

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup
-from tests.metrics.asking import score
+from asking import score
+from fakes import Lookup
 from troth.models.black_box import BlackBox
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup
-from tests.metrics.asking import Additive, score
+from asking import Additive, score
+from fakes import Lookup
 from troth.errors import TrothError
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]
@@ -36,5 +36,5 @@ def test_keeping_everything_keeps_the_whole_prediction():
 
 
 def test_a_black_box_has_no_word_vectors_and_says_what_to_do():
-    with pytest.raises(TrothError, match="lookup has no word vectors .* masking mask_token or delete"):
+    with pytest.raises(TrothError, match=r"lookup has no word vectors .* masking mask_token or delete"):
         score(MODEL, "a b c d e", [5, 4, 3, 2, 1], "normalized_sufficiency")

@@ -15,6 +15,7 @@ REFERENCE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:A single label")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
 def test_it_is_scikit_learns(pairs):

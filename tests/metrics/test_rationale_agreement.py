@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import auc, f1_score, precision_recall_curve
 
-from tests.fakes import CORPUS, Lookup, encoder
-from tests.metrics.asking import score
+from asking import score
+from fakes import CORPUS, Lookup, encoder
 from troth.errors import TrothError
 from troth.explaining import explain
 from troth.measuring import measure

@@ -1,11 +1,11 @@
-"""On a model whose truth is known the true explanation gets the best value of each metric, the reversed one the worst."""
+"""On a model whose truth is known the true explanation gets the best value of a metric, the reversed one the worst."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from tests.metrics.asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution
+from asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution
 from troth import catalog
 from troth.measuring import measure
 from troth.metrics.rationale_agreement import RationaleAgreement

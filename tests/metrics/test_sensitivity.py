@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes import CORPUS, Lookup, encoder
-from tests.metrics.asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution, score
+from asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution, score
+from fakes import CORPUS, Lookup, encoder
 from troth import draws, explain, measure
 from troth.errors import TrothError
 from troth.metrics.sensitivity import Sensitivity
@@ -100,7 +100,7 @@ def test_alone_and_in_company():
 def test_undefined_and_errors():
     assert score(MODEL, TEXT, [0] * 5, "sensitivity", explainer="random").why == "all scores are 0"
     assert score(MODEL, "", [], "sensitivity", explainer="random").why == "the text has no units"
-    with pytest.raises(TrothError, match="sensitivity explains again .* pass explainer="):
+    with pytest.raises(TrothError, match=r"sensitivity explains again .* pass explainer="):
         measure(MODEL, [attribution(MODEL, TEXT, TRUTH)], "sensitivity")
     with pytest.raises(TrothError, match="radius must be above 0"):
         Sensitivity(radius=0.0)

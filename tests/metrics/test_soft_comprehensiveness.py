@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import CORPUS, encoder
-from tests.metrics.asking import STRENGTHS, TEXT, TRUTH, Additive, score
+from asking import STRENGTHS, TEXT, TRUTH, Additive, score
+from fakes import CORPUS, encoder
 from troth import explain, measure
 from troth.metrics.soft_comprehensiveness import SoftComprehensiveness
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes import CORPUS, encoder
-from tests.metrics.asking import STRENGTHS, TEXT, TRUTH, Additive, attribution, score
+from asking import STRENGTHS, TEXT, TRUTH, Additive, attribution, score
+from fakes import CORPUS, encoder
 from troth import draws, explain, measure
 from troth.errors import TrothError
 from troth.maskings.soft import Soft

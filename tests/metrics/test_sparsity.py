@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup
-from tests.metrics.asking import score
+from asking import score
+from fakes import Lookup
 from troth.errors import TrothError
 from troth.metrics.sparsity import Sparsity
 

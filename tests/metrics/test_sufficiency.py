@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes import Lookup
-from tests.metrics.asking import score
+from asking import score
+from fakes import Lookup
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]
 MODEL = Lookup({"a b c d": HIGH, "d": EVEN, "c d": HIGH, "a d": LOW, "": LOW, "[M] [M] [M] d": LOW})

@@ -43,23 +43,18 @@ def diff(
 def _print(found: Any, everything: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
     console = Console(highlight=False)
     for key, (before, after) in found.about.items():
         console.print(f"[dim]{escape(key)}:[/] {escape(str(before))} → {escape(str(after))}")
     for key, (before, after) in found.specs.items():
         console.print(f"[cyan]{escape(key)}:[/] {escape(_values(before))} → {escape(_values(after))}")
-    shown = found.numbers if everything else found.moved
-    if shown:
-        table = Table(box=None, padding=(0, 2))
-        for column in ("explainer", "metric", "seed", "before", "after", "change", ""):
-            table.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
-        for one in sorted(shown, key=lambda number: -abs(number.change)):
-            names = [str(one.specs.get(key, "")) for key in ("explainer", "metric", "seed")]
-            numbers = [_interval(one.before), _interval(one.after), f"{one.change:+.4f}"]
-            table.add_row(*map(escape, [*names, *numbers]), "[bold]moved[/]" if one.moved else "")
-        console.print(table)
+    for one in sorted(found.numbers if everything else found.moved, key=lambda number: -abs(number.change)):
+        names = [str(one.specs[key]) for key in ("model", "data", "explainer", "metric", "seed") if key in one.specs]
+        console.print(f"[cyan]{escape(' · '.join(names))}[/]")
+        moved = " [bold]moved[/]" if one.moved else ""
+        change = f"{_interval(one.before)} → {_interval(one.after)}: {one.change:+.4f}"
+        console.print(f"  {escape(change)}{moved}")
     console.print(
         f"{len(found.moved)} of {len(found.numbers)} numbers moved beyond their intervals"
         + (f"; {found.only[0]} and {found.only[1]} have no counterpart" if any(found.only) else "")

@@ -38,7 +38,13 @@ def doctor(as_json: _options.Json = False) -> None:
     found.append(("explain", *_try_out()))
     healthy = all(state != "missing" and state != "broken" for _, state, _ in found)
     if as_json:
-        _options.print_json({"healthy": healthy, "python": sys.version.split()[0], "parts": {n: {"state": s, "detail": d} for n, s, d in found}})
+        _options.print_json(
+            {
+                "healthy": healthy,
+                "python": sys.version.split()[0],
+                "parts": {n: {"state": s, "detail": d} for n, s, d in found},
+            }
+        )
     else:
         console = Console(highlight=False)
         console.print(f"Python {sys.version.split()[0]} on {platform.platform()}")

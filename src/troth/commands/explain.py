@@ -12,13 +12,16 @@ from troth.commands import _options
 
 
 def explain(
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
+    ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[
-        list[str] | None, typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several.")
+        list[str] | None,
+        typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several."),
     ] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
+    segments: Annotated[Any, typer.Option(help="Which text is explained: first or both.")] = "first",
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     against: Annotated[str | None, typer.Option(help="Why the target rather than this class.")] = None,
@@ -50,7 +53,11 @@ def explain(
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
     prober = Prober(load_model(model, device=device), masking)
     found = [
-        list(explain_each(prober, examples, method, units=units, target=target, seed=seed, against=against, segments=segments))  # type: ignore[arg-type]
+        list(
+            explain_each(
+                prober, examples, method, units=units, target=target, seed=seed, against=against, segments=segments
+            )
+        )  # type: ignore[arg-type]
         for method in methods
     ]
     by_text = [attribution for row in zip(*found, strict=True) for attribution in row]
@@ -101,7 +108,9 @@ def _remarks(attribution: Any) -> list[str]:
     if attribution.question.n_units == 0:
         remarks.append("the text is empty: nothing to explain")
     if attribution.question.encoding.truncated:
-        remarks.append(f"{attribution.question.encoding.truncated} units at the end were cut off: the text is longer than the model reads")
+        remarks.append(
+            f"{attribution.question.encoding.truncated} units at the end were cut off: the text is longer than the model reads"
+        )
     if attribution.note:
         remarks.append(attribution.note)
     return remarks

@@ -10,7 +10,9 @@ from troth.commands import _options
 
 
 def list(
-    kind: Annotated[str | None, typer.Argument(help="explainers, metrics, maskings, datasets, recipes or studies.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="explainers, metrics, maskings, datasets, recipes or studies.")
+    ] = None,
     as_json: _options.Json = False,
 ) -> None:
     """What there is: explainers, metrics, maskings, datasets, recipes and studies, with a line each.
@@ -28,7 +30,9 @@ def list(
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
     wanted = [kind] if kind else [*kinds]
-    found = {name: {entry: catalog.summary(kinds[name], entry) for entry in catalog.names(kinds[name])} for name in wanted}
+    found = {
+        name: {entry: catalog.summary(kinds[name], entry) for entry in catalog.names(kinds[name])} for name in wanted
+    }
     if as_json:
         _options.print_json(found)
         return

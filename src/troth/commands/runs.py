@@ -31,9 +31,10 @@ def runs(
     if not found:
         console.print(f"no runs in {escape(folder)}")
         return
-    table = Table(box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 1))
     for column in ("run", "made", "models", "data", "finished", "failed", "MB"):
-        table.add_column(column, justify="right" if column in ("finished", "failed", "MB") else "left")
+        number = column in ("finished", "failed", "MB")
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
     for one in found:
         table.add_row(*(escape(text) for text in _row(one)))
     console.print(table)

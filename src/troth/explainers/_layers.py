@@ -19,7 +19,8 @@ from troth.looks import Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
 from troth.types import Rows
 
-CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
+_OTHER_CHUNK_BYTES = 256 << 20
 _ROBERTA = ("roberta", "xlm-roberta", "camembert")
 
 Activation = Callable[[Tensor], Tensor]
@@ -100,7 +101,7 @@ def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]
     if kind not in ("bert", "distilbert", *_ROBERTA) or classifier is None:
         raise TrothError(
             f"{asked_by} reads BERT-, RoBERTa- and DistilBERT-like layers; {kind!r} has others: "
-            "use attention, integrated_gradients or deep_lift"
+            "use attention, integrated_gradients or leave_one_out"
         )
     if kind == "distilbert":
         layers = [_distilbert_layer(layer, asked_by) for layer in network.distilbert.transformer.layer]
@@ -150,10 +151,10 @@ def _norm(module: nn.LayerNorm) -> Norm:
     return Norm(at_least_single(module.weight.detach()), at_least_single(module.bias.detach()), module.eps)
 
 
-def query_chunks(queries: int, bytes_per_query: int) -> Iterator[slice]:
-    """Slices of queries that take about CHUNK_BYTES each."""
-    step = max(1, CHUNK_BYTES // max(bytes_per_query, 1))
-    return (slice(start, min(start + step, queries)) for start in range(0, queries, step))
+def chunks(count: int, bytes_each: int, device: torch.device) -> Iterator[slice]:
+    """Slices of rows or queries of bounded size."""
+    step = max(1, CHUNK_BYTES.get(device.type, _OTHER_CHUNK_BYTES) // max(bytes_each, 1))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class Rollout(Want):
                 queries = 1 if number == len(layers) - 1 else states.shape[1]  # only the first token is read at the end
                 reached = torch.zeros_like(reach)
                 layer, handed = layers[number], layers[number].handed(states)
-                for some in query_chunks(queries, 4 * states.numel()):
+                for some in chunks(queries, 4 * states.numel(), states.device):
                     parts = layer.attention_parts(handed, states, attention, some)
                     weights = self.weigh(layer, parts, parts.sum(2) + layer.output.bias)
                     reached += torch.einsum("ri,rij->rj", reach[:, some], weights.double())

@@ -18,7 +18,7 @@ from torch.nn.functional import linear
 
 from troth.errors import TrothError
 from troth.explainers import Explainer
-from troth.explainers._layers import CHUNK_BYTES, Activation, Head, Layer, Linear, Norm, query_chunks, take_apart
+from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, take_apart
 from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.models import TextClassifier
 from troth.types import Attribution, Question, Rows
@@ -34,11 +34,10 @@ class Parts(Want):
         layers, head = take_apart(model, "decomp_x")
         with torch.no_grad():
             output = model.forward(rows, attentions=True, hidden=True)
-            states, scores = at_least_single(output.hidden[0]), torch.zeros(rows.ids.shape, device=rows.ids.device)
-            # One part a token for every token is much larger than a batch of the model itself: a few rows at a time.
-            step = max(1, CHUNK_BYTES // (4 * states[0].numel() * states.shape[1]))
-            for start in range(0, len(rows), step):
-                some = slice(start, start + step)
+            states = at_least_single(output.hidden[0])
+            scores = states.new_zeros(rows.ids.shape)
+            # A part of every token for every token is much larger than what the model itself holds.
+            for some in chunks(len(rows), 4 * states[0].numel() * states.shape[1], states.device):
                 length = int(rows.lengths[some].max())
                 attentions = [at_least_single(each[some, :, :length, :length]) for each in output.attentions]
                 parts = _decompose(layers, head, states[some, :length], attentions, rows.real[some, :length])
@@ -57,15 +56,15 @@ class Parts(Want):
 
 def _decompose(layers: list[Layer], head: Head, states: Tensor, attentions: list[Tensor], real: Tensor) -> Tensor:
     """Each token's part of every logit. [rows, length, hidden] of the embedding output -> [rows, length, classes]"""
-    rows, length, _ = states.shape
-    parts = states[:, :0]  # will be [rows, queries, length, hidden]: token k's part of token i
+    rows, length, hidden = states.shape
+    parts = states.new_empty(0)  # will be [rows, queries, length, hidden]: token k's part of token i
     for number, (layer, attention) in enumerate(zip(layers, attentions, strict=True)):
         mix = _later_attention(layer, parts, attention) if number else _first_attention(layer, states, attention)
         queries = 1 if number == len(layers) - 1 else length  # only the first token is read at the end
-        bytes_per_query = 4 * rows * length * len(layer.up.bias)
-        parts = torch.cat(
-            [_rest_of_layer(layer, mix(some), real) for some in query_chunks(queries, bytes_per_query)], 1
-        )
+        after = states.new_empty(rows, queries, length, hidden)
+        for some in chunks(queries, 4 * rows * length * len(layer.up.bias), states.device):
+            after[:, some] = _rest_of_layer(layer, mix(some), real)
+        parts = after
     pooled = _bend(head.activation, _apply(head.dense, parts, real))
     return _apply(head.classifier, pooled, real)[:, 0]
 

@@ -60,7 +60,7 @@ class SequentialIntegratedGradients(Explainer):
 
 def _parts(units: Tensor, elements: int) -> Sequence[Tensor]:
     """The units in parts whose paths, of so many keep entries each, may be asked about together."""
-    return units.split(max(1, _ELEMENTS // elements)) if len(units) else ()
+    return torch.split(units, max(1, _ELEMENTS // elements)) if len(units) else ()
 
 
 def _paths(units: Tensor, places: Tensor, n_units: int) -> Tensor:

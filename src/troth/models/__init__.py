@@ -51,6 +51,10 @@ class TextClassifier(Protocol):
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         """A guess at the memory one row takes."""
 
+    @property
+    def padding_worth(self) -> int:
+        """How many tokens of padding cost as much as one batch more."""
+
     # Ids that stand for nothing; a model without one refuses by name.
     @property
     def mask_id(self) -> int: ...

@@ -137,6 +137,13 @@ class Encoder:
         scores = 4 * heads * length * layers if attentions or self._implementation == "eager" else 0
         return int(length * (per_token + (3 * scores if backward else scores)))
 
+    @property
+    def padding_worth(self) -> int:
+        if self.device.type != "cpu":
+            return 4096
+        # A recurrent network walks through a batch step by step, which makes the batch's width cheap.
+        return 32 if hasattr(self.model.config, "num_attention_heads") else 1024
+
     @contextmanager
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
         """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards."""

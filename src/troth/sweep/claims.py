@@ -91,16 +91,14 @@ class Claims:
     def _dead(self, path: Path) -> bool:
         try:
             owner = json.loads(path.read_text() or "{}")
+            if owner and owner["host"] == self._owner["host"]:
+                return not _alive(owner)
             silent = self._now() - path.stat().st_mtime
         except FileNotFoundError:
             return True  # just given back
         except ValueError:
-            owner, silent = {}, _UNSIGNED + 1
-        if not owner:
-            return silent > _UNSIGNED
-        if owner["host"] == self._owner["host"]:
-            return not _alive(owner)
-        return silent > DEAD
+            return True  # half a signature: killed while signing
+        return silent > (DEAD if owner else _UNSIGNED)
 
     def _bury(self, path: Path) -> bool:
         """Takes a dead claim away; of several processes that try, one succeeds."""

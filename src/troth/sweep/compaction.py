@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from troth.sweep.files import remove_abandoned, write_aside
-from troth.sweep.segments import DamagedError, Facts, Segment, digest, pack
+from troth.sweep.segments import DamagedError, Facts, Segment, pack, seal_of
 
 MAX_CELLS = 1_000  # of a joined file
 MAX_BYTES = 64 << 20
@@ -71,7 +71,7 @@ def _join(folder: Path, batch: Sequence[Segment]) -> None:
 def write_segment(folder: Path, cells: Sequence[tuple[Facts, pa.Table]]) -> Path:
     """One file of many cells, named by what it holds."""
     data = pack([facts for facts, _ in cells], [table for _, table in cells])
-    path = folder / "segments" / f"{cells[0][0]['kind']}-{digest(data)}.parquet"
+    path = folder / "segments" / f"{cells[0][0]['kind']}-{seal_of(data)}.parquet"
     write_aside(path, data)
     return path
 

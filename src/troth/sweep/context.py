@@ -30,6 +30,7 @@ class Context:
         self.store = Path(store)
         self.home = Path.cwd() if home is None else Path(home)
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
+        self.labels: dict[Hashable, tuple[str, ...]] = {}  # of every model that was ever asked for its specs
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
 
@@ -65,6 +66,7 @@ class Context:
             loaded = load_model(model, **(options or {}))
             specs |= {"model": loaded.name, "model_fingerprint": loaded.fingerprint}
             self.in_memory[model_key(specs)] = loaded
+        self.labels[model_key(specs)] = loaded.labels
         return specs
 
     def forget(self) -> None:

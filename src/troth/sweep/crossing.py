@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from troth import catalog
@@ -12,12 +12,12 @@ from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import Segments
 from troth.sweep.cells import Cell, Plan
-from troth.sweep.context import Context
+from troth.sweep.context import Context, model_key
 from troth.sweep.tables import examples_to_table
 from troth.sweep.work import WORKS
 from troth.units import UnitKind
 
-Model = Any  # a name, a model in memory, or (name, options of load_model)
+Model = Any  # a name, a model in memory, (name, options of load_model), or what Context.model_specs gave
 
 
 def cross(
@@ -70,13 +70,9 @@ def _data_cell(plan: Plan, data: Data) -> Cell:
 
 def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
     source, options = model if isinstance(model, tuple) else (model, None)
-    specs = context.model_specs(source, options)
-    loaded = context.model(specs)
-    plan.about["models"][specs["model"]] = {
-        "fingerprint": loaded.fingerprint,
-        "labels": list(loaded.labels),
-        **({"options": dict(options)} if isinstance(options, Mapping) and options else {}),
-    }
+    specs: dict[str, Any] = source if isinstance(source, dict) else context.model_specs(source, options)
+    about = {"fingerprint": specs["model_fingerprint"], "labels": list(context.labels[model_key(specs)])}
+    plan.about["models"][specs["model"]] = about | ({"options": options} if options else {})
     return specs
 
 

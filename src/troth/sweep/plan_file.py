@@ -61,9 +61,10 @@ class PlanFile:
             options = {"split": content.get("split"), "limit": content.get("limit")}
             options |= {"source": source} if isinstance(source, str) else source
             data.append(self._at(source, lambda options=options: load_data(**options)))
-        models = [(model, {}) if isinstance(model, str) else _apart(model) for model in _many(content["models"])]
-        for model, options in models:
-            self._at(model, lambda model=model, options=options: context.model_specs(model, options))
+        models = []
+        for model in _many(content["models"]):
+            path, options = (model, {}) if isinstance(model, str) else _apart(model)
+            models.append(self._at(path, lambda path=path, options=options: context.model_specs(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
         return cross(context, models, data, _many(content["explainers"]), _many(content["metrics"]), seeds, **rest)

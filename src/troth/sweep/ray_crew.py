@@ -41,7 +41,11 @@ class RayCrew:
         self._ours = not self._ray.is_initialized()
         if self._ours:
             _connect(self._ray, address)
-        self._needs = self._needed(gpus)
+        try:
+            self._needs = self._needed(gpus)
+        except TrothError:
+            self._leave()
+            raise
         self.size = size or self._room()
         options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
         self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(store, home, threads)
@@ -64,8 +68,8 @@ class RayCrew:
         self._busy[promise] = (worker, task.cell.name)
 
     def collect(self, timeout: float) -> list[Reply]:
+        self._welcome(0.0 if self._busy else timeout)
         if not self._busy:
-            self._welcome(timeout)
             self._refuse_solitude()
             return []
         waited = [*self._busy, *self._starting]
@@ -76,6 +80,9 @@ class RayCrew:
     def close(self) -> None:
         for actor in self._actors.values():
             self._ray.kill(actor)
+        self._leave()
+
+    def _leave(self) -> None:
         if self._ours:
             self._ray.shutdown()
 

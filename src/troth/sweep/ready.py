@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Hashable
 
-from troth.sweep.cells import Cell
+from troth.sweep.cells import Cell, canonical
+
+_TOGETHER = ("model", "model_options", "data", "recipe", "explainer_full", "seed")
 
 Shard = tuple[int, int]  # which of how many, counted from 1
 
@@ -27,7 +30,7 @@ class Ready:
             queue.append(cell)
 
     def pop(self, last: Hashable = None) -> Cell | None:
-        """The next cell for a worker whose last one was of this group."""
+        """The next cell for a worker, of the group of its last one if there is any."""
         for queues in self._queues:
             if queues:
                 chosen = last if last in queues else max(queues, key=lambda key: len(queues[key]))
@@ -41,11 +44,17 @@ class Ready:
         return sum(len(queue) for queues in self._queues for queue in queues.values())
 
     def _mine(self, cell: Cell) -> bool:
-        # By what the cell descends from, so that an explanation and its metrics mostly stay together.
         if self._shard is None:
             return True
         number, count = self._shard
-        return int((cell.parents[0] if cell.parents else cell.name)[:8], 16) % count == number - 1
+        return share(cell, count) == number - 1
+
+
+def share(cell: Cell, count: int) -> int:
+    """Which of so many shards a cell belongs to; an explanation and its metrics belong to the same."""
+    key = [cell.specs[name] for name in _TOGETHER if name in cell.specs]
+    text = canonical(key) if key else cell.name
+    return zlib.crc32(text.encode()) % count
 
 
 def group(cell: Cell) -> Hashable:

@@ -1,6 +1,6 @@
 """Parquet files of the store: one cell each when fresh, many when compacted, with the facts in the footer.
 
-A fresh file is named by its cell, a compacted one by the hash of its bytes, so damage shows in both.
+A file holds the hash of its own bytes (taken with zeros in its place), so any damage shows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from troth.errors import TrothError
 from troth.sweep.cells import Cell
 
 _FACTS = b"troth"
+_SEAL = "troth-seal:"  # and 32 digits, the hash
+_OPEN = "0" * 32
 _ROWS = 16_384  # a row group: what is decompressed to read one cell
 
 Facts = Mapping[str, Any]
@@ -47,7 +49,7 @@ class Segment:
     @classmethod
     def open(cls, path: Path) -> Segment:
         """Reads the footer alone."""
-        metadata = _file(path).schema_arrow.metadata or {}
+        metadata = _file(path).metadata.metadata or {}
         if _FACTS not in metadata:
             raise DamagedError(path, "no file of troth's")
         try:
@@ -76,27 +78,25 @@ class Segment:
         bounds = [0, *accumulate(groups)]
         first = max(0, bisect_right(bounds, start) - 1)
         wanted = [group for group in range(first, len(groups)) if bounds[group] < end]
-        rows = _read(self.path, tuple(wanted)) if wanted else file.schema_arrow.empty_table()
+        rows = _read(self.path, tuple(wanted)) if wanted else self.columns.empty_table()
         rows = rows.slice(start - bounds[first], end - start)
-        return rows.drop_columns(["cell"]).replace_schema_metadata(None)
+        return rows.drop_columns(["cell"])
 
     def all_rows(self) -> pa.Table:
         """The rows of all cells, each with its cell's name."""
-        return _read(self.path).replace_schema_metadata(None)
+        return _read(self.path)
 
     @cached_property
     def _starts(self) -> list[int]:
         return [0, *accumulate(int(one["rows"]) for one in self.facts)]
 
     def verify(self) -> None:
-        """Reads everything; raises where a byte is not as it was written."""
-        if self.path.stem.count("-"):
-            if digest(self.path.read_bytes()) != self.path.stem.rpartition("-")[2]:
-                raise DamagedError(self.path, "its bytes are not those its name promises")
-            return
-        if [_name(one) for one in self.facts] != [self.path.stem]:
+        """Reads every byte; raises where one is not as it was written, or where the name is another cell's."""
+        if not _sealed(self.path.read_bytes()):
+            raise DamagedError(self.path, "its bytes are not those that were written")
+        names = [_name(one) for one in self.facts]
+        if self.path.parent.name == "cells" and names != [self.path.stem]:
             raise DamagedError(self.path, "it holds another cell than its name says")
-        _read(self.path)
 
     def sound(self) -> list[tuple[Facts, pa.Table]]:
         """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""
@@ -117,20 +117,37 @@ def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
     for one, table in zip(facts, tables, strict=True):
         names = pa.array([one["name"]], pa.string()).take(pa.array([0] * table.num_rows, pa.int32()))
         named.append(table.replace_schema_metadata(None).add_column(0, "cell", names))
-    text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6))
-    rows = pa.concat_tables(named).combine_chunks().replace_schema_metadata({_FACTS: text})
+    text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6)).decode()
+    rows = pa.concat_tables(named).combine_chunks()
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", write_page_checksum=True, row_group_size=_ROWS)
-    return bytes(sink.getvalue())
+    with pq.ParquetWriter(sink, rows.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(rows, row_group_size=_ROWS)
+        writer.add_key_value_metadata({_FACTS.decode(): text, "seal": _SEAL + _OPEN})
+    return _seal(bytes(sink.getvalue()))
+
+
+def seal_of(data: bytes) -> str:
+    """The hash a file holds of itself."""
+    start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    return data[start : start + len(_OPEN)].decode("ascii", "replace")
+
+
+def _seal(data: bytes) -> bytes:
+    start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest().encode()
+    return data[:start] + digest + data[start + len(digest) :]
+
+
+def _sealed(data: bytes) -> bool:
+    try:
+        start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    except ValueError:
+        return False
+    return _seal(data[:start] + _OPEN.encode() + data[start + len(_OPEN) :]) == data
 
 
 def _name(facts: Facts) -> str:
     return Cell(facts["kind"], facts["specs"], tuple(facts["parents"])).name
-
-
-def digest(data: bytes) -> str:
-    """What a compacted file is named by."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _file(path: Path) -> Any:
@@ -163,11 +180,14 @@ def _groups(path: Path, groups: tuple[int, ...], *_version: int) -> pa.Table:
 
 def _decoded(path: Path, groups: tuple[int, ...] | None) -> pa.Table:
     try:
-        return _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
+        rows = _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedError(path, _first_line(error)) from None
+    if "cell" not in rows.column_names:
+        raise DamagedError(path, "it lacks the column of cells")
+    return rows
 
 
 def _first_line(error: BaseException) -> str:

@@ -94,7 +94,8 @@ def blocks(module: nn.Module) -> dict[str, list[str]]:
         found.setdefault(block, []).append(name)
     inside = f"{getattr(module, 'base_model_prefix', '')}."
     # Definition order is from the bottom up, but some heads are defined before what they stand on.
-    return dict(sorted(reversed(found.items()), key=lambda item: item[1][0].startswith(inside)))
+    downwards = list(found.items())[::-1]
+    return dict(sorted(downwards, key=lambda block: block[1][0].startswith(inside)))
 
 
 def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterator[tuple[str, TextClassifier]]:

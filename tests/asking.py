@@ -1,4 +1,4 @@
-"""Short ways to ask a metric about scores that a test writes down, and a white-box model that is right by construction."""
+"""Short ways to ask a metric about scores that a test writes down, and a model that is right by construction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from tests.fakes import tokenizer_for
+from fakes import tokenizer_for
 from troth.explainers import Explainer
 from troth.measuring import measure
 from troth.models import Output
@@ -41,7 +41,7 @@ class Fixed(Explainer):
 
 
 class Additive:
-    """Class 1's logit is the sum of what each word adds: its strength, written in the test. Attention weighs the sum."""
+    """Class 1's logit is the sum of what each word adds: its strength, written in the test; attention weighs it."""
 
     name = "additive"
     pads = True
@@ -49,6 +49,7 @@ class Additive:
     fingerprint = "additive"
     device = torch.device("cpu")
     dtype = torch.float32
+    padding_worth = 32
 
     def __init__(self, strengths: dict[str, float], bias: float = -2.0) -> None:
         self.tokenizer = tokenizer_for("bert")

@@ -1,0 +1,256 @@
+"""Writes docs/metrics.md and docs/explainers.md from the catalog's files; costs and models are tried out, not told.
+
+python scripts/document.py          writes both
+python scripts/document.py --check  fails if one is not what it would write
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
+
+from fakes import CORPUS, FAMILIES, encoder, planted  # noqa: E402
+from troth import catalog  # noqa: E402
+from troth.errors import TrothError  # noqa: E402
+from troth.explainers import Explainer  # noqa: E402
+from troth.explainers.random import Random  # noqa: E402
+from troth.explaining import explain  # noqa: E402
+from troth.looks import Ask  # noqa: E402
+from troth.measuring import measure_each  # noqa: E402
+from troth.models import TextClassifier, load_model  # noqa: E402
+from troth.probing import Prober  # noqa: E402
+from troth.types import Attribution, Example, Question  # noqa: E402
+
+CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
+WORDS = " ".join(CORPUS[:4]).replace(",", "").split()
+NAMES = {
+    "bert": "BERT",
+    "roberta": "RoBERTa",
+    "xlm_roberta": "XLM-RoBERTa",
+    "distilbert": "DistilBERT",
+    "albert": "ALBERT",
+    "electra": "ELECTRA",
+    "deberta_v2": "DeBERTa-v2",
+    "modernbert": "ModernBERT",
+}
+WRITTEN = "<!-- Written by scripts/document.py from the files; edit those. -->"
+
+
+# What a file says
+
+
+def paragraphs(kind: str, name: str) -> list[str]:
+    """The paragraphs of a file's opening, each in one line."""
+    text = inspect.getdoc(inspect.getmodule(catalog.find(kind, name))) or ""
+    return [" ".join(part.split()) for part in text.split("\n\n")]
+
+
+def definition(kind: str, name: str) -> tuple[str, str]:
+    """What a score means, and the papers named there."""
+    first = paragraphs(kind, name)[0]
+    return CITATION.sub("", first), "; ".join(CITATION.findall(first)) or "–"
+
+
+def options(found: type[Any]) -> str:
+    """Every option with its default."""
+    listed = [f"`{field.name}={shown(field)}`" for field in dataclasses.fields(found) if field.init and field.repr]
+    return ", ".join(listed) or "none"
+
+
+def shown(field: dataclasses.Field[Any]) -> str:
+    value = field.default if field.default is not dataclasses.MISSING else "…"
+    return str(value)
+
+
+# What is tried out
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted(Explainer):
+    """A random explanation that counts how often it is asked for."""
+
+    signed: ClassVar[bool] = False
+    times: list[int] = dataclasses.field(default_factory=lambda: [0], compare=False, repr=False)
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        self.times[0] += 1
+        random = yield from Random().ask(question)
+        return dataclasses.replace(random, scores=-random.scores)  # another order than the random baseline's
+
+
+def text_of(words: int) -> Example:
+    text = " ".join(WORDS[place % len(WORDS)] for place in range(words))
+    return Example(id="tried", text=text, label=0, rationale=((0, 1),))
+
+
+def metric_cost(metric: str) -> str:
+    """Forward passes, and explanations made anew."""
+
+    def passes(words: int) -> tuple[int, int]:
+        prober, counted = Prober(encoder()), Counted()
+        given = explain(encoder(), [text_of(words)], counted)
+        counted.times[0] = 0
+        list(measure_each(prober, given, metric, explainer=counted))
+        return prober.cost.forward, counted.times[0]
+
+    forward, explanations = zip(*[passes(words) for words in LONG], strict=True)
+    again = f" and {by_length(explanations, LONG)} explanations" if any(explanations) else ""
+    return by_length(forward, LONG) + again
+
+
+def explainer_cost(explainer: str, lengths: Sequence[int]) -> str:
+    """Forward passes, and how many of them go backward too."""
+
+    def passes(words: int) -> tuple[int, int]:
+        prober = Prober(encoder())
+        encodings = prober.model.encode([text_of(words)])
+        method = catalog.build("explainers", explainer).prepare(prober, encodings)
+        prober.ask(method.ask(Question(encodings[0], target=0)))
+        return prober.cost.forward, prober.cost.backward
+
+    forward, backward = zip(*[passes(words) for words in lengths], strict=True)
+    return by_length(forward, lengths) + (f", {by_length(backward, lengths)} backward" if any(backward) else "")
+
+
+LONG, MIDDLE, SHORT = (20, 40, 60), (12, 24, 36), (4, 8, 12)
+
+
+def by_length(counts: Sequence[int], lengths: Sequence[int]) -> str:
+    """A count that is constant, or a line in n, or what it was at each length.
+
+    >>> by_length([5, 5, 5], LONG), by_length([21, 41, 61], LONG), by_length([1, 5, 2], LONG)
+    ('5', 'n + 1', '1, 5, 2 at n = 20, 40, 60')
+    """
+    slope, rest = divmod(counts[1] - counts[0], lengths[1] - lengths[0])
+    constant = counts[0] - slope * lengths[0]
+    if rest or any(count != slope * length + constant for count, length in zip(counts, lengths, strict=True)):
+        return f"{', '.join(map(str, counts))} at n = {', '.join(map(str, lengths))}"
+    if slope == 0:
+        return str(constant)
+    sign = "+" if constant > 0 else "−"
+    return f"{'' if slope == 1 else slope}n" + (f" {sign} {abs(constant)}" if constant else "")
+
+
+def models_of(explainer: str) -> tuple[str, str]:
+    """The kinds of models an explainer works on, and what it says where it works on none."""
+    kinds: dict[str, Callable[[], TextClassifier]] = {
+        **{NAMES[family]: (lambda family=family: encoder(family)) for family in FAMILIES},
+        "black boxes": lambda: load_model(planted()),
+    }
+    works, problem = [], ""
+    for kind, make in kinds.items():
+        try:
+            explain(make(), ["a good film with an awful end"], explainer)
+            works.append(kind)
+        except TrothError as error:
+            problem = str(error)
+    encoders = list(NAMES.values())
+    if all(kind in works for kind in encoders):
+        works = ["every encoder", *[kind for kind in works if kind not in encoders]]
+    return ", ".join(works), problem
+
+
+# Pages
+
+
+def metrics_page() -> str:
+    """docs/metrics.md"""
+    rows, sections = [], []
+    for name in catalog.names("metrics"):
+        found = catalog.find("metrics", name)
+        arrow = {True: "↑", False: "↓", None: "–"}[found.higher_is_better]
+        masking = getattr(found, "masking", "–")
+        cost = metric_cost(name)
+        rows.append(f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {cost} |")
+        what, papers = definition("metrics", name)
+        needs = [
+            *(["human rationales"] if found.needs_rationale else []),
+            *(["gold labels"] if found.needs_label else []),
+            *(["the explainer, to explain again"] if found.explains_again else []),
+        ]
+        sections += [
+            f"## {name}",
+            what,
+            *paragraphs("metrics", name)[1:],
+            f"- **Paper:** {papers}",
+            f"- **Options:** {options(found)}",
+            *([f"- **Needs:** {', '.join(needs)}"] if needs else []),
+            f"- **Beware:** {found.pitfalls}",
+        ]
+    intro = (
+        "How faithful is an explanation? Every metric ranks the scores as they stand (ties: the earlier unit first), "
+        "never their absolute values, except sparsity. ↑ higher is better, ↓ lower. Masking is the default of its "
+        "`masking` option. Cost is what a text of n units takes, in forward passes; rows asked twice count once. "
+        "Undefined scores are NaN with a reason, counted and never averaged away."
+    )
+    table = ["| metric | better | values | masking | forward passes |", "|---|---|---|---|---|", *rows]
+    return page("Metrics", intro, table, sections)
+
+
+def explainers_page() -> str:
+    """docs/explainers.md"""
+    rows, sections = [], []
+    for name in catalog.names("explainers"):
+        found = catalog.find("explainers", name)
+        works, problem = models_of(name)
+        sign = "yes" if found.signed else "no"
+        cost = "–" if not works else _cost(name)
+        rows.append(f"| [{name}](#{name}) | {sign} | {cost} | {works or 'see below'} |")
+        what, papers = definition("explainers", name)
+        sections += [
+            f"## {name}",
+            what,
+            *paragraphs("explainers", name)[1:],
+            f"- **Paper:** {papers}",
+            f"- **Options:** {options(found)}",
+            *([] if works else [f"- **Without them:** {problem}"]),
+        ]
+    intro = (
+        "Which units spoke for the class? One score a unit; a signed score below 0 speaks against the class. Cost is "
+        "what a text of n units takes, in forward passes. The models are those it was tried on: small ones of each "
+        "family, and a function from texts to probabilities (a black box)."
+    )
+    table = ["| explainer | signed | forward passes | models |", "|---|---|---|---|", *rows]
+    return page("Explainers", intro, table, sections)
+
+
+def _cost(name: str) -> str:
+    try:
+        return explainer_cost(name, MIDDLE)
+    except TrothError:
+        return explainer_cost(name, SHORT)
+
+
+def page(title: str, intro: str, table: Sequence[str], sections: Sequence[str]) -> str:
+    text = "\n\n".join([WRITTEN, f"# {title}", intro, "\n".join(table), *sections]) + "\n"
+    return re.sub(r"\n\n(?=- )", "\n", text).replace("\n- **Paper", "\n\n- **Paper")
+
+
+PAGES: dict[str, Callable[[], str]] = {"metrics": metrics_page, "explainers": explainers_page}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes the pages, or says which is out of date."""
+    wrong = 0
+    for name, write in PAGES.items():
+        path = ROOT / "docs" / f"{name}.md"
+        text = write()
+        if "--check" not in arguments:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            sys.stderr.write(f"docs/{name}.md is out of date; run python scripts/document.py\n")
+            wrong = 1
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""`bench`: explainers × metrics on a model and data, as a run that is stored, resumed and read back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from troth import catalog
+from troth.data import Data, load_data
+from troth.explainers import Explainer
+from troth.leaderboard import Leaderboard, leaderboards
+from troth.metrics import Metric
+from troth.models import Segments
+from troth.sweep.cells import Plan
+from troth.sweep.context import Context
+from troth.sweep.crossing import cross
+from troth.sweep.run import Engine, Outcome, Progress, run
+from troth.sweep.store import Store
+from troth.types import Example
+from troth.units import UnitKind
+
+# What a bench runs unless said: no method of hundreds of passes, since some metrics explain at every step anew.
+EXPLAINERS = (
+    "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "leave_one_out",
+)  # fmt: skip
+METRICS = (
+    "aopc_comprehensiveness",
+    "aopc_sufficiency",
+    "soft_comprehensiveness",
+    "soft_sufficiency",
+    "recursive_erasure",
+)
+RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
+_NEEDS_MORE = {
+    "attributive_masking": "needs a fitted attribution model (checkpoint=…)",
+    "llm_ranking": "needs an instruction-tuned language model (model=…)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A finished bench: where it is stored, what happened, and the leaderboard."""
+
+    folder: Path
+    outcome: Outcome
+    leaderboard: Leaderboard
+
+    def _repr_html_(self) -> str:
+        from troth.report.leaderboard import html
+
+        return html(self.leaderboard)
+
+
+def bench(
+    model: Any = "embedded",
+    data: str | Data | Iterable[Example] = "reviews",
+    explainers: Sequence[str | Explainer] | None = None,
+    metrics: Sequence[str | Metric] | None = None,
+    out: str | Path | None = None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    units: UnitKind = "word",
+    target: str | int = "predicted",
+    against: str | int | None = None,
+    segments: Segments = "first",
+    masking: str = "mask_token",
+    seeds: Sequence[int] = (0,),
+    engine: Engine = "local",
+    workers: int | None = 1,
+    retry: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Bench:
+    """Explains the data with every explainer, measures every explanation, and ranks them.
+
+    What the run folder already holds is not computed again. `random` is always among the explainers: it is the yardstick.
+    """
+    context = Context()
+    plan = plan_of(
+        context, model, data, explainers, metrics, split=split, limit=limit, units=units, target=target, against=against,
+        segments=segments, masking=masking, seeds=seeds,
+    )  # fmt: skip
+    folder = Path(out) if out is not None else default_folder(plan)
+    outcome = run(
+        plan, Store(folder), engine=engine, workers=workers, retry=retry, progress=progress, context=context, threads=1
+    )
+    return Bench(folder, outcome, leaderboards(Store(folder), plan)[0])
+
+
+def plan_of(
+    context: Context,
+    model: Any,
+    data: str | Data | Iterable[Example],
+    explainers: Sequence[str | Explainer] | None,
+    metrics: Sequence[str | Metric] | None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    seeds: Sequence[int] = (0,),
+    **options: Any,
+) -> Plan:
+    """The plan of a bench, with what was not said filled in."""
+    examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit)
+    chosen = list(explainers or EXPLAINERS)
+    if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
+        chosen.insert(0, "random")
+    marked = all(example.rationale is not None for example in examples)
+    judged = list(metrics or (*METRICS, *(RATIONALE_METRICS if marked else ())))
+    return cross(context, [model], [examples], chosen, judged, seeds, **options)
+
+
+def expand(
+    explainers: Sequence[str] | None, metrics: Sequence[str] | None
+) -> tuple[list[str] | None, list[str] | None, dict[str, str]]:
+    """ "all" as every name there is, and why some are left out: what needs a checkpoint or an LLM cannot just be run."""
+    left_out = {name: why for name, why in _NEEDS_MORE.items() if name in catalog.names("explainers")}
+    chosen = None if explainers is None else list(explainers)
+    judged = None if metrics is None else list(metrics)
+    if chosen == ["all"]:
+        chosen = [name for name in catalog.names("explainers") if name not in left_out]
+    else:
+        left_out = {}
+    if judged == ["all"]:
+        judged = catalog.names("metrics")
+    return chosen, judged, left_out
+
+
+def default_folder(plan: Plan) -> Path:
+    """runs/<model>-<data>-<hash of the specs>: the same bench again finds its own folder."""
+    (model,), (data,) = plan.about["models"], plan.about["data"]
+    common = sorted(
+        f"{cell.specs['units']}{cell.specs['target']}{cell.specs['masking']}" for cell in plan.of("explanation")
+    )
+    about = f"{plan.about['models'][model]['fingerprint']}{plan.about['data'][data]['fingerprint']}{common[0]}"
+    short = hashlib.blake2b(about.encode(), digest_size=3).hexdigest()
+    return Path("runs") / f"{_plain(model)}-{_plain(data)}-{short}"
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "._" else "_" for letter in Path(name).name)[:40]

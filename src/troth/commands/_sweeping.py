@@ -1,0 +1,73 @@
+"""What commands that carry out a plan share: the bar with the time left, and the estimate of a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from troth.commands import _options
+
+
+def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
+    from troth.sweep.crews import cores, gpus
+    from troth.sweep.estimate import estimate
+
+    count = workers or len(gpus()) or cores()
+    found = estimate(plan, store, workers=count, context=context, retry=retry)
+    if as_json:
+        _options.print_json(
+            {
+                "cells": dict(found.cells), "finished": found.finished, "failed": found.failed, "to_do": found.to_do,
+                "seconds": found.seconds, "workers": count, "probed": found.probed,
+            }
+        )  # fmt: skip
+        return
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in found.cells.items())
+    typer.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
+    typer.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
+    took = "unknown" if found.seconds is None else f"about {duration(found.seconds)} with {count} workers"
+    how = f"; {found.probed} methods were tried on a few examples" if found.probed else ""
+    typer.echo(f"time: {took}{how}")
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(4.2), duration(75), duration(7500)
+    ('4 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
+    """A bar with the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    if not wanted:
+        yield None
+        return
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("planning", total=0)
+
+        def show(now: Any) -> None:
+            left = "" if now.left is None else f"{duration(now.left)} left"
+            parts = [left, f"{now.failed} failed" if now.failed else "", "stopping …" if now.stopping else ""]
+            text = ", ".join(filter(None, parts))
+            bar.update(task, completed=now.done, total=now.total, description=text)
+
+        yield show

@@ -1,0 +1,33 @@
+"""A run as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from troth.commands import _options
+
+
+def report(
+    run: Annotated[str, typer.Argument(help="A run's folder, or its name under runs/.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default report.html in the run's folder.")
+    ] = None,
+    as_json: _options.Json = False,
+) -> None:
+    """Writes a run's leaderboards as one self-contained HTML page.
+
+    Example: troth report runs/embedded-reviews-5f2c1a
+    """
+    from troth.report import leaderboard
+    from troth.sweep.store import open_run
+
+    store = open_run(run)
+    path = out or store.folder / "report.html"
+    leaderboard.write_report(store, path)
+    if as_json:
+        _options.print_json({"report": str(path)})
+    else:
+        typer.echo(f"written to {path}")

@@ -1,0 +1,152 @@
+"""Trains a classifier whose erased inputs can be trusted, or a plain one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+_Text = Annotated[str | None, typer.Option(help="Column of the text; guessed unless named.")]
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="plain, masked or salience; join several: 'masked + salience'.")],
+    data: Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base", "-b", help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; runs/… unless named.")] = None,
+    like: Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Times through the training data.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows of a mini-batch, over all devices.")] = None,
+    rows_per_pass: Annotated[int | None, typer.Option(help="Rows at a time on a device, if memory is short.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Largest step size.")] = None,
+    head_learning_rate: Annotated[float | None, typer.Option(help="That of the classification head.")] = None,
+    warmup: Annotated[float | None, typer.Option(help="Share of steps over which the rate rises.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="linear or constant.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Decay of weights (not biases, layer norms).")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.")] = None,
+    class_weights: Annotated[str | None, typer.Option(help="balanced, or numbers a class: 1,2.5.")] = None,
+    metric: Annotated[str | None, typer.Option(help="accuracy, macro_f1, micro_f1, matthews or auroc.")] = None,
+    best_by: Annotated[str | None, typer.Option(help="Which epoch is kept: metric, loss or last.")] = None,
+    precision: Annotated[str | None, typer.Option(help="auto, no, fp16 or bf16.")] = None,
+    seed: _options.Seed = 0,
+    validation: Annotated[str | None, typer.Option(help="Other data to validate on.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="A split to score at the end; repeat for several.")] = None,
+    hold_out: Annotated[float | None, typer.Option(help="Share of train to validate on.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only so many examples of each split.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Longer texts are cut.")] = None,
+    text: _Text = None,
+    text_pair: Annotated[str | None, typer.Option(help="Column of the second text.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the class.")] = None,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Leave the GPU alone.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
+    as_json: _options.Json = False,
+) -> None:
+    """Trains a classifier: plain, or masked, so that erased inputs are in distribution and faithfulness can be measured.
+
+    Run the same command again after an interruption and it goes on. Several GPUs: accelerate launch -m troth train …
+
+    Example: troth train masked --data babi
+    """
+    import warnings
+
+    from troth.errors import TrothError
+    from troth.training import fit
+
+    _options.quieten()
+    if base is None:
+        if data.partition("(")[0].strip() != "babi":
+            raise TrothError(
+                "name a model to start from: --base FOLDER_OR_HUB_NAME, --base bilstm_attention or --base scratch"
+            )
+        base = "scratch"
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "rows_per_pass": rows_per_pass,
+        "learning_rate": learning_rate,
+        "head_learning_rate": head_learning_rate,
+        "warmup": warmup,
+        "schedule": schedule,
+        "weight_decay": weight_decay,
+        "clip": clip,
+        "class_weights": _weights(class_weights),
+        "metric": metric,
+        "best_by": best_by,
+        "precision": precision,
+    }
+    columns = {"text": text, "text_pair": text_pair, "label": label}
+    folder = out or Path("runs") / _name(recipe, data, base, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said below, in train.json's words
+        trained = fit.train(
+            recipe,
+            data,
+            base,
+            folder,
+            like=like,
+            validation=validation,
+            tests=test or (),
+            hold_out=hold_out,
+            limit=limit,
+            columns={name: column for name, column in columns.items() if column is not None},
+            max_length=max_length,
+            resume=not restart,
+            progress=not as_json,
+            cpu=cpu,
+            seed=seed,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+    if as_json:
+        _options.print_json({"folder": str(folder), **trained.report})
+    else:
+        _show(trained)
+
+
+def _weights(text: str | None) -> Any:
+    from troth.errors import TrothError
+
+    if text is None or text == "balanced":
+        return text
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise TrothError(f"--class-weights must be balanced or numbers a class, as 1,2.5, not {text!r}") from None
+
+
+def _name(*parts: object) -> str:
+    """A folder name of what was asked for."""
+    return re.sub(r"[^\w.=-]+", "-", "-".join(str(part) for part in parts)).strip("-")
+
+
+def _show(trained: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    report = trained.report
+    metric = report["identity"]["metric"]
+    table = Table(box=None, padding=(0, 2), title=f"epoch {report['best_epoch']}, {metric} in %", title_justify="left")
+    table.add_column()
+    for split in report["scores"]:
+        table.add_column(split, justify="right")
+    for inputs in report["scores"]["validation"]:
+        values = [scores[inputs][metric] for scores in report["scores"].values()]
+        table.add_row(inputs.replace("_", " "), *[_percent(value) for value in values])
+    table.add_row("[dim]majority class[/]", *[f"[dim]{_percent(value)}[/]" for value in report["majority"].values()])
+    console = Console(highlight=False)
+    for note in report["notes"]:
+        console.print(f"[yellow]note:[/] {note}", markup=True)
+    console.print(table)
+    console.print(f"{trained.folder}  (load it with troth.load_model or transformers; train.json says how it was made)")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,140 @@
+"""A leaderboard as a terminal table and as an HTML table."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from troth.leaderboard import RANDOM, Leaderboard, leaderboards
+from troth.report import page
+from troth.sweep.store import Store
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_ARROWS = {True: "↑", False: "↓", None: ""}
+
+
+def heads(board: Leaderboard) -> list[str]:
+    """Metric names with an arrow to the better side."""
+    return [f"{metric} {_ARROWS[board.directions[metric]]}".strip() for metric in board.metrics]
+
+
+def cell(board: Leaderboard, explainer: str, metric: str) -> tuple[str, str, str]:
+    """Value, interval and significance letters of one cell."""
+    summary = board.summaries.get((explainer, metric))
+    if summary is None or np.isnan(summary.value):
+        return "–", "", ""
+    return (
+        f"{summary.value:.3f}",
+        f"[{summary.low:.3f}, {summary.high:.3f}]",
+        board.groups.get(metric, {}).get(explainer, ""),
+    )
+
+
+def table(board: Leaderboard, order: Sequence[str] | None = None) -> Table:
+    """For the terminal: the best of a column in bold, dimmed where no better than random."""
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"{board.model} on {board.examples} examples of {board.data}"
+    shown = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1), show_edge=False)
+    shown.add_column("explainer", style="cyan", overflow="fold")
+    for head in heads(board):
+        shown.add_column(_broken(head), justify="right")
+    shown.add_column("ms", justify="right", style="dim")
+    shown.add_column("passes", justify="right", style="dim")
+    best = {metric: board.sorted_by(metric)[0] for metric in board.metrics if board.directions[metric] is not None}
+    for explainer in order or board.explainers:
+        cells = []
+        for metric in board.metrics:
+            value, interval, letters = cell(board, explainer, metric)
+            text = Text(value, style="bold" if best.get(metric) == explainer else "")
+            text.append(f" {letters}\n" if letters else "\n", style="dim")
+            text.append(interval, style="dim")
+            weak = explainer != RANDOM and board.beats_random.get((explainer, metric)) is False
+            if weak:
+                text.stylize("dim")
+            cells.append(text)
+        milliseconds, passes = 1000 * board.seconds[explainer], board.passes[explainer]
+        shown.add_row(explainer, *cells, f"{milliseconds:.0f}", f"{passes:.0f}")
+    return shown
+
+
+def _broken(head: str) -> str:
+    """A long name over several lines: columns stay narrow."""
+    return head.replace("_", "_\u200b").replace("(", "\u200b(")
+
+
+def html(board: Leaderboard) -> str:
+    """Everything a reader of the report needs of one leaderboard, escaped."""
+    rows = []
+    for explainer in board.explainers:
+        cells = [" ".join(filter(None, cell(board, explainer, metric))) for metric in board.metrics]
+        rows.append([explainer, *cells, f"{1000 * board.seconds[explainer]:.0f}", f"{board.passes[explainer]:.0f}"])
+    title = f"{board.model} on {board.examples} examples of {board.data}"
+    parts = [page.table(title, ["explainer", *heads(board), "ms an example", "passes an example"], rows)]
+    parts.append(_list(board.answer()))
+    parts.append(
+        '<p class="muted">95 % intervals in brackets. Explainers that share a letter do not differ significantly on that '
+        "metric (signed-rank tests, Holm's correction). An arrow points to the better side.</p>"
+    )
+    if board.meta is not None:
+        parts.append("<h2>Which metric tells?</h2>" + _list(board.meta.sentences()))
+    undefined = _undefined(board)
+    if undefined:
+        parts.append("<h2>Undefined scores</h2>" + _list(undefined))
+    if board.failures:
+        parts.append("<h2>Not computed</h2>" + _list(f"{what}: {why}" for what, why in board.failures.items()))
+    return "".join(parts)
+
+
+def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str, Any]:
+    """Plain data, ready for JSON; what is undefined is None."""
+    rows = []
+    for explainer in order or board.explainers:
+        row: dict[str, Any] = {
+            "explainer": explainer,
+            "seconds": board.seconds[explainer],
+            "passes": board.passes[explainer],
+        }
+        for metric in board.metrics:
+            summary = board.summaries.get((explainer, metric))
+            if summary is not None:
+                row[metric] = {
+                    "value": _number(summary.value),
+                    "low": _number(summary.low),
+                    "high": _number(summary.high),
+                    "examples": summary.count,
+                    "undefined": dict(summary.undefined),
+                    "group": board.groups.get(metric, {}).get(explainer, ""),
+                    "beats_random": board.beats_random.get((explainer, metric)),
+                }
+        rows.append(row)
+    return {"model": board.model, "data": board.data, "examples": board.examples, "rows": rows, "answer": board.answer(),
+            "failures": dict(board.failures)}  # fmt: skip
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _undefined(board: Leaderboard) -> list[str]:
+    return [
+        f"{explainer} × {metric}: {count} undefined, {why}"
+        for (explainer, metric), summary in board.summaries.items()
+        for why, count in summary.undefined.items()
+    ]
+
+
+def _list(lines: Any) -> str:
+    return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def write_report(store: Store, path: Path) -> None:
+    """One page with every leaderboard of a run."""
+    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store)])

@@ -1,0 +1,71 @@
+import pytest
+from tests.sweep.works import WORKS, ladder
+
+from troth.data import load_data
+from troth.sweep.cells import Cell, Plan
+from troth.sweep.context import Context
+from troth.sweep.crossing import cross
+from troth.sweep.estimate import Pace, Remaining, estimate
+from troth.sweep.store import Store
+
+
+def cell(kind="metric", **specs):
+    return Cell(kind, specs)
+
+
+def test_the_likest_cells_decide():
+    pace = Pace()
+    assert pace.expect(cell(metric="a", model="m")) is None
+    pace.learn("metric", {"metric": "a", "model": "m", "examples": 10}, 20.0)  # 2 s an example
+    pace.learn("metric", {"metric": "a", "model": "n", "examples": 10}, 80.0)  # 8 s
+    pace.learn("metric", {"metric": "b", "model": "m", "examples": 10}, 110.0)  # 11 s
+    assert pace.expect(cell(metric="a", model="m", examples=3)) == 6.0
+    assert pace.expect(cell(metric="a", model="other", examples=3)) == 15.0  # (20 + 80) / 20 · 3
+    assert pace.expect(cell(metric="c", model="m", examples=2)) == 14.0  # (20 + 80 + 110) / 30 · 2
+    assert pace.expect(cell("explanation", explainer="a")) is None
+
+
+def test_what_is_left_is_summed():
+    cells = [cell(metric="a", examples=2, number=number) for number in range(3)] + [cell("explanation", number=9)]
+    remaining = Remaining(cells)
+    pace = Pace()
+    assert remaining.seconds(pace) is None
+    pace.learn("metric", {"metric": "a", "examples": 1}, 5.0)
+    assert remaining.seconds(pace) == 40.0  # three of 10 s, and one unknown like them
+    remaining.remove(cells[0])
+    remaining.remove(cells[3])
+    assert remaining.seconds(pace) == 20.0
+    remaining.remove(cells[1])
+    remaining.remove(cells[2])
+    assert remaining.seconds(pace) == 0.0
+
+
+def test_stored_seconds_tell_how_long_the_rest_takes(tmp_path):
+    plan = ladder(4, 2)
+    store = Store(tmp_path / "run")
+    for number, cell in enumerate(plan.cells.values()):
+        if number < 6:
+            store.write(cell, Plan(WORKS).tables.get("none") or _rows(), {"seconds": 3.0})
+    store.fail(list(plan.cells.values())[-1], "broke")
+    found = estimate(plan, store, workers=2)
+    assert (dict(found.cells), found.finished, found.failed, found.to_do) == ({"explanation": 4, "metric": 8}, 6, 1, 5)
+    assert found.seconds == pytest.approx(5 * 3.0 / 2)
+    assert found.probed == 0
+    assert estimate(plan, store, retry=True).to_do == 6
+    assert not (tmp_path / "run" / "claims").exists()
+
+
+def _rows():
+    import pyarrow as pa
+
+    return pa.table({"value": [1.0]})
+
+
+def test_without_stored_cells_a_few_examples_are_tried(in_workshop):
+    context = Context()
+    plan = cross(context, ["first"], [load_data("data.jsonl")], ["leave_one_out", "random"], ["sufficiency"], (0, 1, 2))
+    store = Store("results")
+    found = estimate(plan, store, workers=1, context=context)
+    assert (found.to_do, found.finished, found.probed) == (12, 1, 3)
+    assert 0 < found.seconds < 60
+    assert not (in_workshop / "results").exists()

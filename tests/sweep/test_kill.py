@@ -1,0 +1,93 @@
+"""kill -9 at random moments: after resuming the table is the uninterrupted one, nothing lost or counted twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.sweep.works import expected, ladder
+
+from troth.sweep.query import query
+from troth.sweep.store import Store
+
+ROOT = Path(__file__).parents[2]
+EXPLANATIONS, METRICS = 12, 4
+SCORES = "select cell, metric, example_id, value from scores order by all"
+
+
+def start(store: Path, engine: str, address: str | None) -> subprocess.Popen[str]:
+    arguments = [store, engine, 2, EXPLANATIONS, METRICS, *([address] if address else [])]
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "sweep" / "driver.py"), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def done(folder: Path) -> list[str]:
+    """The cells that were computed, in the works' own journal."""
+    journal = Path(f"{folder}.journal")
+    return [json.loads(line)[0] for line in journal.read_text().splitlines()] if journal.exists() else []
+
+
+def kill_and_resume(tmp_path: Path, kills: int, engine: str, address: str | None = None) -> None:
+    """Kills a sweep again and again, each time after it has got a random bit further, then lets it finish."""
+    folder = tmp_path / "run"
+    chance = random.Random(kills)
+    plan = ladder(EXPLANATIONS, METRICS, sleep=0.02, journal=f"{folder}.journal")
+    step = len(plan) // (kills + 1)
+    for _ in range(kills):
+        process = start(folder, engine, address)
+        goal = min(len(done(folder)) + chance.randint(0, 2 * step), len(plan) - 1)
+        while process.poll() is None and len(done(folder)) < goal:
+            time.sleep(0.01)
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    out, _ = start(folder, engine, address).communicate(timeout=120)
+    computed, found, complete = json.loads(out)
+    assert complete
+    assert computed + found == len(plan)
+
+    store = Store(folder)
+    names = [cell.name for cell in store.cells()]
+    assert sorted(names) == sorted(plan.cells)
+    assert store.check() == []
+    right = expected(plan)
+    table = [
+        {"cell": name, "metric": cell.specs["metric"], "example_id": str(row), "value": right[name][row]}
+        for name, cell in plan.cells.items()
+        if cell.kind == "metric"
+        for row in range(5)
+    ]
+    table.sort(key=lambda row: tuple(row.values()))
+    assert query(store, SCORES).to_pylist() == table
+    # At most what was under way at a kill was done twice, and only to write the same again.
+    assert len(plan) <= len(done(folder)) <= len(plan) + 4 * kills
+
+
+def test_three_kills(tmp_path):
+    kill_and_resume(tmp_path, 3, "local")
+
+
+@pytest.mark.full
+def test_twenty_kills(tmp_path):
+    kill_and_resume(tmp_path, 20, "local")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(5))
+def test_one_early_kill(tmp_path, seed):
+    process = start(tmp_path / "run", "local", None)
+    time.sleep(random.Random(seed).random() * 3)
+    process.kill()
+    process.wait()
+    kill_and_resume(tmp_path, 0, "local")
