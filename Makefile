@@ -12,8 +12,8 @@ install: $(STAMP)
 # Installed again only when what is to be installed has changed, so it works offline afterwards.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools wheel
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray]'
 	touch $(STAMP)
 
 demo: install
@@ -25,7 +25,7 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -m "not full"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full"
 
 test-full: lint
 	$(BIN)/python -m pytest

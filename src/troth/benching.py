@@ -31,7 +31,7 @@ METRICS = (
     "aopc_sufficiency",
     "soft_comprehensiveness",
     "soft_sufficiency",
-    "recursive_erasure",
+    "recursive_erasure(step=0.2)",
 )
 RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
 _NEEDS_MORE = {
@@ -76,12 +76,12 @@ def bench(
 ) -> Bench:
     """Explains the data with every explainer, measures every explanation, and ranks them.
 
-    What the run folder already holds is not computed again. `random` is always among the explainers: it is the yardstick.
+    What the run folder already holds is not computed again. `random`, the yardstick, is always among the explainers.
     """
     context = Context()
     plan = plan_of(
-        context, model, data, explainers, metrics, split=split, limit=limit, units=units, target=target, against=against,
-        segments=segments, masking=masking, seeds=seeds,
+        context, model, data, explainers, metrics, split=split, limit=limit, units=units, target=target,
+        against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
     folder = Path(out) if out is not None else default_folder(plan)
     outcome = run(
@@ -115,7 +115,7 @@ def plan_of(
 def expand(
     explainers: Sequence[str] | None, metrics: Sequence[str] | None
 ) -> tuple[list[str] | None, list[str] | None, dict[str, str]]:
-    """ "all" as every name there is, and why some are left out: what needs a checkpoint or an LLM cannot just be run."""
+    """Turns "all" into every name there is, and says why some are left out: they need a checkpoint or an LLM."""
     left_out = {name: why for name, why in _NEEDS_MORE.items() if name in catalog.names("explainers")}
     chosen = None if explainers is None else list(explainers)
     judged = None if metrics is None else list(metrics)

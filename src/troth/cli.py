@@ -6,12 +6,16 @@ import importlib
 import os
 import pkgutil
 import sys
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from troth import commands
 from troth.errors import TrothError
+
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="troth",
@@ -34,25 +38,37 @@ def _about() -> None:
 
 def main() -> None:
     """Runs a command; errors a user can mend are one line, Ctrl-C is quiet."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        app()
-    except TrothError as error:
-        errors.print(f"[bold red]troth:[/] {_escaped(str(error))}")
-        sys.exit(2)
+        code = app(standalone_mode=False) or 0
     except KeyboardInterrupt:
-        errors.print("stopped; what was finished is kept")
-        sys.exit(130)
+        code = _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except PermissionError as error:
-        errors.print(f"[bold red]troth:[/] cannot write {_escaped(str(error.filename))}: permission denied; choose another folder")
-        sys.exit(2)
+    except TrothError as error:
+        _complain(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(f"{error.filename}: {error.strerror}; choose another place")
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        _complain(_of_usage(error))
+    if code == _INTERRUPTED:
+        Console(stderr=True).print("stopped; what was finished is kept")
+    sys.exit(code)
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape
+def _complain(line: str) -> NoReturn:
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors.print(Text.assemble(("troth: ", "bold red"), " ".join(line.split("\n"))))
+    sys.exit(2)
 
-    return escape(text)
+
+def _of_usage(error: Any) -> str:
+    """What the option parser has to say; where it says nothing, it has shown the help."""
+    context = getattr(error, "ctx", None)
+    command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
+    return f"{error.format_message().rstrip('.') or 'no command given'}; see {command} --help"

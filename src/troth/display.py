@@ -63,10 +63,8 @@ def html(attribution: Attribution) -> str:
                 continue
             red, green, blue = _FOR if strength[unit] >= 0 else _AGAINST
             alpha = 0.65 * abs(strength[unit])
-            parts.append(
-                f'<span title="{attribution.scores[unit]:+.4g}" style="background:rgba({red},{green},{blue},{alpha:.2f});'
-                f'border-radius:.2em;padding:.05em .1em">{shown}</span>'
-            )
+            ground = f"background:rgba({red},{green},{blue},{alpha:.2f});border-radius:.2em;padding:.05em .1em"
+            parts.append(f'<span title="{attribution.scores[unit]:+.4g}" style="{ground}">{shown}</span>')
         parts.append(" <b>|</b> " if segment == 0 and attribution.example.text_pair is not None else "")
     method = markup.escape(attribution.explainer.split("(")[0])
     return (

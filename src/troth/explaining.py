@@ -1,7 +1,8 @@
-"""`explain`: chooses the class, asks the explainer about every example, and puts on the result what it was made with."""
+"""`explain`: chooses the class, asks the explainer about every example, and notes on the result how it was made."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import Any
 from troth import catalog
 from troth.errors import TrothError, unknown
 from troth.explainers import Explainer
-from troth.looks import Ask, Look, keep_all
+from troth.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
 from troth.probing import Prober
@@ -79,15 +80,20 @@ def explanation(
     against: str | int | None = None,
     seed: int = 0,
 ) -> Ask[Attribution]:
-    """Chooses the class once, then explains."""
-    blank = Question(encoding, target=0, seed=seed)
-    answer = yield Look(blank, keep_all(blank))
+    """Chooses the class once, then explains; what the explainer reads of the whole input is read in the same pass."""
+    want = explainer.reads()
+    if want.about_target and against is not None:
+        want = LOGITS  # which contrast it is may depend on the prediction
+    early = class_of(model.labels, target, encoding.example, PREDICTED) if want.about_target else PREDICTED
+    blank = Question(encoding, target=early, seed=seed)
+    answer = yield Look(blank, keep_all(blank), want=want)
     predicted = int(answer.predicted[0])
     chosen = class_of(model.labels, target, encoding.example, predicted)
     other = None if against is None else class_of(model.labels, against, encoding.example, predicted)
     if other == chosen:
         other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
-    attribution = yield from explainer.ask(replace(blank, target=chosen, against=other))
+    ask = explainer.ask(replace(blank, target=chosen, against=other))
+    attribution = yield from (_told(ask, want, answer) if want.about_target else ask)
     return replace(
         attribution,
         explainer=catalog.spec(explainer, full=True),
@@ -95,6 +101,19 @@ def explanation(
         labels=model.labels,
         probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
     )
+
+
+def _told(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
+    """The ask, answered at once where it wants what has been read of the whole input already."""
+    reply: Answer | None = None
+    while True:
+        try:
+            look = next(ask) if reply is None else ask.send(reply)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        whole = len(look.keep) == 1 and bool((look.keep == 1).all()) and look.others is None and look.masking is None
+        reply = replace(answer, question=look.question) if whole and look.want == want else (yield look)
 
 
 def class_of(labels: tuple[str, ...], target: str | int, example: Example, predicted: int) -> int:
@@ -109,7 +128,7 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
         return class_of(labels, example.label, replace(example, label=None), predicted)
     if isinstance(target, str) and target in labels:
         return labels.index(target)
-    if isinstance(target, str) and not target.lstrip("-").isdigit():
+    if isinstance(target, str) and not re.fullmatch(r"-?\d+", target):
         raise unknown("class", target, labels)
     index = int(target)
     if not 0 <= index < len(labels):

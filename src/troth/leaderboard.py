@@ -1,4 +1,4 @@
-"""Stored scores as a ranking: numbers with intervals, who is significantly better than whom, what it cost, and words."""
+"""Stored scores as a ranking: numbers with intervals, who is significantly better, what it cost, and the answer in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from troth import catalog, statistics
 from troth.errors import unknown
 from troth.meta import MetaReport, meta_report
 from troth.metrics import Metric, Summary
-from troth.sweep.cells import Plan
+from troth.sweep.cells import Plan, canonical
 from troth.sweep.store import Store, Stored
 from troth.sweep.tables import table_to_scores
 
@@ -59,6 +59,9 @@ def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
     """A leaderboard for each model and data set of a run; with a plan, of that plan's cells alone."""
     wanted = None if plan is None else set(plan.cells)
     cells = [cell for cell in store.cells() if wanted is None or cell.name in wanted]
+    # In the order of the plan; without one by name, whatever order the files are in.
+    places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
+    cells.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
     pairs = dict.fromkeys(
         (cell.specs["model"], cell.specs["data"]) for cell in [*cells, *failed] if cell.kind == "explanation"

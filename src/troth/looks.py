@@ -21,6 +21,7 @@ from troth.types import Question, Rows
 
 T = TypeVar("T")
 Of = Literal["logit", "probability", "log_probability", "largest_logit"]
+PREDICTED = -1  # as a target: the class that each row gets
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class Want(ABC):
     backward: ClassVar[bool] = False
     attentions: ClassVar[bool] = False  # needs the attention weights, so eager attention
     about_target: ClassVar[bool] = True  # what is read depends on the class asked about
+    remembered: ClassVar[bool] = True  # kept as long as the example is, should it be asked again
 
     @abstractmethod
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
@@ -62,7 +64,8 @@ class Gradient(Want):
     """Gradient g of a class's value with respect to the word vectors, as numbers a token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
-    one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary.
+    one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary, and
+    paths, which have many rows, do without `l2`.
     """
 
     backward: ClassVar[bool] = True
@@ -70,6 +73,7 @@ class Gradient(Want):
     of: Of = "logit"
     reference: Reference = "zero"
     l1: bool = False
+    l2: bool = True
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.enable_grad():
@@ -80,7 +84,9 @@ class Gradient(Want):
         # In half precision a sum over the vocabulary would overflow.
         gradient = at_least_single(gradient) * rows.real[..., None]
         away = at_least_single(model.embed(rows.ids) - reference_vector(model, self.reference))
-        tokens = {"dot": (gradient * away).sum(-1), "l2": _l2_over_vocabulary(gradient, model)}
+        tokens = {"dot": (gradient * away).sum(-1)}
+        if self.l2:
+            tokens["l2"] = _l2_over_vocabulary(gradient, model)
         if self.l1:
             tokens["l1"] = _l1_over_vocabulary(gradient, model.embedding_matrix)
         return Reading(logits.detach(), tokens)
@@ -151,6 +157,7 @@ def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor) -> Tensor:
         values = logits
     if of == "largest_logit":
         return values.amax(-1)
+    target = torch.where(target == PREDICTED, logits.argmax(-1), target)
     chosen = values.gather(1, target[:, None])[:, 0]
     other = values.gather(1, against.clamp(min=0)[:, None])[:, 0]
     return chosen - torch.where(against >= 0, other, 0)

@@ -55,9 +55,14 @@ def measure_each(
         for attribution in attributions:
             _check(prober.model, attribution, judge, name)
             question = attribution.question
-            yield judge.ask(_with_seed(question, seed), attribution, again(attribution))
+            explain = again(attribution) if judge.explains_again else _never
+            yield judge.ask(_with_seed(question, seed), attribution, explain)
 
     yield from prober.run(asks())
+
+
+def _never(question: Question) -> Ask[Attribution]:
+    raise AssertionError("a metric that explains again says so: explains_again = True")
 
 
 def _with_seed(question: Question, seed: int) -> Question:

@@ -103,7 +103,7 @@ class Prober:
 
     def _reuse(self, job: _Job) -> None:
         """Points rows that are known, or already asked for in this round, at the job that has them."""
-        if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS:
+        if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS or not job.want.remembered:
             return
         known = self._known.setdefault(job.encoding, {})
         for row, row_key in enumerate(job.row_keys()):

@@ -37,8 +37,18 @@ class Example:
         if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
             found = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
             raise TrothError(f"example {self.id}: a text must be a string, not {found}")
+        if not all(text is None or _is_unicode(text) for text in (self.text, self.text_pair)):
+            raise TrothError(f"example {self.id}: the text is no valid Unicode (a lone surrogate); decode it as UTF-8")
         if self.rationale is not None:
             object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

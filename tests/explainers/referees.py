@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from tests.fakes import encoder, hf_model, tokenizer_for
 from torch import Tensor
 
+from fakes import encoder, hf_model, tokenizer_for
 from troth.models import Output
 from troth.models.encoder import Encoder
 from troth.probing import Prober

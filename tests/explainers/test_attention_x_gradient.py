@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.explainers.referees import Formula, explained, questions
-from tests.fakes import FAMILIES, encoder
 
 import troth
+from explainers.referees import Formula, explained, questions
+from fakes import FAMILIES, encoder
 from troth.errors import TrothError
 from troth.explainers.attention_x_gradient import AttentionXGradient
 

@@ -3,10 +3,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from tests.explainers.referees import explained, questions, value
-from tests.fakes import CORPUS, Lookup, encoder, planted
 
 import troth
+from explainers.referees import explained, questions, value
+from fakes import CORPUS, Lookup, encoder, planted
 from troth import catalog
 from troth.errors import TrothError
 from troth.explainers.beam_search import BeamSearch

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import ShapleyValues
-from tests.explainers.referees import explained, questions, value
-from tests.fakes import Lookup, encoder, planted
 
 import troth
+from explainers.referees import explained, questions, value
+from fakes import Lookup, encoder, planted
 from troth.errors import TrothError
 from troth.explainers.exact_shapley import ExactShapley, all_coalitions, shapley_weights
 from troth.maskings.mask_token import MaskToken

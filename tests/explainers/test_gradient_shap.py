@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 from captum.attr._core.gradient_shap import InputBaselineXGradient
-from tests.explainers.referees import Formula, explained, from_vectors, questions, total
-from tests.fakes import encoder
 
 import troth
+from explainers.referees import Formula, explained, from_vectors, questions, total
+from fakes import encoder
 from troth.errors import TrothError
 from troth.explainers.gradient_shap import GradientShap
 from troth.explainers.integrated_gradients import IntegratedGradients

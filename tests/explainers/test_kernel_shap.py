@@ -4,10 +4,10 @@ from math import comb
 import numpy as np
 import pytest
 import torch
-from tests.explainers.referees import explained, questions
-from tests.fakes import Lookup, encoder, planted
 
 import troth
+from explainers.referees import explained, questions
+from fakes import Lookup, encoder, planted
 from troth.draws import Draws
 from troth.errors import TrothError
 from troth.explainers.exact_shapley import ExactShapley

@@ -5,10 +5,10 @@ from captum._utils.models.linear_model import SkLearnRidge
 from captum.attr import LimeBase
 from sklearn.linear_model import Ridge
 from sklearn.metrics import pairwise_distances
-from tests.explainers.referees import explained, questions, value
-from tests.fakes import Lookup, encoder, planted
 
 import troth
+from explainers.referees import explained, questions, value
+from fakes import Lookup, encoder, planted
 from troth.draws import Draws
 from troth.errors import TrothError
 from troth.explainers.lime import Lime, surrogate, thinned

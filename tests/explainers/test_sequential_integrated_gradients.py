@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients
-from tests.explainers.referees import Formula, explained, from_vectors, questions, total, value
-from tests.fakes import encoder
 
 import troth
+from explainers.referees import Formula, explained, from_vectors, questions, total, value
+from fakes import encoder
 from troth.errors import TrothError
 from troth.explainers import sequential_integrated_gradients as module
 from troth.explainers.leave_one_out import LeaveOneOut

@@ -2,10 +2,10 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from tests.explainers.referees import explained, questions
-from tests.fakes import encoder, planted, tokenizer_for
 
 import troth
+from explainers.referees import explained, questions
+from fakes import encoder, planted, tokenizer_for
 from troth import salience
 from troth.errors import TrothError
 from troth.explainers.text_rank import TextRank

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
-from tests.explainers.referees import questions
-from tests.fakes import encoder, planted, tokenizer_for
 
 import troth
+from explainers.referees import questions
+from fakes import encoder, planted, tokenizer_for
 from troth import catalog
 from troth.errors import TrothError
 from troth.explainers.tf_idf import TfIdf

@@ -1,8 +1,9 @@
+import pyarrow as pa
 import pytest
-from tests.sweep.works import WORKS, ladder
+from tests.sweep.works import ladder
 
 from troth.data import load_data
-from troth.sweep.cells import Cell, Plan
+from troth.sweep.cells import Cell
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.estimate import Pace, Remaining, estimate
@@ -41,11 +42,11 @@ def test_what_is_left_is_summed():
 
 
 def test_stored_seconds_tell_how_long_the_rest_takes(tmp_path):
-    plan = ladder(4, 2)
+    plan = ladder(4, 2, explainer="one for all")
     store = Store(tmp_path / "run")
     for number, cell in enumerate(plan.cells.values()):
         if number < 6:
-            store.write(cell, Plan(WORKS).tables.get("none") or _rows(), {"seconds": 3.0})
+            store.write(cell, pa.table({"value": [1.0]}), {"seconds": 3.0})
     store.fail(list(plan.cells.values())[-1], "broke")
     found = estimate(plan, store, workers=2)
     assert (dict(found.cells), found.finished, found.failed, found.to_do) == ({"explanation": 4, "metric": 8}, 6, 1, 5)
@@ -53,12 +54,6 @@ def test_stored_seconds_tell_how_long_the_rest_takes(tmp_path):
     assert found.probed == 0
     assert estimate(plan, store, retry=True).to_do == 6
     assert not (tmp_path / "run" / "claims").exists()
-
-
-def _rows():
-    import pyarrow as pa
-
-    return pa.table({"value": [1.0]})
 
 
 def test_without_stored_cells_a_few_examples_are_tried(in_workshop):

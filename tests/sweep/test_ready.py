@@ -1,6 +1,5 @@
 from collections import Counter
 
-from tests.sweep.works import ladder
 from troth.sweep.cells import Cell
 from troth.sweep.ready import Ready, share
 
@@ -47,8 +46,10 @@ def test_a_shard_takes_its_own_first_and_then_the_rest():
 
 
 def test_an_explanation_and_its_metrics_are_one_shards():
-    plan = ladder(30, 3)
-    for metric in plan.of("metric"):
-        parent = plan.cells[metric.parents[0]]
-        assert share(metric, 4) == share(parent, 4)
-    assert len(Counter(share(one, 4) for one in plan.cells.values())) == 4
+    explanations = [Cell("explanation", {"model": "a", "explainer_full": f"method_{number}()"}) for number in range(80)]
+    for explanation in explanations:
+        metric = Cell("metric", {**explanation.specs, "metric_full": "sufficiency()"}, (explanation.name,))
+        assert share(metric, 4) == share(explanation, 4)
+    counts = Counter(share(explanation, 4) for explanation in explanations)
+    assert set(counts) == {0, 1, 2, 3}
+    assert max(counts.values()) < 40

@@ -206,6 +206,15 @@ def test_settings_that_cannot_be(tmp_path):
         run(Plan({}, {"x": Cell("metric", {})}), store)
 
 
+def test_loading_a_model_is_not_a_cells_time(tmp_path):
+    plan = Plan(WORKS)
+    plan.add(Cell("loading", {"number": 1}))
+    store = Store(tmp_path / "run")
+    run(plan, store)
+    (stored,) = store.cells()
+    assert -50 <= stored.seconds < -40
+
+
 def test_progress_tells_the_time_left(tmp_path):
     told = []
     run(ladder(4, 2, sleep=0.01), Store(tmp_path / "run"), progress=told.append)

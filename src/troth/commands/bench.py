@@ -70,7 +70,7 @@ def bench(
         _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder), "skipped": left_out})
     else:
         console = Console(highlight=False)
-        console.print(leaderboard.table(board, order))
+        console.print(leaderboard.table(board, order, console.width))
         console.print()
         for line in board.answer():
             console.print(f"• {line}", markup=False)

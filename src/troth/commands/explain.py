@@ -108,9 +108,8 @@ def _remarks(attribution: Any) -> list[str]:
     if attribution.question.n_units == 0:
         remarks.append("the text is empty: nothing to explain")
     if attribution.question.encoding.truncated:
-        remarks.append(
-            f"{attribution.question.encoding.truncated} units at the end were cut off: the text is longer than the model reads"
-        )
+        cut = attribution.question.encoding.truncated
+        remarks.append(f"{cut} units at the end were cut off: the text is longer than the model reads")
     if attribution.note:
         remarks.append(attribution.note)
     return remarks

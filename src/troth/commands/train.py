@@ -50,7 +50,7 @@ def train(
     restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Trains a classifier: plain, or masked, so that erased inputs are in distribution and faithfulness can be measured.
+    """Trains a classifier: plain, or masked, which makes erased inputs in distribution and so faithfulness measurable.
 
     Run the same command again after an interruption and it goes on. Several GPUs: accelerate launch -m troth train …
 
@@ -129,6 +129,7 @@ def _name(*parts: object) -> str:
 
 def _show(trained: Any) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     report = trained.report
@@ -143,7 +144,7 @@ def _show(trained: Any) -> None:
     table.add_row("[dim]majority class[/]", *[f"[dim]{_percent(value)}[/]" for value in report["majority"].values()])
     console = Console(highlight=False)
     for note in report["notes"]:
-        console.print(f"[yellow]note:[/] {note}", markup=True)
+        console.print(f"[yellow]note:[/] {escape(note)}")
     console.print(table)
     console.print(f"{trained.folder}  (load it with troth.load_model or transformers; train.json says how it was made)")
 

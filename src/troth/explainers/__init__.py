@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from troth.looks import Ask
+from troth.looks import LOGITS, Ask, Want
 from troth.types import Attribution, Encoding, Question
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ class Explainer(ABC):
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, fitted on the data where the method needs that."""
         return self
+
+    def reads(self) -> Want:
+        """What it wants of the whole input: read while the class is chosen, so that this costs no pass of its own."""
+        return LOGITS
 
     @abstractmethod
     def ask(self, question: Question) -> Ask[Attribution]:

@@ -42,7 +42,10 @@ class Weights(Want):
 class Attention(Explainer):
     signed: ClassVar[bool] = False
 
+    def reads(self) -> Weights:
+        return Weights()
+
     def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Weights())
+        answer = yield Look(question, keep_all(question), want=self.reads())
         scores, rest = answer.units["weights"][0].numpy(), float(answer.rest["weights"][0])
         return Attribution(question, scores, signed=self.signed, rest=rest)

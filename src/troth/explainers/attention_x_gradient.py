@@ -49,7 +49,10 @@ class AttentionXGradient(Explainer):
     of: Of = "logit"
     heads: Heads = "mean"
 
+    def reads(self) -> WeightsXGradient:
+        return WeightsXGradient(self.of, self.heads)
+
     def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=WeightsXGradient(self.of, self.heads))
+        answer = yield Look(question, keep_all(question), want=self.reads())
         scores, rest = answer.units["product"][0].numpy(), float(answer.rest["product"][0])
         return Attribution(question, scores, signed=self.signed, rest=rest)

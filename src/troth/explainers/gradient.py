@@ -20,7 +20,10 @@ class Gradient(Explainer):
     norm: Literal["l2", "l1"] = "l2"
     of: Of = "logit"
 
+    def reads(self) -> GradientWant:
+        return GradientWant(of=self.of, l1=self.norm == "l1")
+
     def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=GradientWant(of=self.of, l1=self.norm == "l1"))
+        answer = yield Look(question, keep_all(question), want=self.reads())
         rest = float(answer.rest[self.norm][0])
         return Attribution(question, answer.units[self.norm][0].numpy(), signed=self.signed, rest=rest)

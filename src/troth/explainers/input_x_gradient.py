@@ -18,7 +18,10 @@ class InputXGradient(Explainer):
 
     of: Of = "logit"
 
+    def reads(self) -> Gradient:
+        return Gradient(of=self.of)
+
     def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Gradient(of=self.of))
+        answer = yield Look(question, keep_all(question), want=self.reads())
         scores, rest = answer.units["dot"][0].numpy(), float(answer.rest["dot"][0])
         return Attribution(question, scores, signed=self.signed, rest=rest)

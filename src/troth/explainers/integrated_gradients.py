@@ -51,9 +51,10 @@ class IntegratedGradients(Explainer):
         places, weights = quadrature(self.steps, self.rule)
         everything = self.moves == "all"
         keep = places[:, None].expand(-1, question.n_units)
-        want = Gradient(of=self.of, reference=self.baseline)
+        want = Gradient(of=self.of, reference=self.baseline, l2=False)
         answer = yield Look(question, keep, path, want, others=places if everything else None)
-        ends = torch.tensor([1.0, 0.0])
+        # The right rule's last place is the input itself.
+        ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
         change = yield Look(
             question, ends[:, None].expand(-1, question.n_units), path, others=ends if everything else None
         )
@@ -61,8 +62,9 @@ class IntegratedGradients(Explainer):
             weights = weights * places
         scores = (weights[:, None] * answer.units["dot"]).sum(0)
         rest = float((weights * answer.rest["dot"]).sum()) if everything else 0.0
-        value = change.value(self.of)
-        gap = float(scores.sum() + rest - (value[0] - value[1]))
+        start = change.value(self.of)[0]
+        end = answer.value(self.of)[-1] if self.rule == "right" else change.value(self.of)[1]
+        gap = float(scores.sum() + rest - (end - start))
         if self.normalize:
             scores = scores / scores.norm().clamp(min=1e-12)
         return Attribution(question, scores.numpy(), signed=self.signed, rest=rest, gap=gap)

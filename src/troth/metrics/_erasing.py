@@ -14,6 +14,7 @@ from torch import Tensor
 from troth import catalog
 from troth.errors import TrothError
 from troth.looks import Answer, Ask, Look, keep_all
+from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics.formulas import Floats
 from troth.types import Attribution, Question, Score, Scores
@@ -62,6 +63,34 @@ def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
     for row, count in enumerate(counts):
         top[row, order[:count]] = 1
     return top
+
+
+def recursively_erased(
+    question: Question,
+    attribution: Attribution,
+    explain: Explain,
+    masking: Masking,
+    points: Sequence[int],
+    recompute: bool = True,
+) -> Ask[Tensor]:
+    """[points, units] what is left when the top units go step by step, explaining anew what is left at each.
+
+    `points` are the shares erased in basis points, rising; 10,000 erases all without explaining.
+    """
+    left = torch.ones(question.n_units)
+    steps = []
+    for point in points:
+        missing = question.n_units * point // 10_000 - int((left == 0).sum())
+        if point == 10_000:
+            left = torch.zeros_like(left)
+        elif missing:
+            if recompute and not bool(left.all()):
+                attribution = yield from explain(question.erased(left, masking))
+            order = ranking(attribution.scores)
+            left = left.clone()
+            left[order[left[order] == 1][:missing]] = 0
+        steps.append(left)
+    return torch.stack(steps)
 
 
 def target_probability(answer: Answer) -> Floats:

@@ -26,7 +26,7 @@ class Infidelity(Metric):
     bounds: ClassVar[str] = "[0, ∞)"
     pitfalls: ClassVar[str] = "In squared logits: compare methods on the same model and examples only."
 
-    samples: int = 50
+    samples: int = 30
     normalize: bool = True
     of: Of = "logit"
     masking: str = "mask_token"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from troth import catalog, statistics
@@ -24,7 +23,7 @@ from troth.explaining import class_of
 from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
-from troth.metrics._erasing import basis_points, ranking
+from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.metrics.performance import Performance, indicators, performance
 from troth.types import Attribution, Question, Score
@@ -80,21 +79,9 @@ class RecursiveErasure(Metric):
     def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Tensor]:
         """[points, classes] logits as more and more is erased."""
         masking: Masking = catalog.build("maskings", self.masking)
-        left = torch.ones(question.n_units)
-        logits = []
-        for point in self.points:
-            missing = question.n_units * point // 10_000 - int((left == 0).sum())
-            if point == 10_000:
-                left = torch.zeros_like(left)
-            elif missing:
-                if self.recompute and not bool(left.all()):
-                    attribution = yield from explain(question.erased(left, masking))
-                order = ranking(attribution.scores)
-                left = left.clone()
-                left[order[left[order] == 1][:missing]] = 0
-            answer = yield Look(question, left[None], masking)
-            logits.append(answer.logits[0])
-        return torch.stack(logits)
+        left = yield from recursively_erased(question, attribution, explain, masking, self.points, self.recompute)
+        answer = yield Look(question, left, masking)
+        return answer.logits
 
     def summarise(self, scores: Sequence[Score]) -> Summary:
         records = [score.record for score in scores if not np.isnan(score.value)]

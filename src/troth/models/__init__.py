@@ -91,7 +91,7 @@ def load_model(
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, any callable from texts to probabilities, or "embedded".
 
-    The user's model is never altered; `labels` names the classes where the model does not.
+    What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the classes where the model does not.
     """
     if hasattr(model, "at_rest"):
         return cast(TextClassifier, model)  # one of ours already
@@ -99,9 +99,21 @@ def load_model(
 
     if isinstance(model, str) and model == "embedded":
         return embedded.load(device=device, dtype=dtype, max_length=max_length)
+    if hasattr(model, "predict_proba") and not encoder.is_transformers(model):
+        known = getattr(model, "classes_", None)
+        labels = labels if labels is not None or known is None else [str(label) for label in known]
+        return black_box.BlackBox(model.predict_proba, labels=labels, name=type(model).__name__)
     if not isinstance(model, str) and callable(model) and not encoder.is_transformers(model):
         return black_box.BlackBox(model, labels=labels)
     return encoder.load(model, tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels)
+
+
+def check_choices(units: str, segments: str) -> None:
+    """One line for units or segments that there are not."""
+    if units not in ("token", "word", "sentence"):
+        raise TrothError(f"units must be token, word or sentence, not {units!r}")
+    if segments not in ("first", "both"):
+        raise TrothError(f"segments must be first or both, not {segments!r}")
 
 
 def refuse(model: str, lacks: str, instead: str) -> TrothError:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from troth.errors import TrothError
-from troth.models import Segments
+from troth.models import Segments, check_choices
 from troth.types import Encoding, Example
 from troth.units import Span, UnitKind, join, sentence_spans, word_spans
 
@@ -18,8 +19,7 @@ def encode(
     tokenizer: Any, examples: Iterable[Example], units: UnitKind, segments: Segments, max_length: int
 ) -> list[Encoding]:
     """Every example as the tokenizer's model reads it."""
-    if units not in ("token", "word", "sentence"):
-        raise TrothError(f"units must be token, word or sentence, not {units!r}")
+    check_choices(units, segments)
     if not getattr(tokenizer, "is_fast", False):
         raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
     examples = list(examples)
@@ -37,40 +37,49 @@ def encode(
 def _encode(
     tokenizer: Any, examples: Sequence[Example], units: UnitKind, segments: Segments, max_length: int
 ) -> Iterable[Encoding]:
-    batch = _call(tokenizer, examples, {})
+    batch = _call(tokenizer, examples)
     for index, example in enumerate(examples):
-        source, row, cut = batch, index, 0
-        if len(batch.encodings[index].ids) > max_length:
-            source, row = _truncated(tokenizer, example, max_length), 0
-            cut = len(batch.encodings[index].ids) - len(source.encodings[0].ids)
-        types = source.get("token_type_ids")
-        yield _encoding(example, source.encodings[row], None if types is None else types[row], units, segments, cut)
+        tokens = batch.encodings[index]
+        stays = _within(example, tokens.sequence_ids, max_length)
+        types = batch["token_type_ids"][index] if "token_type_ids" in batch else None
+        yield _encoding(example, tokens, types, units, segments, stays)
 
 
-def _call(tokenizer: Any, examples: Sequence[Example], options: dict[str, Any]) -> Any:
+def _call(tokenizer: Any, examples: Sequence[Example]) -> Any:
     texts = [example.text for example in examples]
     if examples[0].text_pair is None:
-        return tokenizer(texts, verbose=False, **options)
-    return tokenizer(texts, [example.text_pair for example in examples], verbose=False, **options)
+        return tokenizer(texts, verbose=False)
+    return tokenizer(texts, [example.text_pair for example in examples], verbose=False)
 
 
-def _truncated(tokenizer: Any, example: Example, max_length: int) -> Any:
-    fixed = tokenizer.num_special_tokens_to_add(pair=example.text_pair is not None)
-    if example.text_pair is not None:
-        fixed += len(tokenizer(example.text_pair, add_special_tokens=False, verbose=False)["input_ids"])
+def _within(example: Example, sequence: Sequence[int | None], max_length: int) -> NDArray[np.int64]:
+    """Numbers of the tokens that stay: all, or the first text less its end."""
+    excess = len(sequence) - max_length
+    first = [place for place, number in enumerate(sequence) if number == 0]
+    if excess <= 0:
+        return np.arange(len(sequence))
+    fixed = len(sequence) - len(first)
     if fixed >= max_length:
+        others = "the special tokens" if example.text_pair is None else "the second text and the special tokens"
+        remedy = "give a larger max_length" if example.text_pair is None else "shorten the second text"
         raise TrothError(
-            f"example {example.id}: the second text and the special tokens take {fixed} of {max_length} tokens, "
-            "so no room is left for the first; shorten the second text"
+            f"example {example.id}: {others} take {fixed} of {max_length} tokens, "
+            f"so no room is left for the text; {remedy}"
         )
-    return _call(tokenizer, [example], {"truncation": "only_first", "max_length": max_length})
+    return np.delete(np.arange(len(sequence)), first[-excess:])
 
 
 def _encoding(
-    example: Example, tokens: Any, types: Sequence[int] | None, units: UnitKind, segments: Segments, cut: int
+    example: Example,
+    tokens: Any,
+    types: Sequence[int] | None,
+    units: UnitKind,
+    segments: Segments,
+    stays: NDArray[np.int64],
 ) -> Encoding:
-    of_token = np.full(len(tokens.ids), -1)
-    sequence = np.array([-1 if number is None else number for number in tokens.sequence_ids])
+    cut, offsets = len(tokens.ids) - len(stays), [tokens.offsets[place] for place in stays]
+    of_token = np.full(len(stays), -1)
+    sequence = np.array([-1 if number is None else number for number in tokens.sequence_ids])[stays]
     spans: list[Span] = []
     of_unit: list[int] = []
     unit_texts: list[str] = []
@@ -79,7 +88,7 @@ def _encoding(
         if text is None or (segment == 1 and segments == "first"):
             continue
         here = np.flatnonzero(sequence == segment)
-        pieces = [tokens.offsets[index] for index in here]
+        pieces = [offsets[index] for index in here]
         if units == "token":
             found, joined = pieces, np.arange(len(here))
         else:
@@ -96,11 +105,11 @@ def _encoding(
         unit_texts += [text[start:end] for start, end in found]
     return Encoding(
         example=example,
-        ids=torch.tensor(tokens.ids),
+        ids=torch.tensor(tokens.ids)[stays],
         units=torch.from_numpy(of_token),
         unit_texts=tuple(unit_texts),
         unit_spans=tuple(spans),
         unit_segments=tuple(of_unit),
-        token_types=None if types is None else torch.tensor(types),
+        token_types=None if types is None else torch.tensor(types)[stays],
         truncated=truncated,
     )

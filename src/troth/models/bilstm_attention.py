@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrai
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 
-class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[misc]
+class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """`hidden_size` is that of one direction; `pair` is the form for two texts."""
 
     model_type = "bilstm_attention"
@@ -31,7 +31,7 @@ class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[misc]
     pad_token_id: int | None = 0
 
 
-class BilstmAttentionPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
+class BilstmAttentionPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     config_class = BilstmAttentionConfig
     base_model_prefix = "bilstm"
 
@@ -41,7 +41,7 @@ class BilstmAttentionPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
             module.reset_parameters()
 
 
-class BilstmAttentionModel(BilstmAttentionPreTrainedModel):
+class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-untyped-call]
     """Everything below the decoder: the attended context of the first text, and the query a second one makes."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
@@ -53,7 +53,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):
             if not config.shared_embedding:
                 self.second_embeddings = _Embeddings(config)
         self.attention = AdditiveAttention(2 * config.hidden_size, config.hidden_size, pair=config.pair)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     @property
     def reads_ids_beside_vectors(self) -> bool:
@@ -63,13 +63,13 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):
     def get_input_embeddings(self) -> nn.Module:
         return self.embeddings.word_embeddings
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         self.embeddings.word_embeddings = value
 
     def forward(
         self, input_ids: Tensor | None, inputs_embeds: Tensor | None, real: Tensor, is_second: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor, tuple[Tensor, Tensor]]:
-        """Context [rows, 2 hidden], query, α [rows, length] and the hidden states, from what is there and in which text."""
+        """Context and query [rows, 2 hidden], α [rows, length] and the hidden states of what is real."""
         vectors = self.embeddings(input_ids, inputs_embeds)
         if not self.config.pair:
             states, _ = self._read(self.first, vectors, real)
@@ -77,7 +77,9 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):
             return context, None, weights, (vectors, states)
         if self.reads_ids_beside_vectors:
             if input_ids is None:
-                raise ValueError("a bilstm_attention with an embedding for each text needs input_ids beside inputs_embeds")
+                raise ValueError(
+                    "a bilstm_attention with an embedding for each text needs input_ids beside inputs_embeds"
+                )
             vectors = torch.where(is_second[..., None], self.second_embeddings(input_ids, None), vectors)
         in_first, in_second = real & ~is_second, real & is_second
         query_states, query = self._read(self.second, vectors, in_second)
@@ -100,15 +102,15 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):
         return placed * chosen[..., None], torch.cat([last[0], last[1]], dim=-1)
 
 
-class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel):
+class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel):  # type: ignore[no-untyped-call]
     """The classifier: a linear decoder of the context; for two texts W·tanh(W₁·context + W₂·query)."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = int(config.num_labels or 0)
         self.bilstm = BilstmAttentionModel(config)
-        self.decoder = Decoder(2 * config.hidden_size, config.hidden_size, config.num_labels, pair=config.pair)
-        self.post_init()
+        self.decoder = Decoder(2 * config.hidden_size, config.hidden_size, self.num_labels, pair=config.pair)
+        self.post_init()  # type: ignore[no-untyped-call]
 
     @property
     def reads_ids_beside_vectors(self) -> bool:
@@ -135,7 +137,7 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel):
         is_second = ~everywhere if token_type_ids is None else token_type_ids == 1
         context, query, weights, states = self.bilstm(input_ids, inputs_embeds, real, is_second)
         logits = self.decoder(context, query)
-        loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
+        loss: Any = None if labels is None else nn.functional.cross_entropy(logits, labels)
         return SequenceClassifierOutput(
             loss=loss,
             logits=logits,

@@ -6,6 +6,7 @@ It is asked with whole texts in which units were deleted or replaced, so only me
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.models import Output, Segments, refuse
+from troth.models import Output, Segments, check_choices, refuse
+from troth.models.encoder import fingerprint
 from troth.types import Encoding, Example, Rows
 from troth.units import Span, UnitKind, sentence_spans, word_spans
 
@@ -44,7 +46,7 @@ class BlackBox:
         self.predict = predict
         self.mask_text = mask_text
         self.name = name or getattr(predict, "__name__", type(predict).__name__)
-        self._labels = None if labels is None else tuple(labels)
+        self._given = self._labels = None if labels is None else tuple(labels)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -54,15 +56,16 @@ class BlackBox:
 
     @cached_property
     def fingerprint(self) -> str:
-        # A callable has no weights to hash; its name, its code and how it is asked must do.
+        # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
         code = getattr(self.predict, "__code__", None)
         body = b"" if code is None else code.co_code + repr(code.co_consts).encode()
-        told = f"{self.name}{self._labels}{self.mask_text}".encode()
-        return hashlib.sha256(told + body).hexdigest()[:16]
+        told = [self.name, self._given, self.mask_text, *map(_content, _held(self.predict))]
+        return hashlib.sha256(repr(told).encode() + body).hexdigest()[:16]
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
+        check_choices(units, segments)
         return [self._encode(example, units, segments) for example in examples]
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
@@ -72,9 +75,7 @@ class BlackBox:
             raise refuse(self.name, "attention to mask (it is a black box)", _INSTEAD)
         if rows.embeddings is not None:
             raise refuse(self.name, "word vectors (it is a black box)", _INSTEAD)
-        erased = [
-            _text(encoding, ids, self.mask_text) for encoding, ids in zip(rows.encodings, _trim(rows), strict=True)
-        ]
+        erased = [_text(rows, row, self.mask_text) for row in range(len(rows))]
         return Output(torch.from_numpy(np.log(np.clip(self._ask(erased), 1e-12, None))).float())
 
     @contextmanager
@@ -116,7 +117,13 @@ class BlackBox:
         raise self._no_vectors
 
     def _ask(self, texts: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        probabilities = np.asarray(self.predict(texts), dtype=np.float64)
+        answer = self.predict(texts)
+        try:
+            probabilities = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TrothError(
+                f"{self.name} answered with what is no array of numbers ({error}); it must give [texts, classes]"
+            ) from None
         if probabilities.ndim != 2 or len(probabilities) != len(texts):
             raise TrothError(
                 f"{self.name} answered {len(texts)} texts with an array of shape {probabilities.shape}; "
@@ -151,22 +158,44 @@ class BlackBox:
         return Encoding(example, count, count.clone(), tuple(texts), tuple(spans), tuple(of_unit))
 
 
-def _trim(rows: Rows) -> list[list[int]]:
-    return [ids[:length] for ids, length in zip(rows.ids.tolist(), rows.lengths.tolist(), strict=True)]
-
-
-def _text(encoding: Encoding, ids: list[int], mask_text: str) -> str | tuple[str, str]:
-    """The text with its units kept, replaced (`_MASKED` stands in their place) or gone."""
-    masked = _MASKED in ids
-    present = set(ids)
+def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:
+    """The text with its units kept, replaced (`_MASKED` stands in their place) or gone; the rest stays as it is."""
+    encoding, length = rows.encodings[row], int(rows.lengths[row])
+    now = dict(zip(rows.units[row, :length].tolist(), rows.ids[row, :length].tolist(), strict=True))
     pieces = [encoding.example.text, encoding.example.text_pair or ""]
     for unit in reversed(range(encoding.n_units)):
-        if unit in present:
-            continue
         segment, (start, end) = encoding.unit_segments[unit], encoding.unit_spans[unit]
-        text = pieces[segment]
-        # A deleted word takes the white space before it along.
-        before = text[:start] + mask_text if masked else text[:start].rstrip()
-        pieces[segment] = before + text[end:]
-    first, second = (piece if masked else piece.strip() for piece in pieces)
-    return first if encoding.example.text_pair is None else (first, second)
+        before, after = pieces[segment][:start], pieces[segment][end:]
+        if unit not in now:
+            # A deleted word takes the white space before it along, the first one that behind it.
+            before = before.rstrip()
+            pieces[segment] = before + (after if before else after.lstrip())
+        elif now[unit] == _MASKED:
+            pieces[segment] = before + mask_text + after
+    return pieces[0] if encoding.example.text_pair is None else (pieces[0], pieces[1])
+
+
+def _held(predict: Callable[..., Any]) -> list[Any]:
+    """What a callable's answer may depend on: its object and that one's parts, its closure, the globals it names."""
+    owner = getattr(predict, "__self__", None if inspect.isfunction(predict) else predict)
+    held = [] if owner is None else [owner, *getattr(owner, "__dict__", {}).values()]
+    if inspect.isfunction(predict):
+        variables = inspect.getclosurevars(predict)
+        named = {**variables.globals, **variables.nonlocals}
+        held += [predict.__defaults__, *(named[name] for name in sorted(named))]
+    return held
+
+
+def _content(held: Any) -> str:
+    """A hash of values, weights and fitted estimators; of anything else (a cache may change by the call) its kind."""
+    network = held if isinstance(held, torch.nn.Module) else getattr(held, "model", None)
+    if isinstance(network, torch.nn.Module):
+        return fingerprint(network)
+    if not (isinstance(held, str | bytes | int | float | tuple | np.ndarray) or hasattr(held, "get_params")):
+        return type(held).__name__
+    import joblib  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    try:
+        return str(joblib.hash(held))
+    except Exception:  # it pickles, and pickling may raise anything
+        return type(held).__name__

@@ -122,11 +122,19 @@ class Encoder:
         return inputs
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
-        with self.at_rest(attentions=attentions), self._scaled_output(rows.output_factor):
+        captured = self._unhooked() if attentions or hidden else nullcontext()
+        with self.at_rest(attentions=attentions), self._scaled_output(rows.output_factor), self._padding_known(), captured:
             output = self.model(**self.inputs(rows, attentions=attentions, hidden=hidden))
+        logits = getattr(output, "logits", None)
+        if logits is None or logits.shape != (len(rows), len(self.labels)):
+            found = "no logits" if logits is None else f"logits of shape {list(logits.shape)}"
+            raise TrothError(
+                f"{self.name} gives {found} for {len(rows)} texts and {len(self.labels)} classes, so it is no text "
+                "classifier; load it with AutoModelForSequenceClassification"
+            )
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
-        return Output(output.logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
+        return Output(logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         config = self.model.config
@@ -179,6 +187,34 @@ class Encoder:
             yield
         finally:
             self.model.set_attn_implementation(before)
+
+    @contextmanager
+    def _padding_known(self) -> Iterator[None]:
+        """A decoder without a padding token refuses batches; its rows are of one length here, so no id need be real."""
+        config = self.model.config
+        if self.pads or config.pad_token_id is not None:
+            yield
+            return
+        config.pad_token_id = -1
+        try:
+            yield
+        finally:
+            config.pad_token_id = None
+
+    @contextmanager
+    def _unhooked(self) -> Iterator[None]:
+        """Takes off the hooks that transformers leaves on a model once it has given attentions or hidden states."""
+        before = {module: set(module._forward_hooks) for module in self.model.modules()}
+        mark = "_output_capturing_hooks_installed"
+        unmarked = [module for module in before if mark not in vars(module)]
+        try:
+            yield
+        finally:
+            for module, known in before.items():
+                for hook in set(module._forward_hooks) - known:
+                    del module._forward_hooks[hook]
+            for module in unmarked:
+                vars(module).pop(mark, None)
 
     @cached_property
     def _position_offset(self) -> int | None:
@@ -246,9 +282,13 @@ def load(
         name = str(model)
         model, tokenizer = from_pretrained(name, tokenizer, dtype)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model.to(device)
+        try:
+            model.to(device)
+        except (RuntimeError, AssertionError) as error:
+            raise TrothError(f"cannot use device {device}: {_first_line(error)}") from None
     else:
         if hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module):
+            _refuse_sigmoid(model)
             model, tokenizer = model.model, tokenizer or model.tokenizer
         name = getattr(model, "name_or_path", "") or type(model).__name__
         if tokenizer is None:
@@ -260,6 +300,15 @@ def load(
             f"{type(model).__name__} is no transformers model; pass one, or a function from texts to probabilities"
         )
     return Encoder(model, tokenizer, name=name, max_length=max_length, labels=labels)
+
+
+def _refuse_sigmoid(pipeline: Any) -> None:
+    function = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
+    if str(getattr(function, "value", function)).lower() == "sigmoid":
+        raise TrothError(
+            "this pipeline applies a sigmoid, so its classes are not exclusive, which troth does not explain yet; "
+            "make it without function_to_apply"
+        )
 
 
 def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from troth.report import page
 from troth.sweep.store import Store
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 _ARROWS = {True: "↑", False: "↓", None: ""}
 
@@ -36,38 +36,51 @@ def cell(board: Leaderboard, explainer: str, metric: str) -> tuple[str, str, str
     )
 
 
-def table(board: Leaderboard, order: Sequence[str] | None = None) -> Table:
-    """For the terminal: the best of a column in bold, dimmed where no better than random."""
+def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 80) -> Group:
+    """For the terminal: best of a column in bold, dim where no better than random; a narrow one has its names below."""
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
+    wide = width >= 40 + sum(len(head) + 2 for head in heads(board))
     title = f"{board.model} on {board.examples} examples of {board.data}"
     shown = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1), show_edge=False)
-    shown.add_column("explainer", style="cyan", overflow="fold")
-    for head in heads(board):
-        shown.add_column(_broken(head), justify="right")
+    shown.add_column("explainer", style="cyan", no_wrap=True)
+    for number, metric in enumerate(board.metrics, start=1):
+        arrow = _ARROWS[board.directions[metric]]
+        shown.add_column(heads(board)[number - 1] if wide else f"{number} {arrow}", justify="right", no_wrap=True)
     shown.add_column("ms", justify="right", style="dim")
-    shown.add_column("passes", justify="right", style="dim")
+    if wide:
+        shown.add_column("passes", justify="right", style="dim")
     best = {metric: board.sorted_by(metric)[0] for metric in board.metrics if board.directions[metric] is not None}
     for explainer in order or board.explainers:
         cells = []
         for metric in board.metrics:
-            value, interval, letters = cell(board, explainer, metric)
-            text = Text(value, style="bold" if best.get(metric) == explainer else "")
-            text.append(f" {letters}\n" if letters else "\n", style="dim")
-            text.append(interval, style="dim")
-            weak = explainer != RANDOM and board.beats_random.get((explainer, metric)) is False
-            if weak:
+            value, _, letters = cell(board, explainer, metric)
+            said = f"{value} {letters}".rstrip() if wide else value
+            text = Text(said, style="bold" if best.get(metric) == explainer else "")
+            text.append(f"\n{_short_interval(board, explainer, metric)}", style="dim not bold")
+            if explainer != RANDOM and board.beats_random.get((explainer, metric)) is False:
                 text.stylize("dim")
             cells.append(text)
-        milliseconds, passes = 1000 * board.seconds[explainer], board.passes[explainer]
-        shown.add_row(explainer, *cells, f"{milliseconds:.0f}", f"{passes:.0f}")
-    return shown
+        cost = [f"{1000 * board.seconds[explainer]:.0f}", f"{board.passes[explainer]:.0f}"]
+        shown.add_row(explainer, *cells, *(cost if wide else cost[:1]))
+    legend = (
+        [] if wide else [Text(f"{number}  {head}", style="dim") for number, head in enumerate(heads(board), start=1)]
+    )
+    return Group(shown, Text(), *legend)
 
 
-def _broken(head: str) -> str:
-    """A long name over several lines: columns stay narrow."""
-    return head.replace("_", "_\u200b").replace("(", "\u200b(")
+def _short_interval(board: Leaderboard, explainer: str, metric: str) -> str:
+    summary = board.summaries.get((explainer, metric))
+    if summary is None or np.isnan(summary.low):
+        return ""
+    bounds = (summary.low, summary.high)
+    low, high = (
+        f"{bound:.2f}".replace("0.", ".", 1) if abs(bound) < 1 else f"{bound:.1f}"
+        for bound in (summary.low, summary.high)
+    )
+    return f"{low} {high}"
 
 
 def html(board: Leaderboard) -> str:
@@ -80,8 +93,8 @@ def html(board: Leaderboard) -> str:
     parts = [page.table(title, ["explainer", *heads(board), "ms an example", "passes an example"], rows)]
     parts.append(_list(board.answer()))
     parts.append(
-        '<p class="muted">95 % intervals in brackets. Explainers that share a letter do not differ significantly on that '
-        "metric (signed-rank tests, Holm's correction). An arrow points to the better side.</p>"
+        '<p class="muted">95 % intervals in brackets. Explainers that share a letter do not differ significantly on '
+        "that metric (signed-rank tests, Holm's correction). An arrow points to the better side.</p>"
     )
     if board.meta is not None:
         parts.append("<h2>Which metric tells?</h2>" + _list(board.meta.sentences()))
@@ -115,8 +128,8 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
                     "beats_random": board.beats_random.get((explainer, metric)),
                 }
         rows.append(row)
-    return {"model": board.model, "data": board.data, "examples": board.examples, "rows": rows, "answer": board.answer(),
-            "failures": dict(board.failures)}  # fmt: skip
+    about = {"model": board.model, "data": board.data, "examples": board.examples}
+    return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures)}
 
 
 def _number(value: float) -> float | None:

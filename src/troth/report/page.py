@@ -1,10 +1,11 @@
-"""One self-contained HTML page: no script from elsewhere, readable on dark and light ground, written aside and renamed."""
+"""One self-contained HTML page: nothing from elsewhere, readable on dark and light ground, written aside and renamed."""
 
 from __future__ import annotations
 
 import html
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from troth.errors import TrothError
@@ -14,7 +15,8 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+th, td { padding: .25rem .7rem; text-align: right; }
+tr { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 th:first-child, td:first-child { text-align: left; }
 small, .muted { opacity: .7; }
 section { margin: 1.2rem 0; }
@@ -34,7 +36,7 @@ def render(title: str, sections: Iterable[str]) -> str:
 
 def write(path: Path, title: str, sections: Iterable[str]) -> None:
     """The page as a file; a half-written one is never left behind."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.parent / f".{path.name}.{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         aside.write_text(render(title, sections), encoding="utf-8")
@@ -42,7 +44,8 @@ def write(path: Path, title: str, sections: Iterable[str]) -> None:
     except OSError as error:
         raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink()
 
 
 def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ class Context:
         self.home = Path.cwd() if home is None else Path(home)
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
         self.labels: dict[Hashable, tuple[str, ...]] = {}  # of every model that was ever asked for its specs
+        self.loading = 0.0  # seconds spent on loading models, which no cell is charged with
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
 
@@ -114,7 +116,11 @@ class Context:
             source = str(self.made(name.removeprefix("cell:")))
         else:
             source = str(self.home / name) if (self.home / name).is_dir() else name
-        return load_model(source, **specs.get("model_options", {}))
+        begun = time.perf_counter()
+        try:
+            return load_model(source, **specs.get("model_options", {}))
+        finally:
+            self.loading += time.perf_counter() - begun
 
 
 def _recall(kept: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any], most: int) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from troth.errors import TrothError
 from troth.sweep.cells import Cell, Plan
 from troth.sweep.context import Context
 from troth.sweep.store import Store
@@ -147,11 +146,6 @@ class _Probe:
         if any(parent is None for parent in parents) or cell.kind not in self._plan.works:
             return 0.0, None
         task = Task(cell, self._plan.works[cell.kind], [to_bytes(parent) for parent in parents])
-        if cell.specs.get("model") and not str(cell.specs["model"]).startswith("cell:"):
-            try:
-                self._context.model(cell.specs)  # loading is not what is measured
-            except TrothError:
-                return 0.0, None
         reply = carry_out(task, self._context)
         return reply.seconds, None if reply.error else from_bytes(reply.table)
 

@@ -115,7 +115,7 @@ def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
     """The bytes of a file that holds these cells, in this order."""
     named = []
     for one, table in zip(facts, tables, strict=True):
-        names = pa.array([one["name"]], pa.string()).take(pa.array([0] * table.num_rows, pa.int32()))
+        names = pa.repeat(pa.scalar(one["name"], pa.string()), table.num_rows)
         named.append(table.replace_schema_metadata(None).add_column(0, "cell", names))
     text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6)).decode()
     rows = pa.concat_tables(named).combine_chunks()

@@ -53,18 +53,20 @@ class Reply:
 
 def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     """Does the work of a cell; an error becomes part of the reply."""
-    begun = time.perf_counter()
     host = socket.gethostname()
+    loading, begun = context.loading, time.perf_counter()
     try:
         work = find_work(task.work)
         _same_start(task.cell, threads)
+        begun = time.perf_counter()  # what has to be imported is not the cell's time
         made = work(task.cell, [from_bytes(table) for table in task.tables], context)
         table = to_bytes(made.table)
     except Exception as error:
-        seconds = time.perf_counter() - begun
         message, frames = _told(error)
+        seconds = time.perf_counter() - begun
         return Reply(task.cell.name, b"", seconds, 0, 0, host, message, frames, is_full(error))
-    return Reply(task.cell.name, table, time.perf_counter() - begun, made.forward, made.backward, host)
+    seconds = time.perf_counter() - begun - (context.loading - loading)
+    return Reply(task.cell.name, table, seconds, made.forward, made.backward, host)
 
 
 def serve(connection: Connection, store: str, home: str, threads: int) -> None:

@@ -38,6 +38,7 @@ class Corpus:
         self._units = _flat([encoding.units for encoding in self.encodings])
         types = [encoding.token_types for encoding in self.encodings]
         self._types = None if any(one is None for one in types) else _flat([one for one in types if one is not None])
+        self.keeps = keeps
         self._kept = None  # [tokens] how much of each is left
         if keeps is not None:
             kept = [encoding.per_token(_filled(keep, encoding))[0] for encoding, keep in self._paired(keeps)]
@@ -48,6 +49,10 @@ class Corpus:
 
     def _paired(self, keeps: Sequence[Tensor]) -> Sequence[tuple[Encoding, Tensor]]:
         return list(zip(self.encodings, keeps, strict=True))
+
+    def all_keeps(self) -> Sequence[Tensor]:
+        """What is left of every example: all of it where nothing was said."""
+        return self.keeps or [torch.ones(encoding.n_units) for encoding in self.encodings]
 
     def to(self, device: torch.device) -> Corpus:
         """Its flat tensors moved to a device; lengths and starts stay, so that cutting a batch waits for nobody."""
@@ -84,11 +89,29 @@ class Corpus:
         return self.masking.erase(rows, self._kept[places].masked_fill(~real, 1), model)
 
 
+def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
+    """Several corpora as one, and where each begins in it; one and the same is not repeated."""
+    different = list({id(corpus): corpus for corpus in corpora}.values())
+    sizes = torch.tensor([len(corpus) for corpus in different])
+    begins = dict(zip(map(id, different), (sizes.cumsum(0) - sizes).tolist(), strict=True))
+    starts = torch.tensor([begins[id(corpus)] for corpus in corpora])
+    if len(different) == 1:
+        return different[0], starts
+    if len({corpus.masking for corpus in different}) > 1:
+        raise ValueError("joined corpora must erase in the same way")
+    keeps = None
+    if any(corpus.keeps is not None for corpus in different):
+        keeps = [keep for corpus in different for keep in corpus.all_keeps()]
+    encodings = [encoding for corpus in different for encoding in corpus.encodings]
+    labels = torch.cat([corpus.labels.cpu() for corpus in different])
+    return Corpus(encodings, labels, keeps, different[0].masking), starts
+
+
 def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
     """The mini-batches of an epoch, each of examples about as long, in an order that only seed and epoch decide.
 
-    Which examples meet is the seed's; that the k-th batch is, say, one of short texts is the same for all seeds, so that
-    several seeds can be trained side by side without padding each other.
+    Which examples meet is the seed's; that the k-th batch is, say, one of short texts is the same for all seeds, so
+    that several seeds can be trained side by side without padding each other.
     """
     order = np.random.default_rng(draws.key(seed, "order of examples", epoch)).permutation(len(lengths))
     found: list[Tensor] = []

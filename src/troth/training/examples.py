@@ -65,7 +65,9 @@ def load_labelled(
     if checking is None:
         share = _HELD_OUT if hold_out is None else hold_out
         training, checking = _hold_out(training, share)
-        notes.append(f"held out {len(checking):,} of {len(training) + len(checking):,} training examples to validate on")
+        notes.append(
+            f"held out {len(checking):,} of {len(training) + len(checking):,} training examples to validate on"
+        )
     training, labels = _numbered(training, training.labels)
     checking, _ = _numbered(checking, labels)
     others = {name: _numbered(data, labels)[0] for name, data in others.items()}

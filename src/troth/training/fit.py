@@ -80,8 +80,8 @@ def train(
     report = _finished(folder, identity) if resume else None
     if report is not None:
         return Trained(folder, report)
-    if not resume:
-        _clear(folder)
+    if not resume and _is_first():
+        (folder / "train.json").unlink(missing_ok=True)
     fitted = fit(
         model,
         method,
@@ -91,12 +91,13 @@ def train(
         others={name: _corpus(model, examples) for name, examples in labelled.others.items()},
         folder=folder / _CHECKPOINTS,
         identity=identity,
+        resume=resume,
         checkpoint_seconds=checkpoint_seconds,
         progress=progress,
         cpu=cpu,
     )
     report = _report(identity, labelled, final, fitted)
-    if int(os.environ.get("RANK", "0")) == 0:
+    if _is_first():
         _write(folder, model, report)
     return Trained(folder, report)
 
@@ -146,12 +147,12 @@ def _identity(
         "format": _FORMAT,
         "recipe": recipes.spec(recipe, full=True),
         "base": catalog.spec(base, full=True),
-        "base fingerprint": model.fingerprint,
+        **every_setting.as_dict(settings),
         "training data": labelled.training.fingerprint,
         "validation data": labelled.validation.fingerprint,
         "labels": list(labelled.labels),
         "max_length": model.max_length,
-        **every_setting.as_dict(settings),
+        "base fingerprint": model.fingerprint,
     }
 
 
@@ -241,7 +242,6 @@ def _write(folder: Path, model: Encoder, report: Mapping[str, Any]) -> None:
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 
-def _clear(folder: Path) -> None:
-    """Forgets an earlier training; only files of ours are touched."""
-    Checkpoints(folder / _CHECKPOINTS).clear()
-    (folder / "train.json").unlink(missing_ok=True)
+def _is_first() -> bool:
+    """Of several processes one writes."""
+    return int(os.environ.get("RANK", "0")) == 0

@@ -1,7 +1,7 @@
 """The one training loop, on Accelerate: as many devices and whatever precision the user launches it with.
 
-Every random number is keyed by seed, epoch and example (masks), seed and epoch (order), or seed and step (dropout), so a
-training that is killed and resumed ends where an undisturbed one does.
+Every random number is keyed: by seed, epoch and example (masks), by seed and epoch (order), by seed and step (dropout).
+So a training that is killed and resumed ends where an undisturbed one does.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from troth import draws
 from troth.errors import TrothError
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.training import optimizer as optimizers
 from troth.training import devices, quality, recipes
+from troth.training import optimizer as optimizers
 from troth.training.checkpoints import Checkpoints
 from troth.training.corpus import Corpus, batches, by_length
 from troth.training.progress import Progress
@@ -72,11 +72,12 @@ def fit(
     others: Mapping[str, Corpus] | None = None,
     folder: Path | None = None,
     identity: Mapping[str, Any] | None = None,
+    resume: bool = True,
     checkpoint_seconds: float = 300.0,
     progress: bool = False,
     cpu: bool = False,
 ) -> Fitted:
-    """Trains a model on encodings; with a folder, checkpoints go there and an interrupted training goes on from them."""
+    """Trains a model on encodings; with a folder, checkpoints go there and a killed training goes on from them."""
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
@@ -84,6 +85,7 @@ def fit(
     with devices.reproducible(settings, accelerator.device), devices.attention_weights(model, wanted=attentions):
         loop = _Loop(model, method, training, validation, settings, accelerator, checkpoints, dict(identity or {}))
         try:
+            loop.begin(resume=resume)
             loop.run(checkpoint_seconds, progress)
             scores = {"validation": loop.final_scores(validation)}
             scores |= {name: loop.final_scores(corpus) for name, corpus in (others or {}).items()}
@@ -121,11 +123,10 @@ class _Loop:
         self.optimizer = accelerator.prepare(optimizers.build(model.model, settings))
         self.training, self.validation = training.to(accelerator.device), validation.to(accelerator.device)
         self.steps = math.ceil(len(training) / settings.batch_size) * settings.epochs
-        self.weights = _class_weights(settings, training.labels, len(model.labels)).to(accelerator.device)
+        self.weights = class_weights(settings, training.labels, len(model.labels)).to(accelerator.device)
         self.attentions = recipes.reads_attentions(recipe)
         self.state = State()
         self.best: dict[str, Tensor] = {}  # where there is no folder to keep them in
-        self._resume()
 
     def run(self, checkpoint_seconds: float, progress: bool) -> None:
         """Epoch after epoch; ends with the best epoch's weights in the model."""
@@ -152,11 +153,9 @@ class _Loop:
 
     def final_scores(self, corpus: Corpus) -> Scores:
         """The chosen weights on each set of inputs the recipe reports."""
-        labels = corpus.labels.cpu()
-        return {
-            name: self._scores(self._logits(corpus.to(self.accelerator.device), name, change), labels)
-            for name, change in self.recipe.final().items()
-        }
+        corpus.to(self.accelerator.device)
+        found = {name: self._logits(corpus, name, change) for name, change in self.recipe.final().items()}
+        return {name: quality.scores(self.settings, logits, corpus.labels.cpu()) for name, logits in found.items()}
 
     def _step(self, index: Tensor, keys: Tensor) -> None:
         """One mini-batch, this process's share of it in as many passes as its memory asks for."""
@@ -203,27 +202,17 @@ class _Loop:
         state, settings = self.state, self.settings
         labels = self.validation.labels.cpu()
         found = {name: self._logits(self.validation, name, to) for name, to in self.recipe.validation().items()}
-        together = torch.cat(list(found.values())), labels.repeat(len(found))
-        scores = self._scores(*together)
-        value = {"metric": scores[settings.metric], "loss": -scores["loss"], "last": math.inf}[settings.best_by]
-        value = -math.inf if math.isnan(value) else value
+        entry, value = quality.judge(settings, found, labels)
         state.epoch, state.batch = state.epoch + 1, 0
-        state.history.append(
-            {
-                "epoch": state.epoch,
-                "loss": state.loss / state.rows,
-                "score": scores[settings.metric],
-                "validation": {name: self._scores(logits, labels) for name, logits in found.items()},
-            }
-        )
+        state.history.append({"epoch": state.epoch, "loss": state.loss / state.rows, **entry})
         state.loss, state.rows = 0.0, 0
-        if value > state.best_value or state.best_epoch == 0 or settings.best_by == "last":
+        if quality.is_better(settings, value, state.best_value, state.best_epoch):
             state.best_epoch, state.best_value = state.epoch, value
             self._keep_best()
 
     @torch.no_grad()
     def _logits(self, corpus: Corpus, name: str, change: Recipe) -> Tensor:
-        """[examples, classes] what the model says of examples that are changed as a recipe says, once for all epochs."""
+        """What the model says of examples that a recipe changes, in the same way every epoch. [examples, classes]"""
         accelerator, settings = self.accelerator, self.settings
         keys = corpus.keys(settings.seed, "validation", name)
         logits = torch.zeros(len(corpus), len(self.model.labels), device=accelerator.device)
@@ -237,10 +226,6 @@ class _Loop:
                 logits[index.to(accelerator.device)] = output.logits.float()
         return torch.as_tensor(accelerator.reduce(logits, "sum")).cpu()
 
-    def _scores(self, logits: Tensor, labels: Tensor) -> dict[str, float]:
-        metric = self.settings.metric
-        return {metric: quality.quality(metric, logits, labels), "loss": quality.cross_entropy(logits, labels)}
-
     def _save(self) -> None:
         if self.checkpoints is None or not self.accelerator.is_main_process:
             return
@@ -250,7 +235,11 @@ class _Loop:
         self.checkpoints.save(self.state.step, self.model.model, self.optimizer.optimizer, kept)
         self.checkpoints.forget_other_best(self.state.best_epoch)
 
-    def _resume(self) -> None:
+    def begin(self, *, resume: bool) -> None:
+        """From the last checkpoint, if there is one, or anew."""
+        if self.checkpoints is not None and not resume and self.accelerator.is_main_process:
+            self.checkpoints.clear()
+        self.accelerator.wait_for_everyone()
         latest = self.checkpoints.latest() if self.checkpoints is not None else None
         if self.checkpoints is None or latest is None:
             return
@@ -283,8 +272,8 @@ class _Loop:
     def _undefined(self, value: float, index: Tensor, rate: float) -> TrothError:
         ids = [self.training.encodings[position].example.id for position in index[:3].tolist()]
         return TrothError(
-            f"the loss became {value} at step {self.state.step + 1} (epoch {self.state.epoch + 1}), in the mini-batch of "
-            f"examples {', '.join(ids)}…; lower the learning rate (now {rate:.3g}), set clip=1.0 or precision=no"
+            f"the loss became {value} at step {self.state.step + 1} (epoch {self.state.epoch + 1}), in the mini-batch "
+            f"of examples {', '.join(ids)}…; lower the learning rate (now {rate:.3g}), set clip=1.0 or precision=no"
         )
 
     @contextmanager
@@ -298,7 +287,7 @@ class _Loop:
             ) from None
 
 
-def _class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
+def class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
     """[classes] the factor of a row's loss; balanced: examples / (classes · examples of the class)."""
     if settings.class_weights is None:
         return torch.ones(classes)

@@ -57,8 +57,7 @@ def _without_decay(model: nn.Module, words: tuple[str, ...]) -> set[str]:
         is_norm = "norm" in type(module).__name__.lower()
         for name, _ in module.named_parameters(prefix=path, recurse=False):
             parts = name.split(".")
-            if ("norm" in words and is_norm) or ("bias" in words and parts[-1].startswith("bias")):
-                spared.add(name)
-            elif any(word in parts for word in words):
+            kinds = {"norm": is_norm, "bias": parts[-1].startswith("bias")}
+            if any(kinds.get(word, False) or word in parts for word in words):
                 spared.add(name)
     return spared

@@ -12,7 +12,9 @@ from troth.training.recipes import Recipe, parts_of
 from troth.training.recipes.masked import Masked
 
 # Faithfulness measurable models, table 3.
-_FMM_EPOCHS = {"boolq": 15, "cola": 15, "cb": 50, "rte": 30} | dict.fromkeys(("imdb", "mnli", "qqp", "snli", "sst2"), 10)
+_FMM_EPOCHS = {"boolq": 15, "cola": 15, "cb": 50, "rte": 30} | dict.fromkeys(
+    ("imdb", "mnli", "qqp", "snli", "sst2"), 10
+)
 # ROAR, tables 4 and 5: batch size and epochs of the BiLSTM, epochs of RoBERTa.
 _ROAR_BABI = ("babi", "babi1", "babi2", "babi3")
 _ROAR_BILSTM = {"snli": (128, 25)} | dict.fromkeys(_ROAR_BABI, (50, 100))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn import metrics
 from torch import Tensor
 
-from troth.training.settings import Metric
+from troth.training.settings import Metric, Settings
+
+Floats = NDArray[np.float64]
 
 
 def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:
@@ -40,12 +47,30 @@ def majority(metric: Metric, training: Tensor, labels: Tensor, classes: int) -> 
     return quality(metric, answer, labels)
 
 
-def _auroc(probabilities: np.ndarray[tuple[int, int], np.dtype[np.float64]], gold: object) -> float:
-    classes = probabilities.shape[1]
-    if len(np.unique(np.asarray(gold))) < 2:
+def judge(settings: Settings, found: Mapping[str, Tensor], labels: Tensor) -> tuple[dict[str, Any], float]:
+    """Scores of an epoch on each set of inputs and on all together, and what the best epoch has most of."""
+    together = scores(settings, torch.cat(list(found.values())), labels.repeat(len(found)))
+    value = {"metric": together[settings.metric], "loss": -together["loss"], "last": math.inf}[settings.best_by]
+    by_set = {name: scores(settings, logits, labels) for name, logits in found.items()}
+    entry = {"score": together[settings.metric], "validation": by_set}
+    return entry, -math.inf if math.isnan(value) else value
+
+
+def is_better(settings: Settings, value: float, best: float, best_epoch: int) -> bool:
+    """Whether an epoch takes the place of the best one; the earlier of two equals stays."""
+    return value > best or best_epoch == 0 or settings.best_by == "last"
+
+
+def scores(settings: Settings, logits: Tensor, labels: Tensor) -> dict[str, float]:
+    """The settings' metric and the loss."""
+    return {settings.metric: quality(settings.metric, logits, labels), "loss": cross_entropy(logits, labels)}
+
+
+def _auroc(probabilities: Floats, gold: NDArray[np.int64]) -> float:
+    present: list[int] = np.unique(gold).tolist()
+    if len(present) < 2:
         return float("nan")
-    if classes == 2:
+    if probabilities.shape[1] == 2:
         return float(metrics.roc_auc_score(gold, probabilities[:, 1]))
     # One class against the rest, averaged over the classes that are there.
-    present = [index for index in np.unique(np.asarray(gold)).tolist()]
-    return float(np.mean([metrics.roc_auc_score(np.asarray(gold) == one, probabilities[:, one]) for one in present]))
+    return float(np.mean([metrics.roc_auc_score(gold == one, probabilities[:, one]) for one in present]))

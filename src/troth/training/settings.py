@@ -31,7 +31,9 @@ class Settings:
     no_decay: tuple[str, ...] = ("bias", "norm")  # biases, layer norms; any other word is a part of a parameter's path
     schedule: Literal["linear", "constant"] = "linear"
     warmup: float = 0.06  # share of all steps
-    schedule_over: Literal["batches", "examples"] = "batches"  # examples: a step of the plan each, as FMM's released code
+    schedule_over: Literal["batches", "examples"] = (
+        "batches"  # examples: a step of the plan each, as FMM's released code
+    )
     clip: float | None = None  # largest norm of the gradient
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None  # factor of a row's loss, by its class
     metric: Metric = "accuracy"
@@ -51,7 +53,9 @@ class Settings:
         _require("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
         _require("weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
         _require("warmup", self.warmup, 0 <= self.warmup <= 1, "a share between 0 and 1")
-        _require("betas", self.betas, len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas), "two in [0, 1)")
+        _require(
+            "betas", self.betas, len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas), "two in [0, 1)"
+        )
 
 
 def settings(**options: Any) -> Settings:

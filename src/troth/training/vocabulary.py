@@ -16,7 +16,13 @@ from transformers import PreTrainedTokenizerFast
 
 from troth.errors import TrothError
 
-SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "eos_token": "[EOS]", "mask_token": "[MASK]", "unk_token": "[UNK]"}
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "eos_token": "[EOS]",
+    "mask_token": "[MASK]",
+    "unk_token": "[UNK]",
+}
 # As the Penn Treebank (and so GloVe) cuts English: do n't, film 's, well-made; signs stand alone.
 _WORD = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|m|ll|d)\b|\w+(?:-\w+)*|[^\w\s]"
 
@@ -39,7 +45,7 @@ def word_tokenizer(
     tokenizer.post_processor = processors.TemplateProcessing(
         "[CLS] $A [EOS]", "[CLS] $A [EOS] [CLS]:1 $B:1 [EOS]:1", [("[CLS]", 1), ("[EOS]", 2)]
     )
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         model_max_length=max_length,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],

@@ -9,7 +9,7 @@ min(c, N − c) until one division (Simes) or one exactly rounded sum (Fisher) m
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -17,13 +17,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from troth import catalog
 from troth.errors import TrothError, unknown
+from troth.looks import Ask, Look, keep_all
+from troth.maskings import Masking
+from troth.models import refuse
+from troth.models.black_box import BlackBox
+from troth.probing import Prober
 from troth.statistics import simes
+from troth.types import Encoding, Question
+from troth.validity.hidden_states import HIDDEN_STATES, LARGEST
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 Aggregation = Literal["simes", "fisher"]
 
+FEWEST = 30  # references
 _COLUMNS_AT_ONCE = 64
 _ROWS_AT_ONCE = 1024
 
@@ -72,6 +81,32 @@ class MaSF:
         by_example = _join_layers(over_layers, layer_statistics, by_layer, others)
         return cls(ordered, layer_statistics, np.sort(by_example), over_hidden, over_layers, self_included)
 
+    @classmethod
+    def from_model(
+        cls,
+        prober: Prober,
+        encodings: Sequence[Encoding],
+        masked: bool = True,
+        seed: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Learns from what a model makes of validation inputs, each masked once as masked fine-tuning masks them.
+
+        A model that was trained on whole inputs has `masked=False`: its references stay whole, too. The prober's
+        masking is used; `options` are those of `fit`.
+        """
+        if len(encodings) < FEWEST:
+            raise TrothError(
+                f"MaSF needs {FEWEST} validation examples, there are {len(encodings)}: with fewer, no p-value could "
+                "tell anything apart; give it more"
+            )
+        if isinstance(prober.model, BlackBox):
+            raise refuse(prober.model.name, "hidden states (it is a black box)", "MaSF cannot test it")
+        if masked and not prober.masking.tested_by_masf:
+            raise TrothError(why_not_tested(prober.masking))
+        views = prober.run(_reference(encoding, masked, seed) for encoding in encodings)
+        return cls.fit(np.stack(list(views)), **options)
+
     def p_values(self, embeddings: ArrayLike) -> Floats:
         """One p-value for each of the inputs [examples, layers, hidden]."""
         given = _checked(embeddings)
@@ -91,6 +126,23 @@ class MaSF:
         as_unusual = references - np.searchsorted(self.statistics, by_example, side="left")
         added = 0 if self.self_included else 1  # the input itself, one more draw from the null
         return np.asarray((as_unusual + added) / (references + added), np.float64)
+
+
+def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[NDArray[Any]]:
+    """[layers, hidden] of one input; a share of its units that is uniform on [0, 1] is erased."""
+    question = Question(encoding, target=0, seed=seed)
+    keep = keep_all(question)
+    if masked:
+        drawn = question.draws("masf").uniforms(1, 1 + question.n_units)
+        keep = (drawn[:, 1:] >= drawn[:, :1]).to(keep.dtype)
+    answer = yield Look(question, keep, want=HIDDEN_STATES)
+    largest: NDArray[Any] = answer.rows[LARGEST][0].numpy()
+    return largest
+
+
+def why_not_tested(masking: Masking) -> str:
+    """Why "in distribution" means nothing under a masking that leaves another text."""
+    return f"not tested: under {catalog.name_of(masking)} an erased input is a shorter text, not a masked one; use mask_token"
 
 
 def data_set_p_value(p: ArrayLike) -> float:

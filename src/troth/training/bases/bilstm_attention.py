@@ -1,7 +1,7 @@
 """A bidirectional LSTM with attention over a word vocabulary made from the training texts, as in the ROAR paper.
 
-`vectors` is a file of pretrained word vectors (GloVe or fastText text, or JSON); they are trained further. Without, words
-begin as standard normal vectors of size `embedding`.
+`vectors` is a file of pretrained word vectors (GloVe or fastText text, or JSON), which are trained further. Without it,
+words begin as standard normal vectors of size `embedding`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,6 @@ def is_pair(examples: Sequence[Example]) -> bool:
     pairs = sum(example.text_pair is not None for example in examples)
     if 0 < pairs < len(examples):
         raise TrothError(
-            f"bilstm_attention reads single texts or pairs, not both: {pairs} of {len(examples)} examples have a second text"
+            f"{pairs} of {len(examples)} examples have a second text; bilstm_attention reads texts or pairs, not both"
         )
     return pairs > 0

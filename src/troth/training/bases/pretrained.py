@@ -25,7 +25,9 @@ class Pretrained(Base):
         folder = Path(self.path)
         if folder.is_dir() and not (folder / "config.json").is_file():
             raise TrothError(f"{self.path} is a folder without config.json, so no model to start from")
-        if not folder.is_dir() and (folder.is_file() or self.path.startswith((".", "/", "~")) or self.path.count("/") > 1):
+        if not folder.is_dir() and (
+            folder.is_file() or self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
+        ):
             raise TrothError(f"there is no model folder {self.path}")
         know_own_models(folder)
         with torch.random.fork_rng(devices=[]):

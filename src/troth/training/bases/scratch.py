@@ -28,7 +28,9 @@ class Scratch(Base):
 
     def __post_init__(self) -> None:
         if min(self.layers, self.hidden, self.heads, self.positions) < 1 or self.hidden % self.heads:
-            raise TrothError(f"scratch: hidden ({self.hidden}) must be a multiple of heads ({self.heads}), all 1 or more")
+            raise TrothError(
+                f"scratch: hidden ({self.hidden}) must be a multiple of heads ({self.heads}), all 1 or more"
+            )
 
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
         from transformers import BertConfig, BertForSequenceClassification
@@ -51,7 +53,7 @@ class Scratch(Base):
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draws.key(seed, "new weights"))
-            model = BertForSequenceClassification(config)
+            model = BertForSequenceClassification(config)  # type: ignore[no-untyped-call]
         return Encoder(model, tokenizer, name="scratch", max_length=max_length)
 
     def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:

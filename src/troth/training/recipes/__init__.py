@@ -5,7 +5,6 @@ Recipes compose: "masked + salience" changes the rows as one does and adds to th
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, TypeAlias
@@ -18,7 +17,7 @@ from troth.types import Encoding, Rows
 
 
 @dataclass(frozen=True)
-class Recipe(ABC):
+class Recipe:
     """An instance is its configuration. Random numbers come from `rows.keys` alone: one key an example and epoch."""
 
     attentions: ClassVar[bool] = False  # the penalty reads attention weights
@@ -28,7 +27,7 @@ class Recipe(ABC):
         return self
 
     def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
-        """What these rows become; `place` [rows] is where in the mini-batch of `size` rows, over all devices, each stands."""
+        """What rows become; `place` [rows] is where each stands in the mini-batch of `size` rows, over all devices."""
         return rows
 
     def penalty(self, output: Output, rows: Rows) -> Tensor | None:

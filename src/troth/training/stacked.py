@@ -1,0 +1,224 @@
+"""Many small trainings at once: seeds, or erased copies of the data, of one small model trained as a batched model.
+
+Every copy sees the mini-batches, masks and initial weights it would see alone, so the results are those of one-by-one
+training up to rounding (dropout apart: a model that has it draws its own in each copy). Float32, one device.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from troth import draws
+from troth.errors import TrothError
+from troth.models import Output
+from troth.models.encoder import Encoder
+from troth.training import devices, quality, recipes
+from troth.training import optimizer as optimizers
+from troth.training._stacks import Stack, build, why_not
+from troth.training.corpus import Corpus, batches, by_length, join
+from troth.training.loop import Fitted, class_weights
+from troth.training.progress import Progress
+from troth.training.recipes import Recipe
+from troth.training.settings import Settings, rate_factor
+
+__all__ = ["Copy", "fit_stacked", "why_not"]
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """One of the trainings: its own model, data (perhaps erased) and seed."""
+
+    model: Encoder
+    training: Corpus
+    validation: Corpus
+    seed: int
+
+
+@dataclass
+class _Course:
+    """How one copy is getting on."""
+
+    best_epoch: int = 0
+    best_value: float = -math.inf
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def fit_stacked(
+    copies: Sequence[Copy],
+    recipe: recipes.RecipeLike,
+    settings: Settings,
+    *,
+    progress: bool = False,
+    device: str | torch.device | None = None,
+) -> list[Fitted]:
+    """Trains all copies side by side; each one's model ends with the weights of its own best epoch."""
+    method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
+    _check(copies, method)
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    for copy in copies:
+        copy.model.model.to(where)
+    # Eager attention: the fused kernels cannot be mapped over copies everywhere.
+    with devices.reproducible(settings, where), devices.attention_weights(copies[0].model, wanted=True):
+        return _Side(copies, method, settings, where).run(progress)
+
+
+class _Side:
+    """The loop over copies side by side."""
+
+    def __init__(self, copies: Sequence[Copy], recipe: Recipe, settings: Settings, device: torch.device) -> None:
+        self.copies, self.recipe, self.settings, self.device = copies, recipe, settings, device
+        self.models = [copy.model for copy in copies]
+        self.stack: Stack = build(self.models)
+        self.training, self.starts = join([copy.training for copy in copies])
+        self.validation, self.validation_starts = join([copy.validation for copy in copies])
+        self.training.to(device)
+        self.validation.to(device)
+        groups = optimizers.groups(self.models[0].model, settings, lambda name, _: self.stack.parameters[name])
+        self.optimizer = optimizers.of_groups(groups, settings)
+        classes = len(self.models[0].labels)
+        weights = [class_weights(settings, copy.training.labels, classes) for copy in copies]
+        self.weights = torch.stack(weights).to(device)  # [copies, classes]
+        self.courses = [_Course() for _ in copies]
+        self.best = {name: tensor.detach().clone() for name, tensor in self.stack.parameters.items()}
+        self.step = 0
+
+    def run(self, progress: bool) -> list[Fitted]:
+        settings, examples = self.settings, len(self.copies[0].training)
+        steps = math.ceil(examples / settings.batch_size) * settings.epochs
+        started = time.monotonic()
+        with Progress(steps, 0, shown=progress) as bar:
+            for epoch in range(settings.epochs):
+                cuts = [batches(copy.training.lengths, settings.batch_size, copy.seed, epoch) for copy in self.copies]
+                keys = torch.stack([copy.training.keys(copy.seed, "training", epoch) for copy in self.copies])
+                total = torch.zeros(len(self.copies), device=self.device)
+                for indices in zip(*cuts, strict=True):
+                    index = torch.stack(indices)  # [copies, rows]
+                    total += self._step(index, keys.gather(1, index), steps, examples)
+                    bar.advance(epoch + 1, settings.epochs, math.nan)
+                self._end_epoch(epoch + 1, total / examples)
+                bar.say(settings.metric, self.courses[0].history[-1]["score"], self.courses[0].best_epoch)
+        self.stack.write_back(self.models, self.best)
+        for model in self.models:
+            model.model.eval()
+        scores = self._final_scores()
+        seconds = time.monotonic() - started
+        return [
+            Fitted(
+                history=course.history,
+                best_epoch=course.best_epoch,
+                scores={"validation": final},
+                steps=self.step,
+                seconds=seconds / len(self.copies),
+                device=str(self.device),
+                precision="no",
+                processes=1,
+            )
+            for course, final in zip(self.courses, scores, strict=True)
+        ]
+
+    def _step(self, index: Tensor, keys: Tensor, steps: int, examples: int) -> Tensor:
+        """One mini-batch of every copy; their losses summed over rows. [copies]"""
+        settings = self.settings
+        torch.manual_seed(draws.key(self.copies[0].seed, "step", self.step, 0))
+        optimizers.set_rates(self.optimizer, rate_factor(settings, self.step, steps, examples))
+        rows = self.training.rows((index + self.starts[:, None]).flatten(), keys.flatten(), self.models[0])
+        size = index.shape[1]
+        place = torch.arange(size, device=self.device).repeat(len(self.copies))
+        rows = self._changed(rows, self.recipe, place, size)
+        logits = self.stack.logits(rows, training=True)
+        each = torch.nn.functional.cross_entropy(logits, rows.target, reduction="none").reshape(index.shape)
+        each = each * self.weights.gather(1, rows.target.reshape(index.shape))
+        added = self.recipe.penalty(Output(logits), rows)
+        if added is not None:
+            each = each + added.reshape(index.shape)
+        losses = each.sum(1)
+        torch.autograd.backward((losses / size).sum())
+        detached = losses.detach()
+        if not bool(torch.isfinite(detached).all()):
+            number = int((~torch.isfinite(detached)).nonzero()[0])
+            raise TrothError(
+                f"the loss of copy {number} (seed {self.copies[number].seed}) became {float(detached[number])} at step "
+                f"{self.step + 1}; lower the learning rate or set clip=1.0"
+            )
+        if settings.clip is not None:
+            self._clip(settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return detached
+
+    def _changed(self, rows: Any, change: Recipe, place: Tensor, size: int) -> Any:
+        changed = change.rows(rows, place, size, self.models[0])
+        if changed.embeddings is not None or changed.attention is not None:
+            raise TrothError(
+                "copies side by side can only have tokens replaced or deleted; use mask_token, pad or delete"
+            )
+        return changed
+
+    def _clip(self, largest: float) -> None:
+        """Each copy's gradient by its own norm."""
+        learning = [tensor for tensor in self.stack.parameters.values() if tensor.grad is not None]
+        gradients = [tensor.grad for tensor in learning if tensor.grad is not None]
+        norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)  # [copies]
+        factors = (largest / (norms + 1e-6)).clamp(max=1)
+        for tensor, gradient in zip(learning, gradients, strict=True):
+            # Not in place: the LSTM's two biases share one gradient.
+            tensor.grad = gradient * factors.reshape(-1, *[1] * (gradient.dim() - 1))
+
+    def _end_epoch(self, epoch: int, losses: Tensor) -> None:
+        settings = self.settings
+        found = {name: self._logits(name, change) for name, change in self.recipe.validation().items()}
+        for number, (copy, course) in enumerate(zip(self.copies, self.courses, strict=True)):
+            labels = copy.validation.labels.cpu()
+            entry, value = quality.judge(settings, {name: logits[number] for name, logits in found.items()}, labels)
+            course.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
+            if quality.is_better(settings, value, course.best_value, course.best_epoch):
+                course.best_epoch, course.best_value = epoch, value
+                with torch.no_grad():
+                    for name, tensor in self.stack.parameters.items():
+                        self.best[name][number] = tensor[number]
+
+    @torch.no_grad()
+    def _logits(self, name: str, change: Recipe) -> Tensor:
+        """[copies, examples, classes]"""
+        count = len(self.copies[0].validation)
+        keys = torch.stack([copy.validation.keys(copy.seed, "validation", name) for copy in self.copies])
+        logits = torch.zeros(len(self.copies), count, len(self.models[0].labels), device=self.device)
+        cuts = [by_length(copy.validation.lengths, 4 * self.settings.batch_size) for copy in self.copies]
+        for indices in zip(*cuts, strict=True):
+            index = torch.stack(indices)
+            places = (index + self.validation_starts[:, None]).flatten()
+            rows = self.validation.rows(places, keys.gather(1, index).flatten(), self.models[0])
+            place = torch.arange(index.shape[1], device=self.device).repeat(len(self.copies))
+            rows = self._changed(rows, change, place, index.shape[1])
+            said = self.stack.logits(rows, training=False).reshape(*index.shape, -1)
+            wide = index.to(self.device)[..., None].expand_as(said)
+            logits.scatter_(1, wide, said.float())
+        return logits.cpu()
+
+    def _final_scores(self) -> list[dict[str, dict[str, float]]]:
+        self.stack.parameters = self.best
+        found = {name: self._logits(name, change) for name, change in self.recipe.final().items()}
+        return [
+            {
+                name: quality.scores(self.settings, logits[number], copy.validation.labels.cpu())
+                for name, logits in found.items()
+            }
+            for number, copy in enumerate(self.copies)
+        ]
+
+
+def _check(copies: Sequence[Copy], recipe: Recipe) -> None:
+    if recipes.reads_attentions(recipe):
+        raise TrothError(f"{recipes.spec(recipe)} reads attention weights, which copies side by side do not give")
+    for part in ("training", "validation"):
+        sizes = {len(getattr(copy, part)) for copy in copies}
+        if len(sizes) > 1:
+            raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")

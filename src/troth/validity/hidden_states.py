@@ -1,0 +1,41 @@
+"""The largest activation of every hidden unit over the positions of an input, in the embedding output and every layer.
+
+Taken on the device: what comes back is [layers, hidden] an input, however long the texts are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from troth.looks import Reading, Want, at_least_single
+from troth.models import TextClassifier, refuse
+from troth.types import Rows
+
+LARGEST = "largest"
+
+
+@dataclass(frozen=True)
+class HiddenStates(Want):
+    """Padding is left out of the maximum, special tokens are not."""
+
+    about_target: ClassVar[bool] = False
+    remembered: ClassVar[bool] = False  # megabytes a hundred inputs, and nobody asks twice
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        with torch.no_grad():
+            output = model.forward(rows, hidden=True)
+        if not output.hidden:
+            raise refuse(model.name, "hidden states to read", "MaSF cannot test it")
+        sizes = {layer.shape[-1] for layer in output.hidden}
+        if len(sizes) > 1:
+            found = " and ".join(map(str, sorted(sizes)))
+            raise refuse(model.name, f"layers of one size (they have {found} units)", "MaSF cannot test it")
+        padding = ~rows.real[..., None]
+        largest = [layer.masked_fill(padding, -torch.inf).amax(1) for layer in output.hidden]
+        return Reading(output.logits, rows={LARGEST: at_least_single(torch.stack(largest, dim=1))})
+
+
+HIDDEN_STATES = HiddenStates()

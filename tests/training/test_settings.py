@@ -1,0 +1,126 @@
+import pytest
+import torch
+import transformers
+from fakes import hf_model
+
+from troth.errors import TrothError
+from troth.training import bases, optimizer, presets, recipes
+from troth.training.settings import Settings, rate_factor, settings
+
+
+@pytest.mark.parametrize(("warmup", "steps"), [(0.06, 100), (0.0, 7), (0.5, 11), (1.0, 5)])
+def test_the_linear_schedule_is_the_usual_one(warmup, steps):
+    import math
+
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    adam = torch.optim.AdamW([parameter], lr=1.0)
+    usual = transformers.get_linear_schedule_with_warmup(adam, math.ceil(steps * warmup), steps)
+    for step in range(steps):
+        assert rate_factor(Settings(warmup=warmup), step, steps, 0) == pytest.approx(usual.get_last_lr()[0])
+        adam.step()
+        usual.step()
+
+
+def test_a_constant_schedule_stays_up():
+    assert [rate_factor(Settings(schedule="constant", warmup=0.5), step, 4, 0) for step in range(4)] == [0, 0.5, 1, 1]
+
+
+def test_a_schedule_over_examples_warms_up_for_nearly_all_of_the_training():
+    # 1,600 examples in batches of 16 make 100 steps; 6 % of 1,600 are 96.
+    over = Settings(epochs=1, schedule_over="examples")
+    factors = [rate_factor(over, step, 100, 1600) for step in range(100)]
+    assert factors[95] == pytest.approx(95 / 96)
+    assert factors[99] == pytest.approx((1600 - 99) / (1600 - 96))
+
+
+def test_decay_and_head_rate_go_to_the_right_parameters():
+    model = hf_model("bert")
+    chosen = Settings(learning_rate=1e-5, head_learning_rate=1e-4, weight_decay=0.1)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    found = {}
+    for group in optimizer.build(model, chosen).param_groups:
+        for parameter in group["params"]:
+            found[names[id(parameter)]] = (group["full_rate"], group["weight_decay"])
+    assert len(found) == len(names)
+    assert found["classifier.weight"] == (1e-4, 0.1)
+    assert found["classifier.bias"] == (1e-4, 0.0)
+    assert found["bert.pooler.dense.weight"] == (1e-5, 0.1)
+    assert found["bert.encoder.layer.0.attention.output.LayerNorm.weight"] == (1e-5, 0.0)
+    assert found["bert.embeddings.word_embeddings.weight"] == (1e-5, 0.1)
+
+
+def test_in_the_single_bilstm_only_the_attention_is_spared_from_decay():
+    from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
+
+    model = BilstmAttentionForSequenceClassification(BilstmAttentionConfig(embedding_size=3, hidden_size=2))
+    adam = optimizer.build(model, settings(**presets.roar_bilstm("sst", pair=False)))
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    spared = {names[id(p)] for group in adam.param_groups if not group["weight_decay"] for p in group["params"]}
+    assert spared == {f"bilstm.attention.{name}" for name in ("states.weight", "states.bias", "score.weight")}
+    assert isinstance(adam, torch.optim.Adam)
+    assert adam.defaults["amsgrad"] is True
+
+
+def preset(paper, data, recipe="plain", base="roberta-base", pair=False):
+    return settings_of(presets.like(paper, recipes.build(recipe), bases.build(base), data, pair=pair))
+
+
+def settings_of(options):
+    return settings(**{name: value for name, value in options.items() if name != "hold_out"})
+
+
+@pytest.mark.parametrize(
+    ("data", "epochs"),
+    [("boolq", 15), ("cola", 15), ("cb", 50), ("rte", 30), ("imdb", 10), ("snli", 10), ("sst2", 10), ("babi2", 20)],
+)
+def test_fmm(data, epochs):
+    found = preset("fmm", data, "masked")
+    assert (found.learning_rate, found.weight_decay, found.batch_size, found.warmup) == (2e-5, 0.01, 16, 0.06)
+    assert (found.epochs, found.betas, found.schedule_over) == (epochs, (0.9, 0.98), "batches")
+    assert preset("fmm", data, "masked(variant=released)").schedule_over == "examples"
+
+
+def test_fmm_holds_a_fifth_of_train_out_but_of_snli():
+    def held(data):
+        return presets.like("fmm", recipes.build("masked"), bases.build("x"), data, pair=False).get("hold_out")
+
+    assert held("sst2") == 0.2
+    assert held("snli") is None
+
+
+def test_roar():
+    lstm = preset("roar", "sst", base="bilstm_attention")
+    assert (lstm.optimizer, lstm.amsgrad, lstm.learning_rate, lstm.weight_decay) == ("adam", True, 1e-3, 1e-5)
+    assert (lstm.batch_size, lstm.epochs, lstm.metric, lstm.schedule) == (32, 8, "auroc", "constant")
+    pair = preset("roar", "snli", base="bilstm_attention", pair=True)
+    assert (pair.batch_size, pair.epochs, pair.metric, pair.no_decay) == (128, 25, "accuracy", ())
+    assert (preset("roar", "babi1", base="bilstm_attention", pair=True).batch_size) == 50
+    roberta = preset("roar", "babi1", pair=True)
+    assert (roberta.epochs, roberta.batch_size, roberta.metric) == (8, 16, "accuracy")
+    assert (preset("roar", "sst").epochs, preset("roar", "sst").metric) == (3, "auroc")
+
+
+def test_soft_and_saloss():
+    soft = preset("soft", "sst")
+    assert (soft.learning_rate, soft.head_learning_rate, soft.batch_size, soft.epochs) == (1e-5, 1e-4, 8, 3)
+    assert (soft.clip, soft.best_by) == (1.0, "loss")
+    assert soft.warmup == pytest.approx(0.1 / 3)
+    assert preset("soft", "evidence_inference").batch_size == 4
+    saloss = preset("saloss", "multirc")
+    assert (saloss.learning_rate, saloss.head_learning_rate, saloss.metric) == (2e-6, 2e-4, "macro_f1")
+    assert preset("saloss", "semeval2017_4a").epochs == 20
+    assert preset("saloss", "sst").epochs == 10
+
+
+def test_bad_settings_are_one_line():
+    for options, message in [
+        ({"epoch": 3}, "no setting is called 'epoch'; did you mean epochs"),
+        ({"epochs": 0}, "epochs must be 1 or more, not 0"),
+        ({"schedule": "cosine"}, "schedule must be linear or constant, not 'cosine'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
+        ({"warmup": 2}, "warmup must be a share between 0 and 1, not 2"),
+    ]:
+        with pytest.raises(TrothError, match=message):
+            settings(**options)
+    with pytest.raises(TrothError, match="no preset is called 'roa'; did you mean roar"):
+        preset("roa", "sst")
