@@ -16,11 +16,12 @@ from troth.metrics import Metric
 from troth.models import Segments
 from troth.sweep.cells import Plan
 from troth.sweep.context import Context
-from troth.sweep.crossing import cross
+from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.sweep.store import Store
 from troth.types import Example
 from troth.units import UnitKind
+from troth.validity.masf import FEWEST
 
 # What a bench runs unless said: no method of hundreds of passes, since some metrics explain at every step anew.
 EXPLAINERS = (
@@ -34,6 +35,7 @@ METRICS = (
     "recursive_erasure(step=0.2)",
 )
 RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
+_REFERENCES = 1000  # of a check, at most
 _NEEDS_MORE = {
     "attributive_masking": "needs a fitted attribution model (checkpoint=…)",
     "llm_ranking": "needs an instruction-tuned language model (model=…)",
@@ -109,7 +111,17 @@ def plan_of(
         chosen.insert(0, "random")
     marked = all(example.rationale is not None for example in examples)
     judged = list(metrics or (*METRICS, *(RATIONALE_METRICS if marked else ())))
-    return cross(context, [model], [examples], chosen, judged, seeds, **options)
+    plan = cross(context, [model], [examples], chosen, judged, seeds, **options)
+    add_checks(plan, _beside(data, split, examples) if limit is not None else ())
+    return plan
+
+
+def _beside(data: str | Data | Iterable[Example], split: str | None, examples: Data) -> list[Example]:
+    """Examples that the limit left out: references for the check, so that all that is measured can be tested."""
+    taken = {example.id for example in examples}
+    everything = load_data(data, split=split) if isinstance(data, str) else ()
+    others = [example for example in everything if example.id not in taken]
+    return others[:_REFERENCES] if len(others) >= FEWEST else []
 
 
 def expand(

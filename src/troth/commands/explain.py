@@ -21,7 +21,7 @@ def explain(
         typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several."),
     ] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    segments: Annotated[Any, typer.Option(help="Which text is explained: first or both.")] = "first",
+    segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     against: Annotated[str | None, typer.Option(help="Why the target rather than this class.")] = None,
@@ -52,14 +52,8 @@ def explain(
         raise TrothError(f"--pair goes with one text, not {len(given)}")
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
     prober = Prober(load_model(model, device=device), masking)
-    found = [
-        list(
-            explain_each(
-                prober, examples, method, units=units, target=target, seed=seed, against=against, segments=segments
-            )
-        )  # type: ignore[arg-type]
-        for method in methods
-    ]
+    options: dict[str, Any] = {"units": units, "target": target, "seed": seed, "against": against, "segments": segments}
+    found = [list(explain_each(prober, examples, method, **options)) for method in methods]
     by_text = [attribution for row in zip(*found, strict=True) for attribution in row]
     if html is not None:
         page.write(html, "Explanations", [display.html(attribution) for attribution in by_text])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from troth.errors import TrothError
@@ -315,21 +316,28 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) 
     """Model and tokenizer of a folder or hub name; safetensors only, no code from elsewhere."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    folder = Path(name)
+    folder, given = Path(name), tokenizer is not None
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise TrothError(
             f"{name} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
         )
     if not folder.is_dir() and (folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise TrothError(f"there is no model folder {name}")
-    know_own_models(folder)
     try:
+        know_own_models(folder)
         model, report = AutoModelForSequenceClassification.from_pretrained(
             name, dtype=_dtype(dtype), output_loading_info=True, use_safetensors=True
         )
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
+    except RuntimeError as error:
+        why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else _first_line(error)
+        raise TrothError(f"cannot load {name} as a text classifier: {why}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError) as error:
         raise TrothError(f"cannot load {name} as a text classifier: {_first_line(error)}") from None
+    # Without its files transformers makes a tokenizer that knows no word.
+    files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
+    if not given and folder.is_dir() and not any((folder / file).is_file() for file in files):
+        raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
     missing = sorted(report["missing_keys"])
     if missing:
         raise TrothError(

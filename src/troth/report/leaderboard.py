@@ -12,6 +12,7 @@ import numpy as np
 from troth.leaderboard import RANDOM, Leaderboard, leaderboards
 from troth.report import page
 from troth.sweep.store import Store
+from troth.validity.stamp import Stamp
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -65,10 +66,18 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
             cells.append(text)
         cost = [f"{1000 * board.seconds[explainer]:.0f}", f"{board.passes[explainer]:.0f}"]
         shown.add_row(explainer, *cells, *(cost if wide else cost[:1]))
+    if board.stamps:
+        shown.add_row("erased inputs in\ndistribution?", *(_verdict(board.stamps[metric]) for metric in board.metrics))
     legend = (
         [] if wide else [Text(f"{number}  {head}", style="dim") for number, head in enumerate(heads(board), start=1)]
     )
     return Group(shown, Text(), *legend)
+
+
+def _verdict(stamp: Stamp) -> str:
+    if stamp.p is None:
+        return "not\ntested"
+    return f"{'yes' if stamp.verdict == 'in distribution' else 'no'}\np {stamp.p:.2g}"
 
 
 def _short_interval(board: Leaderboard, explainer: str, metric: str) -> str:
@@ -89,6 +98,9 @@ def html(board: Leaderboard) -> str:
     for explainer in board.explainers:
         cells = [" ".join(filter(None, cell(board, explainer, metric))) for metric in board.metrics]
         rows.append([explainer, *cells, f"{1000 * board.seconds[explainer]:.0f}", f"{board.passes[explainer]:.0f}"])
+    if board.stamps:
+        stamps = [board.stamps[metric] for metric in board.metrics]
+        rows.append(["erased inputs", *(one.verdict if one.p is None else str(one) for one in stamps), "", ""])
     title = f"{board.model} on {board.examples} examples of {board.data}"
     parts = [page.table(title, ["explainer", *heads(board), "ms an example", "passes an example"], rows)]
     parts.append(_list(board.answer()))
@@ -98,6 +110,9 @@ def html(board: Leaderboard) -> str:
     )
     if board.meta is not None:
         parts.append("<h2>Which metric tells?</h2>" + _list(board.meta.sentences()))
+    untested = [f"{metric}: {stamp}" for metric, stamp in board.stamps.items() if stamp.p is None]
+    if untested:
+        parts.append("<h2>Not tested for being in distribution</h2>" + _list(untested))
     undefined = _undefined(board)
     if undefined:
         parts.append("<h2>Undefined scores</h2>" + _list(undefined))
@@ -126,10 +141,14 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
                     "undefined": dict(summary.undefined),
                     "group": board.groups.get(metric, {}).get(explainer, ""),
                     "beats_random": board.beats_random.get((explainer, metric)),
+                    "validity": str(board.stamps.get(metric, "not tested")),
                 }
         rows.append(row)
     about = {"model": board.model, "data": board.data, "examples": board.examples}
-    return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures)}
+    validity = {
+        metric: {"verdict": stamp.verdict, "p": stamp.p, "why": stamp.why} for metric, stamp in board.stamps.items()
+    }
+    return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures), "validity": validity}
 
 
 def _number(value: float) -> float | None:

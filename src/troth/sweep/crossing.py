@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import Segments
-from troth.sweep.cells import Cell, Plan
+from troth.sweep.cells import Cell, Plan, canonical
 from troth.sweep.context import Context, model_key
 from troth.sweep.tables import examples_to_table
 from troth.sweep.work import WORKS
+from troth.types import Example
 from troth.units import UnitKind
+from troth.validity.stamp import TESTED, masking_of
 
 Model = Any  # a name, a model in memory, (name, options of load_model), or what Context.model_specs gave
 
@@ -60,6 +63,26 @@ def cross(
                     for judge in judges:
                         plan.add(Cell("metric", {**specs, **judge}, (explanation.name, data_cell.name)))
     return plan
+
+
+def add_checks(plan: Plan, references: Sequence[Example] = ()) -> None:
+    """A cell for each model and data set that tells whether inputs masked at random are in distribution.
+
+    Planned where a metric masks; without references, half of the examples are kept back as such.
+    """
+    masking = [masking_of(catalog.build("metrics", cell.specs["metric_full"])) for cell in plan.of("metric")]
+    if TESTED not in masking:
+        return
+    beside: tuple[str, ...] = ()
+    if references:
+        table = examples_to_table(references)
+        digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
+        beside = (plan.add(Cell("references", {"references_fingerprint": digest}), table).name,)
+    wanted = ("model", "model_options", "model_fingerprint", "data", "split", "examples", "data_fingerprint", "units")
+    for cell in list(plan.of("explanation")):
+        specs = {key: cell.specs[key] for key in wanted if key in cell.specs}
+        specs |= {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"])}
+        plan.add(Cell("check", specs, (*cell.parents, *beside)))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from troth.errors import TrothError
-from troth.sweep.schemas import EXAMPLES, EXPLANATIONS, SCORES
+from troth.sweep.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.sweep.segments import Segment
 from troth.sweep.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
-VIEWS = {"explanation": "explanations", "metric": "scores", "data": "examples"}
-SCHEMAS = {"explanations": EXPLANATIONS, "scores": SCORES, "examples": EXAMPLES}
+VIEWS = {"explanation": "explanations", "metric": "scores", "data": "examples", "check": "checks"}
+SCHEMAS = {"explanations": EXPLANATIONS, "scores": SCORES, "examples": EXAMPLES, "checks": CHECKS}
 _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "finished", "host", "error")
 
 

@@ -1,4 +1,4 @@
-"""The columns of stored rows: data, explanations, scores."""
+"""The columns of stored rows: data, explanations, scores, checks."""
 
 from __future__ import annotations
 
@@ -39,5 +39,13 @@ SCORES = pa.schema(
         "value": pa.float64(),  # null = undefined, and `why` says so
         "why": pa.string(),
         "record": pa.string(),  # JSON
+    }
+)
+CHECKS = pa.schema(
+    {
+        "example_id": pa.string(),
+        "ratio": pa.float64(),  # the share of units erased
+        "p": pa.float64(),  # that what is left is in distribution
+        "why": pa.string(),  # in the only row of a check that could not be made
     }
 )

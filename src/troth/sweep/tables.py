@@ -14,9 +14,12 @@ import pyarrow as pa
 from troth.errors import TrothError
 from troth.explaining import class_of
 from troth.models import Segments, TextClassifier
-from troth.sweep.schemas import EXAMPLES, EXPLANATIONS, SCORES
+from troth.statistics import simes
+from troth.sweep.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.types import Attribution, Encoding, Example, Question, Score
 from troth.units import UnitKind
+from troth.validity.checking import Check
+from troth.validity.stamp import Stamp
 
 
 def examples_to_table(examples: Iterable[Example]) -> pa.Table:
@@ -122,6 +125,29 @@ def table_to_scores(table: pa.Table) -> list[Score]:
         Score(math.nan if value is None else value, json.loads(record), why)
         for value, record, why in zip(*columns, strict=True)
     ]
+
+
+def check_to_table(check: Check, explainer: str) -> pa.Table:
+    """One row an example and ratio; where nothing could be tested, one row that says why."""
+    if check.not_tested:
+        return pa.Table.from_pylist([{"why": check.not_tested}], schema=CHECKS)
+    rows = [
+        {"example_id": example_id, "ratio": ratio, "p": float(p), "why": ""}
+        for example_id, by_ratio in zip(check.example_ids, check.p_values[explainer], strict=True)
+        for ratio, p in zip(check.ratios, by_ratio, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=CHECKS)
+
+
+def table_to_stamp(table: pa.Table) -> Stamp:
+    """Simes's p-value that all examples are in distribution at all ratios; the whole input is not in question."""
+    rows = table.to_pylist()
+    if rows and rows[0]["why"]:
+        return Stamp(why=rows[0]["why"])
+    by_ratio: dict[float, list[float]] = {}
+    for row in rows:
+        by_ratio.setdefault(row["ratio"], []).append(row["p"])
+    return Stamp(float(simes([simes(p) for ratio, p in by_ratio.items() if ratio > 0])))
 
 
 def _attribution(

@@ -1,4 +1,4 @@
-"""The works of a bench: explains the examples of a data cell, measures a stored explanation."""
+"""The works of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from troth.data import Data
+from troth.errors import TrothError
 from troth.explaining import explain_each
 from troth.measuring import measure_each
 from troth.probing import Prober
 from troth.sweep.cells import Cell, Made
 from troth.sweep.context import Context, model_key
-from troth.sweep.tables import attributions_to_table, scores_to_table, table_to_attributions, table_to_examples
+from troth.sweep.schemas import CHECKS
+from troth.sweep.tables import (
+    attributions_to_table,
+    check_to_table,
+    scores_to_table,
+    table_to_attributions,
+    table_to_examples,
+)
 from troth.types import Encoding
+from troth.validity.checking import check
 
-WORKS = {"explanation": "troth.sweep.work:explain", "metric": "troth.sweep.work:measure"}
+WORKS = {
+    "explanation": "troth.sweep.work:explain",
+    "metric": "troth.sweep.work:measure",
+    "check": "troth.sweep.work:check_masked",
+}
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
@@ -55,6 +69,19 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     scores = list(measure_each(prober, attributions, specs["metric_full"], seed=specs["seed"]))
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return Made(table, prober.cost.forward, prober.cost.backward)
+
+
+def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """p-values of examples masked at random; the parents are the data and, where there are any to spare, references."""
+    data, *references = (Data(cell.specs["data"], table_to_examples(parent), ()) for parent in parents)
+    try:
+        found = check(
+            context.model(cell.specs), data, *references, masking=cell.specs["masking"], step=cell.specs["step"],
+            seed=cell.specs["seed"], units=cell.specs["units"],
+        )  # fmt: skip
+    except TrothError as error:  # what cannot be tested is an answer, too
+        return Made(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
+    return Made(check_to_table(found, "random"))
 
 
 def _encode(prober: Prober, data: pa.Table, cell: Cell) -> list[Encoding]:

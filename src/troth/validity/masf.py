@@ -107,6 +107,16 @@ class MaSF:
         views = prober.run(_reference(encoding, masked, seed) for encoding in encodings)
         return cls.fit(np.stack(list(views)), **options)
 
+    @property
+    def smallest(self) -> float:
+        """The smallest p-value there can be: of an input beyond all references in every hidden unit.
+
+        With Simes over many hidden units, references are themselves beyond all others in some unit of every layer; if
+        that is true of one in twenty, nothing can be called out of distribution at 0.05.
+        """
+        layers, hidden, _ = self.embeddings.shape
+        return float(self.p_values(np.full((1, layers, hidden), np.inf, self.embeddings.dtype))[0])
+
     def p_values(self, embeddings: ArrayLike) -> Floats:
         """One p-value for each of the inputs [examples, layers, hidden]."""
         given = _checked(embeddings)
@@ -142,7 +152,8 @@ def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[NDArray[Any]]
 
 def why_not_tested(masking: Masking) -> str:
     """Why "in distribution" means nothing under a masking that leaves another text."""
-    return f"not tested: under {catalog.name_of(masking)} an erased input is a shorter text, not a masked one; use mask_token"
+    name = catalog.name_of(masking)
+    return f"not tested: under {name} an erased input is a shorter text, not a masked one; use mask_token"
 
 
 def data_set_p_value(p: ArrayLike) -> float:
