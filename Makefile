@@ -24,8 +24,12 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# What starts processes of its own, or listens to signals, runs alone; the rest on two cores.
+ALONE := tests/sweep tests/training tests/test_cli.py
+
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full"
+	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest -m "not full" $(ALONE)
 
 test-full: lint
 	$(BIN)/python -m pytest

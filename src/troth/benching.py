@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from troth import catalog
 from troth.data import Data, load_data
+from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.leaderboard import Leaderboard, leaderboards
 from troth.metrics import Metric
@@ -65,6 +66,7 @@ def bench(
     *,
     split: str | None = None,
     limit: int | None = None,
+    columns: Mapping[str, Any] | None = None,
     units: UnitKind = "word",
     target: str | int = "predicted",
     against: str | int | None = None,
@@ -79,17 +81,24 @@ def bench(
     """Explains the data with every explainer, measures every explanation, and ranks them.
 
     What the run folder already holds is not computed again. `random`, the yardstick, is always among the explainers.
+    `columns` are options of `load_data`: text="body", label="stars".
     """
     context = Context()
     plan = plan_of(
-        context, model, data, explainers, metrics, split=split, limit=limit, units=units, target=target,
-        against=against, segments=segments, masking=masking, seeds=seeds,
+        context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,
+        target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
     folder = Path(out) if out is not None else default_folder(plan)
     outcome = run(
         plan, Store(folder), engine=engine, workers=workers, retry=retry, progress=progress, context=context, threads=1
     )
-    return Bench(folder, outcome, leaderboards(Store(folder), plan)[0])
+    boards = leaderboards(Store(folder), plan)
+    if not boards or not boards[0].explainers:
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        reasons = [failed.error for failed in outcome.failed]
+        raise TrothError(f"no explainer could be run: {reasons[0] if reasons else 'other processes are at it'}")
+    return Bench(folder, outcome, boards[0])
 
 
 def plan_of(
@@ -101,25 +110,29 @@ def plan_of(
     *,
     split: str | None = None,
     limit: int | None = None,
+    columns: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
     **options: Any,
 ) -> Plan:
     """The plan of a bench, with what was not said filled in."""
-    examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit)
+    named = columns or {}
+    examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **named)
     chosen = list(explainers or EXPLAINERS)
     if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
         chosen.insert(0, "random")
     marked = all(example.rationale is not None for example in examples)
     judged = list(metrics or (*METRICS, *(RATIONALE_METRICS if marked else ())))
     plan = cross(context, [model], [examples], chosen, judged, seeds, **options)
-    add_checks(plan, _beside(data, split, examples) if limit is not None else ())
+    add_checks(plan, _beside(data, split, examples, named) if limit is not None else ())
     return plan
 
 
-def _beside(data: str | Data | Iterable[Example], split: str | None, examples: Data) -> list[Example]:
+def _beside(
+    data: str | Data | Iterable[Example], split: str | None, examples: Data, columns: Mapping[str, Any]
+) -> list[Example]:
     """Examples that the limit left out: references for the check, so that all that is measured can be tested."""
     taken = {example.id for example in examples}
-    everything = load_data(data, split=split) if isinstance(data, str) else ()
+    everything = load_data(data, split=split, **columns) if isinstance(data, str) else ()
     others = [example for example in everything if example.id not in taken]
     return others[:_REFERENCES] if len(others) >= FEWEST else []
 

@@ -29,6 +29,7 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
+_NONE = dataclasses.MISSING
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
@@ -67,6 +68,9 @@ def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
         _check(name, option, value, hints[option])
+    missing = [option for option, field in allowed.items() if option not in options and _default(field) is _NONE]
+    if missing:
+        raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
     return found(**options)
 
 
@@ -82,8 +86,11 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
     if isinstance(tree, ast.Name):
         return tree.id, {}
-    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args:
+    named = [keyword.arg for keyword in tree.keywords] if isinstance(tree, ast.Call) else [None]
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args or None in named:
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)")
+    if len(set(named)) < len(named):
+        raise TrothError(f"cannot read {spec!r}; an option is given twice")
     return tree.func.id, {str(keyword.arg): _value(keyword.value, spec) for keyword in tree.keywords}
 
 
@@ -139,7 +146,7 @@ def _value(node: ast.expr, spec: str) -> Any:
         return ast.unparse(node)
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):
         raise TrothError(
             f"cannot read the value {ast.unparse(node)!r} in {spec!r}; use a number, a word or a tuple"
         ) from None

@@ -42,6 +42,7 @@ class Leaderboard:
     passes: Mapping[str, float]  # explainer -> forward and backward rows an example
     failures: Mapping[str, str]  # what could not be computed -> why
     meta: MetaReport | None
+    truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
 
@@ -60,7 +61,7 @@ class Leaderboard:
 def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
     """A leaderboard for each model and data set of a run; with a plan, of that plan's cells alone."""
     wanted = None if plan is None else set(plan.cells)
-    cells = [cell for cell in store.cells() if wanted is None or cell.name in wanted]
+    cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
     # In the order of the plan; without one by name, whatever order the files are in.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
     cells.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
@@ -76,7 +77,7 @@ def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], f
         return cell.kind == kind and (cell.specs["model"], cell.specs["data"]) == (model, data)
 
     explanations = [cell for cell in cells if here(cell, "explanation")]
-    checks = [cell for cell in cells if here(cell, "check") and not cell.error]
+    checks = [cell for cell in cells if here(cell, "check")]
     measured: dict[tuple[str, str], list[Stored]] = {}
     for cell in cells:
         if here(cell, "metric"):
@@ -115,11 +116,18 @@ def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], f
         },
         failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
         meta=_meta(by_metric, directions),
+        truncated=_truncated(store, explanations),
         about=store.about() or {},
         stamps=stamps(judges, next((table_to_stamp(store.table(cell.name)) for cell in checks), None)),
     )
     order = sorted(names, key=lambda name: mean_rank(board, name))
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})
+
+
+def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
+    if not explanations:
+        return 0
+    return int(np.count_nonzero(store.table(explanations[0].name).column("truncated").to_numpy()))
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:
@@ -208,6 +216,9 @@ def _answer(board: Leaderboard) -> list[str]:
             f"Warning: masked inputs are out of distribution for {board.model} (p = {board.stamps[outside[0]].p:.2g}), so "
             f"{', '.join(outside)} may measure that instead of faithfulness; fine-tune the model with: troth train masked"
         )
+    if board.truncated:
+        cut = f"{board.truncated} of {board.examples}"
+        lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
     lines.append(_methods(board))
     return lines
 

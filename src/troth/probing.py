@@ -303,7 +303,7 @@ class _Job:
         if self.masking.stochastic or self.others is not None or len(keep) == 1 or keep.shape[1] == 0:
             self.keep, self.inverse = keep, torch.arange(len(keep))
         else:
-            self.keep, self.inverse = torch.unique(keep, dim=0, return_inverse=True)
+            self.keep, self.inverse = _distinct(keep)
         self.lengths = self.masking.lengths(self.encoding, self.keep)
         if self.erased_by is not None:
             before = self.erased_by.lengths(self.encoding, self.question.left[None])
@@ -349,6 +349,19 @@ class _Job:
         """Lets go of the example, so that a finished job can be remembered under it."""
         del self.look, self.question, self.encoding
         self.elsewhere = {}
+
+
+def _distinct(keep: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row once, and which of these every row is."""
+    if not bool(((keep == 0) | (keep == 1)).all()):
+        rows, of_row = torch.unique(keep, dim=0, return_inverse=True)
+        return rows, of_row
+    # Eight units a byte: searches ask about so many rows that sorting them would cost as much as a fast model.
+    packed = np.packbits(keep.numpy() == 1, axis=1)
+    _, first, inverse = np.unique(
+        packed.view(np.dtype((np.void, packed.shape[1])))[:, 0], return_index=True, return_inverse=True
+    )
+    return keep[torch.from_numpy(first)], torch.from_numpy(inverse)
 
 
 def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:

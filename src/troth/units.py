@@ -29,8 +29,8 @@ def word_spans(text: str) -> list[Span]:
 def sentence_spans(text: str) -> list[Span]:
     """Character spans of every sentence, without the white space around it.
 
-    >>> [text[a:b] for text in ["It cost 3.5 euros. Nobody (not one!) came."] for a, b in sentence_spans(text)]
-    ['It cost 3.5 euros.', 'Nobody (not one!) came.']
+    >>> [text[a:b] for text in ["It cost 3.5 euros. Nobody (not one) came!"] for a, b in sentence_spans(text)]
+    ['It cost 3.5 euros.', 'Nobody (not one) came!']
     """
     cuts = [0, *(end for end in _sentence_ends(text)), len(text)]
     spans = []

@@ -43,9 +43,10 @@ def cases():
 
 @pytest.mark.parametrize(("kind", "name"), cases())
 def test_explainer(kind, name):
-    together = run(kind, name, TEXTS)
+    texts = [text for text in TEXTS if name != "exact_shapley" or len(text.text) < 30]  # which asks 2ⁿ times
+    together = run(kind, name, texts)
     weights = fingerprint_of(kind)
-    for example, attribution in zip(TEXTS, together, strict=True):
+    for example, attribution in zip(texts, together, strict=True):
         assert attribution.example is example
         assert attribution.scores.shape == (len(attribution.units),)
         assert np.isfinite(attribution.scores).all()
@@ -54,9 +55,9 @@ def test_explainer(kind, name):
         for text, (start, end) in zip(attribution.units, attribution.spans, strict=True):
             assert example.text[start:end] == text
     if name != "tf_idf":  # which is fitted on the company it keeps
-        alone = [run(kind, name, [example])[0] for example in TEXTS[:2]]
+        alone = [run(kind, name, [example])[0] for example in texts[:2]]
         tight = Prober(model_of(kind), memory=1, window=2)  # a row at a time
-        backwards = list(explain_each(tight, TEXTS[::-1], CHEAP.get(name, name)))[::-1]
+        backwards = list(explain_each(tight, texts[::-1], CHEAP.get(name, name)))[::-1]
         for others in (alone, backwards):
             for attribution, other in zip(together, others, strict=False):
                 close(attribution.scores, other.scores)

@@ -31,7 +31,8 @@ def test_the_constrained_regression_against_lagrange():
     moments = coalitions.T @ (weights[:, None] * coalitions)
     system = np.block([[moments, np.ones((6, 1))], [np.ones((1, 6)), np.zeros((1, 1))]])
     expected = np.linalg.solve(system, [*(coalitions.T @ (weights * gains)), total])[:6]
-    assert constrained(coalitions, gains, weights, total) == pytest.approx(expected)
+    found = constrained(*(torch.from_numpy(given) for given in (coalitions, gains, weights)), total)
+    assert found.numpy() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("of", ["logit", "log_probability"])
@@ -47,6 +48,7 @@ def test_with_all_coalitions_it_is_the_shapley_value(of):
 )
 def test_coalitions_and_their_weights(players, samples):
     coalitions, weights = weighted_coalitions(players, samples, Draws(3))
+    weights = weights.numpy()
     sizes = coalitions.sum(1)
     assert len(coalitions) <= samples
     assert sizes.min() >= 1

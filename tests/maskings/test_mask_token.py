@@ -17,7 +17,7 @@ def test_every_token_of_a_unit_becomes_the_mask_token(family):
 
 
 def test_all_erased_leaves_masks_between_the_special_tokens():
-    encoding, model = encoded(), encoder()
+    encoding, model = encoded(), encoder("bert")
     ids = torch.where(encoding.units >= 0, model.mask_id, encoding.ids)
     same(erased(MaskToken(), [[0.0] * 4]), plain(ids=ids, types=encoding.token_types))
-    assert model.tokenizer.decode(ids[-7:]) == "[SEP] is the film good? [SEP]"
+    assert model.tokenizer.decode(ids[-7:]) == "[SEP] is the film good ? [SEP]"

@@ -18,7 +18,7 @@ def survivors(masking, row, size, keep):
 
 
 def test_each_element_of_the_word_vector_survives_or_is_zero():
-    encoding, model = encoded(), encoder()
+    encoding, model = encoded(), encoder("bert")
     keep = [[0.5, 0.0, 1.0, 0.25], [0.5, 0.0, 1.0, 0.25]]
     found = erased(Soft(), keep)
     for row in (0, 1):
@@ -32,7 +32,7 @@ def test_each_element_of_the_word_vector_survives_or_is_zero():
 
 
 def test_at_the_embedding_layers_output():
-    encoding, model = encoded(), encoder()
+    encoding, model = encoded(), encoder("bert")
     masking, keep = Soft(at="embedding_output"), [0.5, 0.0, 1.0, 0.25]
     found = erased(masking, [keep])
     stays = survivors(masking, 0, model.embedding_output_size, keep)

@@ -143,7 +143,9 @@ def test_explainers_treat_it_as_any_model(pair):
         texts = [text, TEXTS[2]] if pair else [text]
         return bilstm_model.model(**bilstm_model.tokenizer(*texts, return_tensors="pt")).logits[0, 1].item()
 
-    without = [logit(" ".join(["[MASK]" if j == i else word for j, word in enumerate(words)])) for i in range(len(words))]
+    without = [
+        logit(" ".join(["[MASK]" if j == i else word for j, word in enumerate(words)])) for i in range(len(words))
+    ]
     expected = np.array([logit(TEXTS[0]) - value for value in without])
     np.testing.assert_allclose(found["leave_one_out"].scores, expected, atol=1e-5)
     assert abs(found["integrated_gradients(steps=400)"].gap) < 0.01 * abs(logit(TEXTS[0]))
@@ -195,7 +197,8 @@ import json, sys, torch, troth
 model = troth.load_model(sys.argv[1], device="cpu")
 (encoding,) = model.encode([troth.Example("0", "a good film", "who is bad")])
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
-plain, tokenizer = AutoModelForSequenceClassification.from_pretrained(sys.argv[1]), AutoTokenizer.from_pretrained(sys.argv[1])
+plain = AutoModelForSequenceClassification.from_pretrained(sys.argv[1])
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
 print(json.dumps(plain(**tokenizer("a good film", "who is bad", return_tensors="pt")).logits[0].tolist()))
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)

@@ -126,6 +126,21 @@ def test_an_unreachable_cluster_is_one_line(tmp_path):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address="somewhere")
 
 
+def test_a_cluster_that_does_not_let_us_in_is_one_line(tmp_path, monkeypatch):
+    import ray
+
+    def refuse(**_options):
+        raise ConnectionError("Failed to connect to Ray cluster\nand much more")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        address = f"127.0.0.1:{somebody.getsockname()[1]}"
+        with pytest.raises(TrothError, match=r"does not let us in \(Failed to connect to Ray cluster\).*RAY_AUTH_MODE"):
+            run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address=address)
+    with pytest.raises(TrothError, match=r"no Ray cluster runs on this machine .*ray start --head"):
+        run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address="auto")
+
+
 def test_without_ray_the_way_to_get_it_is_told(tmp_path, monkeypatch):
     real = builtins.__import__
 

@@ -88,7 +88,7 @@ def check_scale(tmp_path: Path, count: int, plan_limit: float, resume_limit: flo
     asked = time.perf_counter() - begun
     assert answer.num_rows == 220
     assert sum(answer.column("n").to_pylist()) == 5 * count
-    print(f"{count:,} cells: planned {planned:.2f} s, resumed {resumed:.2f} s, asked {asked:.2f} s")  # noqa: T201
+    print(f"{count:,} cells: planned {planned:.2f} s, resumed {resumed:.2f} s, asked {asked:.2f} s")
     assert planned < plan_limit
     assert resumed < resume_limit
     assert asked < query_limit
@@ -127,7 +127,7 @@ def overhead(tmp_path: Path, cells: int) -> float:
 def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 200)
-    print(f"{each * 1000:.1f} ms a cell, of which the disk {slow_disk * 1000:.1f}")  # noqa: T201
+    print(f"{each * 1000:.1f} ms a cell, of which the disk {slow_disk * 1000:.1f}")
     assert each < 0.020 + slow_disk
 
 
@@ -135,5 +135,5 @@ def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
 def test_ten_thousand_cells_cost_little_each(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 10_000)
-    print(f"{each * 1000:.1f} ms a cell, of which the disk {slow_disk * 1000:.1f}")  # noqa: T201
+    print(f"{each * 1000:.1f} ms a cell, of which the disk {slow_disk * 1000:.1f}")
     assert each < 0.020 + slow_disk

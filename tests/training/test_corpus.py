@@ -1,7 +1,7 @@
 import pytest
 import torch
-from fakes import CORPUS, encoder
 
+from fakes import CORPUS, encoder
 from troth.probing import Prober
 from troth.training.corpus import Corpus, batches, by_length, join
 from troth.types import Example

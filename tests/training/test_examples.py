@@ -84,9 +84,7 @@ def test_labels_that_are_no_classes_are_refused():
     with pytest.raises(TrothError, match="all 8 training examples of memory are of class '1'"):
         load_labelled([Example(str(i), f"t{i}", label=1) for i in range(10)])
     with pytest.raises(TrothError, match="no class is called 'c'"):
-        load_labelled(
-            [Example(str(i), f"t{i}", label="ab"[i % 2]) for i in range(4)], [Example("9", "new", label="c")]
-        )
+        load_labelled([Example(str(i), f"t{i}", label="ab"[i % 2]) for i in range(4)], [Example("9", "new", label="c")])
 
 
 def test_a_class_without_example_is_warned_of_by_name():

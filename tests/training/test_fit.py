@@ -25,7 +25,7 @@ from troth.training.settings import settings
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)
 STILL = Scratch(layers=1, hidden=16, heads=2, positions=32, dropout=0.0)
-OPTIONS = dict(epochs=3, batch_size=8, learning_rate=1e-2)
+OPTIONS = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2}
 
 
 def weights(folder):
@@ -68,7 +68,9 @@ def test_train_json_says_everything_and_repeats_it(films, tmp_path):
     assert [entry["epoch"] for entry in report["history"]] == [1, 2, 3]
     assert set(report["history"][0]["validation"]) == {"unmasked", "masked"}
     names = {name: identity[name] for name in ("epochs", "batch_size", "learning_rate", "seed", "clip", "betas")}
-    again = train(identity["recipe"], films(40), identity["base"], tmp_path / "b", validation=films(10, start=100), **names)
+    again = train(
+        identity["recipe"], films(40), identity["base"], tmp_path / "b", validation=films(10, start=100), **names
+    )
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert again.report["history"] == report["history"]
 
@@ -83,7 +85,9 @@ def test_the_loop_is_the_plain_one_written_out(films):
     fit(model, "plain", *corpora(model, examples, held), chosen)
 
     network = twin.model.train()
-    decayed = [p for n, p in network.named_parameters() if "LayerNorm" not in n and "bias" not in n and "classifier" not in n]
+    decayed = [
+        p for n, p in network.named_parameters() if "LayerNorm" not in n and "bias" not in n and "classifier" not in n
+    ]
     spared = [p for n, p in network.named_parameters() if ("LayerNorm" in n or "bias" in n) and "classifier" not in n]
     groups = [
         {"params": decayed, "lr": 1e-2, "weight_decay": 0.1},
@@ -163,7 +167,7 @@ train("masked", "babi(size=48)", "scratch(layers=1, hidden=16, heads=2)", sys.ar
 
 
 def test_killed_at_any_moment_and_resumed_it_ends_where_an_undisturbed_run_does(tmp_path):
-    same_run = dict(epochs=3, batch_size=4, learning_rate=1e-2, checkpoint_seconds=0)
+    same_run = {"epochs": 3, "batch_size": 4, "learning_rate": 1e-2, "checkpoint_seconds": 0}
     base = "scratch(layers=1, hidden=16, heads=2)"
     whole = train("masked", "babi(size=48)", base, tmp_path / "whole", **same_run)
     out = tmp_path / "killed"
@@ -275,7 +279,9 @@ def test_disk_full_while_saving_leaves_the_last_good_checkpoint(films, tmp_path,
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "save_file", full)
-        with pytest.raises(TrothError, match=r"cannot save a checkpoint at step 7 .*No space left.*step-000000006 is kept"):
+        with pytest.raises(
+            TrothError, match=r"cannot save a checkpoint at step 7 .*No space left.*step-000000006 is kept"
+        ):
             train("masked", films(40), TINY, tmp_path / "full", validation=held, checkpoint_seconds=0, **OPTIONS)
     left = sorted(path.name for path in (tmp_path / "full" / "checkpoints").iterdir())
     assert left == ["best-0001.safetensors", "step-000000006"]
@@ -314,7 +320,9 @@ def test_a_loss_that_is_nan_stops_and_says_where(films):
     with pytest.raises(TrothError) as caught:
         fit(model, Poison(example="film-13"), training, validation, settings(epochs=1, batch_size=8))
     first = examples[int(cut[place][0])].id
-    assert f"the loss became nan at step {place + 1} (epoch 1), in the mini-batch of examples {first}" in str(caught.value)
+    assert f"the loss became nan at step {place + 1} (epoch 1), in the mini-batch of examples {first}" in str(
+        caught.value
+    )
     assert "lower the learning rate" in str(caught.value)
     assert before
     assert all(bool(torch.isfinite(parameter).all()) for parameter in model.model.parameters())
@@ -361,9 +369,14 @@ def test_a_pretrained_base_gets_a_head_for_the_classes(films, tmp_path):
 def test_bilstm_trains_on_pairs_and_refuses_a_mixture(films, tmp_path):
     pairs = films(40, pair=True)
     trained = train(
-        "masked", pairs, "bilstm_attention(embedding=8, hidden=8)", tmp_path, validation=films(10, start=100, pair=True),
-        learning_rate=2e-2, epochs=8,
-    )  # fmt: skip
+        "masked",
+        pairs,
+        "bilstm_attention(embedding=8, hidden=8)",
+        tmp_path,
+        validation=films(10, start=100, pair=True),
+        learning_rate=2e-2,
+        epochs=8,
+    )
     assert trained.scores["validation"]["unmasked"]["auroc"] == 1.0
     model = troth.load_model(str(tmp_path), device="cpu")
     assert model.model.config.pair

@@ -3,9 +3,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from fakes import CORPUS, encoder, tokenizer_for
 from scipy import stats
 
+from fakes import CORPUS, encoder, tokenizer_for
 from troth import draws
 from troth.errors import TrothError
 from troth.models.encoder import Encoder

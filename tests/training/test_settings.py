@@ -1,8 +1,8 @@
 import pytest
 import torch
 import transformers
-from fakes import hf_model
 
+from fakes import hf_model
 from troth.errors import TrothError
 from troth.training import bases, optimizer, presets, recipes
 from troth.training.settings import Settings, rate_factor, settings

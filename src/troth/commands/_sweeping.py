@@ -61,7 +61,8 @@ def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("planning", total=0)
 
         def show(now: Any) -> None:

@@ -16,6 +16,10 @@ def bench(
         str, typer.Option("--data", "-d", help="A file, a folder, a hub name or a data set of ours.")
     ] = "reviews",
     split: Annotated[str | None, typer.Option(help="Which split; by default the one to evaluate on.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column of the text; guessed unless named.")] = None,
+    text_pair: Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the class; '' for none.")] = None,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Let rows have no label.")] = False,
     limit: Annotated[int, typer.Option(help="At most so many examples; 0 takes all.")] = 50,
     explainers: Annotated[
         list[str] | None, typer.Option("--explainers", "-e", help="A method; repeat for several, or all.")
@@ -43,7 +47,7 @@ def bench(
     """
     from rich.console import Console
 
-    from troth import benching
+    from troth import benching, catalog
     from troth.commands import _sweeping
     from troth.report import leaderboard
     from troth.sweep.context import Context
@@ -51,15 +55,19 @@ def bench(
 
     _options.quieten()
     chosen, judged, left_out = benching.expand(explainers, metrics)
+    if sort is not None:
+        catalog.find("metrics", sort.partition("(")[0])
+    columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
+    options |= {"split": split, "limit": limit or None, "columns": columns}
     if dry_run:
         context = Context()
-        plan = benching.plan_of(context, model, data, chosen, judged, split=split, limit=limit or None, **options)
+        plan = benching.plan_of(context, model, data, chosen, judged, **options)
         _sweeping.say_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
         return
     with _sweeping.shown(not as_json) as progress:
         result = benching.bench(
-            model, data, chosen, judged, out, split=split, limit=limit or None, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
+            model, data, chosen, judged, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
             retry=retry, progress=progress, **options,
         )  # fmt: skip
     report = result.folder / "report.html"
@@ -72,6 +80,8 @@ def bench(
         console = Console(highlight=False)
         console.print(leaderboard.table(board, order, console.width))
         console.print()
+        for note in board.about.get("data", {}).get(board.data, {}).get("notes", ()):
+            console.print(note, style="dim", markup=False)
         for line in board.answer():
             console.print(f"• {line}", markup=False)
         for what, why in {**board.failures, **left_out}.items():

@@ -68,8 +68,9 @@ def _print(found: Any) -> None:
 
     console = Console(highlight=False)
     if not found.not_tested:
-        title = f"p-values that {len(found.example_ids)} examples of {found.data} are in distribution for {found.model}"
-        shown = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1), show_edge=False)
+        about = f"{len(found.example_ids)} examples of {found.data} on {found.model}, erased by {found.masking}"
+        console.print(f"In distribution? p-values: {about}", style="bold", markup=False)
+        shown = Table(box=None, padding=(0, 1), show_edge=False)
         shown.add_column("erased", justify="right", style="cyan")
         by_explainer = {name: found.by_ratio(name) for name in found.p_values}
         for name in by_explainer:
@@ -82,12 +83,13 @@ def _print(found: Any) -> None:
         console.print()
         if outside:
             console.print(
-                f"• Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics may "
-                "measure that instead of faithfulness. Fine-tune with masking: troth train masked",
+                f"• Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
+                "may measure that instead of faithfulness. Fine-tune with masking: troth train masked",
                 markup=False,
             )
         else:
-            console.print(f"• Nothing is out of distribution (α = {LEVEL}); that it is in cannot be proven.", markup=False)
+            said = f"• Nothing is out of distribution (α = {LEVEL}); that it is in cannot be proven."
+            console.print(said, markup=False)
     else:
         console.print(found.not_tested, markup=False)
     for note in found.notes:

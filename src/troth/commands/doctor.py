@@ -24,6 +24,7 @@ def doctor(as_json: _options.Json = False) -> None:
     import torch
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     _options.quieten()
     found = []
@@ -51,7 +52,7 @@ def doctor(as_json: _options.Json = False) -> None:
         table = Table(box=None, show_header=False, padding=(0, 2))
         signs = {"ok": "[green]✓[/]", "optional": "[dim]–[/]", "missing": "[red]✗[/]", "broken": "[red]✗[/]"}
         for name, state, detail in found:
-            table.add_row(signs[state], name, f"[dim]{detail}[/]")
+            table.add_row(signs[state], name, Text(detail, "dim"))
         console.print(table)
         console.print("everything that is needed works" if healthy else "[red]something needed is missing or broken[/]")
     if not healthy:

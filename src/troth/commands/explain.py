@@ -48,6 +48,8 @@ def explain(
         raise TrothError(f"--segments must be first or both, not {segments!r}")
     methods: list[Any] = [catalog.build("explainers", spec) for spec in explainer or ["integrated_gradients"]]
     given = texts or _lines()
+    if not any(text.strip() for text in given):
+        raise TrothError("the text is empty: there is nothing to explain")
     if pair is not None and len(given) != 1:
         raise TrothError(f"--pair goes with one text, not {len(given)}")
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
@@ -68,6 +70,8 @@ def _lines() -> list[str]:
 
     try:
         given = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
+    except UnicodeDecodeError:
+        raise TrothError("standard input is no UTF-8; convert it: iconv -f latin1 -t utf-8") from None
     except (OSError, ValueError):  # standard input is closed
         given = []
     if not given:
@@ -86,15 +90,14 @@ def _print(attributions: list[Any], html: Path | None) -> None:
     for attribution in attributions:
         if attribution.example.id != shown:
             shown = attribution.example.id
-            console.print(f"\n[bold]{display.heading(attribution)}[/]", markup=True)
-        name = attribution.explainer.split("(")[0]
-        console.print(f"[dim]{name}[/]")
+            console.print(f"\n{display.heading(attribution)}", style="bold", markup=False)
+        console.print(attribution.explainer.split("(")[0], style="dim", markup=False)
         console.print(Padding(display.text(attribution), (0, 2)))
         for line in _remarks(attribution):
-            console.print(f"  [dim]{line}[/]")
-    console.print("\n[dim]blue speaks for the class, orange against it[/]")
+            console.print(f"  {line}", style="dim", markup=False)
+    console.print("\nblue speaks for the class, orange against it", style="dim")
     if html is not None:
-        console.print(f"[dim]written to {html}[/]")
+        console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
 
 
 def _remarks(attribution: Any) -> list[str]:

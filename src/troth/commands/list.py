@@ -21,6 +21,7 @@ def list(
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from troth import catalog
     from troth.errors import unknown
@@ -42,6 +43,6 @@ def list(
             continue
         table = Table(title=name, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2))
         for entry, summary in found[name].items():
-            table.add_row(f"[cyan]{entry}[/]", summary)
+            table.add_row(Text(entry, "cyan"), Text(summary))
         console.print(table)
         console.print()

@@ -13,7 +13,6 @@ from itertools import combinations
 from math import comb
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,7 +20,7 @@ from troth.draws import Draws
 from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.explainers._players import first_of_each, marks, per_unit, players
-from troth.explainers._regression import Floats, regress
+from troth.explainers._regression import regress
 from troth.looks import Ask, Look, Of
 from troth.types import Attribution, Question
 
@@ -40,27 +39,27 @@ class KernelShap(Explainer):
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))
         if count == 0:
-            return Attribution(question, np.zeros(question.n_units, np.float32), signed=self.signed)
+            return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         coalitions, weights = weighted_coalitions(count, self.samples, question.draws("kernel_shap"))
         ends = torch.stack([torch.zeros(count), torch.ones(count)]).bool()
         answer = yield Look(question, per_unit(question, torch.cat([ends, coalitions])))
-        value = answer.value(self.of).double().numpy()
-        scores = constrained(coalitions.double().numpy(), value[2:] - value[0], weights, value[1] - value[0])
-        return Attribution(question, per_unit(question, torch.from_numpy(scores)).numpy(), signed=self.signed)
+        value = answer.value(self.of).double()
+        scores = constrained(coalitions.double(), value[2:] - value[0], weights, float(value[1] - value[0]))
+        return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)
 
 
-def constrained(coalitions: Floats, gains: Floats, weights: Floats, total: float) -> Floats:
+def constrained(coalitions: Tensor, gains: Tensor, weights: Tensor, total: float) -> Tensor:
     """Coefficients of the weighted linear model, held to sum to `total`. [coalitions, players], … -> [players]"""
     shares = coalitions.mean(1)  # what a coalition would gain if all players had the same coefficient
     # Rows without their mean leave the sum of the coefficients open; the shortest solution has the sum 0.
     deviations, _ = regress(coalitions - shares[:, None], gains - shares * total, weights)
-    return np.asarray(total / coalitions.shape[1] + deviations)
+    return total / coalitions.shape[1] + deviations
 
 
-def weighted_coalitions(players: int, samples: int, draws: Draws) -> tuple[Tensor, Floats]:
+def weighted_coalitions(players: int, samples: int, draws: Draws) -> tuple[Tensor, Tensor]:
     """At most `samples` coalitions and how much each counts. -> [coalitions, players] bool, [coalitions]"""
-    parts: list[Tensor] = [torch.zeros(0, players, dtype=torch.bool)]
-    weights: list[Floats] = [np.zeros(0)]
+    parts = [torch.zeros(0, players, dtype=torch.bool)]
+    weights = [torch.zeros(0, dtype=torch.float64)]
     # A size and its mirror image together; the kernel's mass of all coalitions of a size is (n − 1) / (s (n − s)).
     sizes = list(range(1, players // 2 + 1))
     mass = [(1 if 2 * size == players else 2) / (size * (players - size)) for size in sizes]
@@ -69,22 +68,22 @@ def weighted_coalitions(players: int, samples: int, draws: Draws) -> tuple[Tenso
     while sizes and number[0] <= left * mass[0] / sum(mass) + 1e-9:
         whole = _all_of(players, sizes[0])
         parts.append(whole if 2 * sizes[0] == players else torch.cat([whole, ~whole]))
-        weights.append(np.full(number[0], mass[0] / number[0]))
+        weights.append(torch.full((number[0],), mass[0] / number[0], dtype=torch.float64))
         left -= number[0]
         sizes, mass, number = sizes[1:], mass[1:], number[1:]
     if sizes and left >= 2:
         drawn, counts = _drawn(players, sizes, mass, left // 2, draws)
         parts += [drawn, ~drawn]
         weights += [counts / counts.sum() * sum(mass) / 2] * 2
-    return torch.cat(parts), np.concatenate(weights)
+    return torch.cat(parts), torch.cat(weights)
 
 
 def _all_of(players: int, size: int) -> Tensor:
-    members = torch.from_numpy(np.array(list(combinations(range(players), size))))
+    members = torch.tensor(list(combinations(range(players), size)))
     return torch.zeros(len(members), players, dtype=torch.bool).scatter_(1, members, True)
 
 
-def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws: Draws) -> tuple[Tensor, Floats]:
+def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws: Draws) -> tuple[Tensor, Tensor]:
     """`wanted` different coalitions (fewer if four times as many draws do not find them) and how often each came."""
     uniforms = draws.uniforms(4 * wanted, 1 + players)
     bounds = torch.tensor(mass, dtype=torch.float64).cumsum(0)
@@ -95,6 +94,5 @@ def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws
     first = first_of_each(keys)
     if len(first) > wanted:
         keys, first = keys[: int(first[wanted])], first[:wanted]
-    kept, counts = np.unique(keys.numpy(), return_counts=True)
-    in_order = torch.from_numpy(counts[np.searchsorted(kept, keys[first].numpy())])
-    return members[first], in_order.double().numpy()
+    found, counts = torch.unique(keys, return_counts=True)
+    return members[first], counts[torch.searchsorted(found, keys[first])].double()

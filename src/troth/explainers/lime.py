@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.explainers._players import per_unit, players
-from troth.explainers._regression import Floats, regress
+from troth.explainers._regression import regress
 from troth.looks import Ask, Look, Of
 from troth.types import Attribution, Question
 
@@ -43,15 +42,13 @@ class Lime(Explainer):
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))
         if count == 0:
-            return Attribution(question, np.zeros(question.n_units, np.float32), signed=self.signed)
+            return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         kept = thinned(question.draws("lime").uniforms(self.samples - 1, count + 1))
         answer = yield Look(question, per_unit(question, kept))
-        coefficients, errors = surrogate(
-            kept.double().numpy(), answer.value(self.of).double().numpy(), self.kernel_width, self.ridge
-        )
-        scores = per_unit(question, torch.from_numpy(coefficients))
+        value = answer.value(self.of).double()
+        coefficients, errors = surrogate(kept.double(), value, self.kernel_width, self.ridge)
         note = f"standard error {errors.mean():.2g} on average, {self.samples} samples"
-        return Attribution(question, scores.numpy(), signed=self.signed, note=note)
+        return Attribution(question, per_unit(question, coefficients).numpy(), signed=self.signed, note=note)
 
 
 def thinned(uniforms: Tensor) -> Tensor:
@@ -65,11 +62,11 @@ def thinned(uniforms: Tensor) -> Tensor:
     return torch.cat([torch.ones(1, count, dtype=torch.bool), ranks >= gone])
 
 
-def surrogate(kept: Floats, values: Floats, kernel_width: float, ridge: float) -> tuple[Floats, Floats]:
+def surrogate(kept: Tensor, values: Tensor, kernel_width: float, ridge: float) -> tuple[Tensor, Tensor]:
     """Coefficients of the units in the linear model near the whole input, and their standard errors."""
     # The cosine of the angle to the whole input is √(kept / all).
-    distance = 100 * (1 - np.sqrt(kept.mean(1)))
-    weights = np.exp(-((distance / kernel_width) ** 2) / 2)
+    distance = 100 * (1 - kept.mean(1).sqrt())
+    weights = torch.exp(-((distance / kernel_width) ** 2) / 2)
     # Centred at the weighted mean, the intercept drops out, so ridge does not shrink it.
     share = weights / weights.sum()
     return regress(kept - share @ kept, values - share @ values, weights, ridge)

@@ -45,11 +45,11 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
 
     wide = width >= 40 + sum(len(head) + 2 for head in heads(board))
     title = f"{board.model} on {board.examples} examples of {board.data}"
-    shown = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1), show_edge=False)
+    shown = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1), show_edge=False)
     shown.add_column("explainer", style="cyan", no_wrap=True)
     for number, metric in enumerate(board.metrics, start=1):
         arrow = _ARROWS[board.directions[metric]]
-        shown.add_column(heads(board)[number - 1] if wide else f"{number} {arrow}", justify="right", no_wrap=True)
+        shown.add_column(Text(heads(board)[number - 1] if wide else f"{number} {arrow}"), justify="right", no_wrap=True)
     shown.add_column("ms", justify="right", style="dim")
     if wide:
         shown.add_column("passes", justify="right", style="dim")
@@ -65,7 +65,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
                 text.stylize("dim")
             cells.append(text)
         cost = [f"{1000 * board.seconds[explainer]:.0f}", f"{board.passes[explainer]:.0f}"]
-        shown.add_row(explainer, *cells, *(cost if wide else cost[:1]))
+        shown.add_row(Text(explainer), *cells, *(cost if wide else cost[:1]))
     if board.stamps:
         shown.add_row("erased inputs in\ndistribution?", *(_verdict(board.stamps[metric]) for metric in board.metrics))
     legend = (
@@ -84,7 +84,6 @@ def _short_interval(board: Leaderboard, explainer: str, metric: str) -> str:
     summary = board.summaries.get((explainer, metric))
     if summary is None or np.isnan(summary.low):
         return ""
-    bounds = (summary.low, summary.high)
     low, high = (
         f"{bound:.2f}".replace("0.", ".", 1) if abs(bound) < 1 else f"{bound:.1f}"
         for bound in (summary.low, summary.high)

@@ -87,7 +87,8 @@ def add_checks(plan: Plan, references: Sequence[Example] = ()) -> None:
 
 def _data_cell(plan: Plan, data: Data) -> Cell:
     specs = {"data": data.name, "split": data.split, "examples": len(data), "data_fingerprint": data.fingerprint}
-    plan.about["data"][data.name] = {"split": data.split, "examples": len(data), "fingerprint": data.fingerprint}
+    about = {"split": data.split, "examples": len(data), "fingerprint": data.fingerprint, "notes": list(data.notes)}
+    plan.about["data"][data.name] = about
     return plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
 
 

@@ -165,10 +165,20 @@ def _connect(ray: Any, address: str | None) -> None:
             address=address or "local", log_to_driver=False, include_dashboard=None if address else False,
             logging_level="error", configure_logging=True,
         )  # fmt: skip
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        where = f"no Ray cluster answers at {address}" if address else "Ray does not start here"
-        raise TrothError(f"{where} ({reason}); start one with: ray start --head") from None
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
+        raise TrothError(_why_not(address, str(error).strip().partition("\n")[0])) from None
+
+
+def _why_not(address: str | None, reason: str) -> str:
+    if address is None or address == "local":
+        return f"Ray does not start here ({reason})"
+    if address == "auto":
+        return f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
+    # Somebody listens there, as we have seen.
+    return (
+        f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
+        "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
+    )
 
 
 def _reach(address: str) -> None:

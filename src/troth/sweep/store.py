@@ -66,7 +66,7 @@ class Store:
         self._places: dict[str, tuple[Segment, int]] = {}  # by cell
         if self.folder.exists() and not self.folder.is_dir():
             raise TrothError(f"{self.folder} is a file; a run needs a folder")
-        if self.about() is None and any(path.name not in _FOLDERS for path in self.folder.glob("*")):
+        if self.about() is None and any(map(_foreign, self.folder.glob("*"))):
             raise TrothError(f"{self.folder} is no run: it has no run.json; name a new or empty folder")
         self.refresh()
 
@@ -265,6 +265,11 @@ def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
 
 def _identity(cell: Cell) -> dict[str, Any]:
     return {"name": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "parents": list(cell.parents)}
+
+
+def _foreign(path: Path) -> bool:
+    """Nothing of ours, nor what another process is writing aside right now."""
+    return path.name not in {*_FOLDERS, "run.json"} and not path.name.startswith(".")
 
 
 def _parquet(folder: Path) -> list[Path]:

@@ -73,11 +73,11 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
 
 def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """p-values of examples masked at random; the parents are the data and, where there are any to spare, references."""
-    data, *references = (Data(cell.specs["data"], table_to_examples(parent), ()) for parent in parents)
+    data, *others = (Data(cell.specs["data"], table_to_examples(parent), ()) for parent in parents)
     try:
         found = check(
-            context.model(cell.specs), data, *references, masking=cell.specs["masking"], step=cell.specs["step"],
-            seed=cell.specs["seed"], units=cell.specs["units"],
+            context.model(cell.specs), data, others[0] if others else None, masking=cell.specs["masking"],
+            step=cell.specs["step"], seed=cell.specs["seed"], units=cell.specs["units"],
         )  # fmt: skip
     except TrothError as error:  # what cannot be tested is an answer, too
         return Made(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))

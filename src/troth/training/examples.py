@@ -46,7 +46,7 @@ def load_labelled(
     columns: Mapping[str, Any] | None = None,
 ) -> Labelled:
     """What to train and validate on: the train and validation splits, another source, or a share held out of train."""
-    entry, options = _entry(source), dict(columns or {})
+    entry, options = entry_of(source), dict(columns or {})
     splits = _splits(source, entry)
     training = load_data(source, split="train" if splits and "train" in splits else None, limit=limit, **options)
     if splits and "train" not in splits and len(splits) > 1:
@@ -55,7 +55,7 @@ def load_labelled(
         options["labels"] = training.labels  # the same numbers for the same words everywhere
     checking = None
     if validation is not None:
-        checking = load_data(validation, **(options if _entry(validation) is None else {}))
+        checking = load_data(validation, **(options if entry_of(validation) is None else {}))
     elif splits and "validation" in splits and hold_out is None:
         checking = load_data(source, split="validation", limit=limit, **options)
     elif splits is None and isinstance(source, str) and hold_out is None and not Path(source).exists():
@@ -84,7 +84,8 @@ def load_labelled(
     )
 
 
-def _entry(source: Source) -> Dataset | None:
+def entry_of(source: Source) -> Dataset | None:
+    """The catalog entry a source stands for, if it does."""
     if isinstance(source, Dataset):
         return source
     if isinstance(source, str) and source.partition("(")[0].strip() in catalog.names("data"):

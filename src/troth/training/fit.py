@@ -13,19 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
+from troth import catalog
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases, presets, quality, recipes
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason
 from troth.training.corpus import Corpus
-from troth.training.examples import Labelled, Source, load_labelled
+from troth.training.examples import Labelled, Source, entry_of, load_labelled
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
 
-__all__ = ["Trained", "fit", "train"]
+__all__ = ["Plan", "Trained", "fit", "plan", "train"]
 
 _FORMAT = 1  # of train.json and checkpoints; another number is another run
 _CHECKPOINTS = "checkpoints"
@@ -45,11 +48,69 @@ class Trained:
         return scores
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Everything settled before the first step: recipe, base, examples and settings."""
+
+    recipe: recipes.Recipe
+    base: bases.Base
+    labelled: Labelled
+    settings: Settings
+    max_length: int | None
+
+    def model(self) -> Encoder:
+        """The base with a class for each label; what is new in it is drawn with the seed."""
+        examples = self.labelled.training.examples
+        return self.base.build(examples, self.labelled.labels, self.settings.seed, self.max_length)
+
+
 def train(
     recipe: recipes.RecipeLike,
     data: Source,
     base: str | bases.Base,
     out: str | os.PathLike[str],
+    *,
+    resume: bool = True,
+    checkpoint_seconds: float = 300.0,
+    progress: bool = False,
+    cpu: bool = False,
+    **options: Any,
+) -> Trained:
+    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+
+    Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
+    examples to use.
+    """
+    planned, folder = plan(recipe, data, base, **options), Path(out)
+    model = planned.model()
+    identity = identify(planned, model)
+    report = finished(folder, identity) if resume else None
+    if report is not None:
+        return Trained(folder, report)
+    if not resume and _is_first():
+        (folder / "train.json").unlink(missing_ok=True)
+    labelled = planned.labelled
+    fitted = fit(
+        model,
+        planned.recipe,
+        corpus_of(model, labelled.training),
+        corpus_of(model, labelled.validation),
+        planned.settings,
+        others={name: corpus_of(model, examples) for name, examples in labelled.others.items()},
+        folder=folder / _CHECKPOINTS,
+        identity=identity,
+        resume=resume,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+        cpu=cpu,
+    )
+    return write(folder, model, planned, identity, fitted)
+
+
+def plan(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: str | bases.Base,
     *,
     like: str | None = None,
     validation: Source | None = None,
@@ -58,48 +119,18 @@ def train(
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
     max_length: int | None = None,
-    resume: bool = True,
-    checkpoint_seconds: float = 300.0,
-    progress: bool = False,
-    cpu: bool = False,
     **settings: Any,
-) -> Trained:
-    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+) -> Plan:
+    """Settles a training. Without a validation split a fifth of train is held out; `tests` are scored at the end.
 
-    `like` takes a paper's settings (fmm, roar, soft, saloss), single settings come on top (see `Settings`). Without a
-    validation split a fifth of train is held out; `tests` names splits to score at the end.
+    Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
-    method, start, folder = recipes.build(recipe), bases.build(base), Path(out)
-    chosen, hold_out = _settle(method, start, data, like, hold_out, settings)
-    labelled = load_labelled(data, validation, hold_out=hold_out, tests=tests, limit=limit, columns=columns)
+    method, start = recipes.build(recipe), bases.build(base)
+    chosen, held = _settle(method, start, data, like, hold_out, settings)
+    labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
     if "metric" not in chosen and labelled.metric is not None:
         chosen["metric"] = labelled.metric
-    final = every_setting.settings(**chosen)
-    model = start.build(labelled.training.examples, labelled.labels, final.seed, max_length)
-    identity = _identity(method, start, model, labelled, final)
-    report = _finished(folder, identity) if resume else None
-    if report is not None:
-        return Trained(folder, report)
-    if not resume and _is_first():
-        (folder / "train.json").unlink(missing_ok=True)
-    fitted = fit(
-        model,
-        method,
-        _corpus(model, labelled.training),
-        _corpus(model, labelled.validation),
-        final,
-        others={name: _corpus(model, examples) for name, examples in labelled.others.items()},
-        folder=folder / _CHECKPOINTS,
-        identity=identity,
-        resume=resume,
-        checkpoint_seconds=checkpoint_seconds,
-        progress=progress,
-        cpu=cpu,
-    )
-    report = _report(identity, labelled, final, fitted)
-    if _is_first():
-        _write(folder, model, report)
-    return Trained(folder, report)
+    return Plan(method, start, labelled, every_setting.settings(**chosen), max_length)
 
 
 def _settle(
@@ -122,32 +153,27 @@ def _settle(
 
 def _name_and_form(data: Source) -> tuple[str, bool]:
     """The data's catalog name, if it has one, and whether it is of pairs."""
-    from troth import catalog
-    from troth.training.examples import _entry
-
-    entry = _entry(data)
-    if entry is not None:
-        return catalog.name_of(entry), entry.auxiliary is not None
-    return "", False
+    entry = entry_of(data)
+    if entry is None:
+        return "", False
+    return catalog.name_of(entry), entry.auxiliary is not None
 
 
-def _corpus(model: Encoder, examples: Any) -> Corpus:
+def corpus_of(model: Encoder, examples: Any) -> Corpus:
+    """Examples as a model reads them, with their classes."""
     # Tokens of both texts: what masked fine-tuning may erase. Plain training erases nothing and reads them the same.
     encodings = model.encode(examples, units="token", segments="both")
     return Corpus(encodings, [int(example.label) for example in examples])
 
 
-def _identity(
-    recipe: recipes.Recipe, base: bases.Base, model: Encoder, labelled: Labelled, settings: Settings
-) -> dict[str, Any]:
+def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    from troth import catalog
-
+    labelled = planned.labelled
     return {
         "format": _FORMAT,
-        "recipe": recipes.spec(recipe, full=True),
-        "base": catalog.spec(base, full=True),
-        **every_setting.as_dict(settings),
+        "recipe": recipes.spec(planned.recipe, full=True),
+        "base": catalog.spec(planned.base, full=True),
+        **every_setting.as_dict(planned.settings),
         "training data": labelled.training.fingerprint,
         "validation data": labelled.validation.fingerprint,
         "labels": list(labelled.labels),
@@ -156,7 +182,7 @@ def _identity(
     }
 
 
-def _finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The report of the same training, if it is done already; another's is never overwritten."""
     file = folder / "train.json"
     if not file.is_file():
@@ -171,6 +197,32 @@ def _finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | 
             "choose another --out, or pass --restart to replace it"
         )
     return report
+
+
+def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, Any], fitted: Fitted) -> Trained:
+    """The model folder, written aside; train.json comes last, so where it is the training is finished."""
+    report = _report(identity, planned.labelled, planned.settings, fitted)
+    if not _is_first():
+        return Trained(folder, report)
+    aside = folder / ".partial"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        model.model.save_pretrained(aside)
+        model.tokenizer.save_pretrained(aside)
+        for file in sorted(aside.iterdir()):
+            file.replace(folder / file.name)
+        aside.rmdir()
+        (folder / "train.json.partial").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+        (folder / "train.json.partial").replace(folder / "train.json")
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise TrothError(
+            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
+            "command again"
+        ) from error
+    Checkpoints(folder / _CHECKPOINTS).clear()
+    return Trained(folder, report)
 
 
 def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings, fitted: Fitted) -> dict[str, Any]:
@@ -205,9 +257,7 @@ def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings,
     return plain
 
 
-def _labels(data: Any) -> Any:
-    import torch
-
+def _labels(data: Any) -> Tensor:
     return torch.tensor([int(example.label) for example in data])
 
 
@@ -218,28 +268,6 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(folder: Path, model: Encoder, report: Mapping[str, Any]) -> None:
-    """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    aside = folder / ".partial"
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        model.model.save_pretrained(aside)
-        model.tokenizer.save_pretrained(aside)
-        for file in sorted(aside.iterdir()):
-            file.replace(folder / file.name)
-        aside.rmdir()
-        (folder / "train.json.partial").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-        (folder / "train.json.partial").replace(folder / "train.json")
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise TrothError(
-            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
-            "command again"
-        ) from error
-    Checkpoints(folder / _CHECKPOINTS).clear()
 
 
 def _is_first() -> bool:

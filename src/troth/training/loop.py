@@ -20,6 +20,7 @@ from torch import Tensor
 
 from troth import draws
 from troth.errors import TrothError
+from troth.looks import at_least_single
 from troth.models import Output
 from troth.models.encoder import Encoder
 from troth.training import devices, quality, recipes
@@ -192,7 +193,7 @@ class _Loop:
         rows = self.training.rows(index, keys[index], self.model)
         rows = self.recipe.rows(rows, place.to(self.accelerator.device), size, self.model)
         output = self.network(**self.model.inputs(rows, attentions=self.attentions))
-        each = torch.nn.functional.cross_entropy(output.logits.float(), rows.target, reduction="none")
+        each = torch.nn.functional.cross_entropy(at_least_single(output.logits), rows.target, reduction="none")
         each = each * self.weights[rows.target]
         attentions = tuple(output.attentions or ()) if self.attentions else ()
         added = self.recipe.penalty(Output(output.logits, attentions), rows)

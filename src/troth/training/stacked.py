@@ -7,9 +7,13 @@ training up to rounding (dropout apart: a model that has it draws its own in eac
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,16 +23,18 @@ from troth import draws
 from troth.errors import TrothError
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.training import devices, quality, recipes
+from troth.training import bases, devices, fit, quality, recipes
 from troth.training import optimizer as optimizers
 from troth.training._stacks import Stack, build, why_not
 from troth.training.corpus import Corpus, batches, by_length, join
-from troth.training.loop import Fitted, class_weights
+from troth.training.examples import Source
+from troth.training.fit import Trained
+from troth.training.loop import Fitted, Scores, class_weights
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
 
-__all__ = ["Copy", "fit_stacked", "why_not"]
+__all__ = ["Copy", "fit_stacked", "train_seeds", "why_not"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +45,7 @@ class Copy:
     training: Corpus
     validation: Corpus
     seed: int
+    others: Mapping[str, Corpus] = field(default_factory=dict)  # scored at the end
 
 
 @dataclass
@@ -48,6 +55,46 @@ class _Course:
     best_epoch: int = 0
     best_value: float = -math.inf
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def train_seeds(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: str | bases.Base,
+    out: str | os.PathLike[str],
+    seeds: Sequence[int],
+    *,
+    workers: int = 1,
+    progress: bool = False,
+    device: str | torch.device | None = None,
+    **options: Any,
+) -> list[Trained]:
+    """As `train` with each of the seeds, into out/seed-0, out/seed-1 and so on; those already there are not done again.
+
+    Side by side where the model can be stacked, in `workers` processes that share the device where it cannot.
+    """
+    plans = [fit.plan(recipe, data, base, **options, seed=seed) for seed in seeds]
+    models = [planned.model() for planned in plans]
+    folders = [Path(out) / f"seed-{seed}" for seed in seeds]
+    if why_not(models[0]) is not None:
+        seeded = [{**options, "seed": seed} for seed in seeds]
+        jobs = [(recipe, data, base, folder, given) for folder, given in zip(folders, seeded, strict=True)]
+        return _in_processes(jobs, workers)
+    identities = [fit.identify(planned, model) for planned, model in zip(plans, models, strict=True)]
+    reports = [fit.finished(folder, identity) for folder, identity in zip(folders, identities, strict=True)]
+    left = [number for number, report in enumerate(reports) if report is None]
+    labelled = plans[0].labelled
+    training, validation = (fit.corpus_of(models[0], part) for part in (labelled.training, labelled.validation))
+    others = {name: fit.corpus_of(models[0], part) for name, part in labelled.others.items()}
+    copies = [Copy(models[number], training, validation, seeds[number], others) for number in left]
+    done = fit_stacked(copies, plans[0].recipe, plans[0].settings, progress=progress, device=device) if left else []
+    fitted = dict(zip(left, done, strict=True))
+    return [
+        Trained(folder, report)
+        if report is not None
+        else fit.write(folder, models[number], plans[number], identities[number], fitted[number])
+        for number, (folder, report) in enumerate(zip(folders, reports, strict=True))
+    ]
 
 
 def fit_stacked(
@@ -77,9 +124,7 @@ class _Side:
         self.models = [copy.model for copy in copies]
         self.stack: Stack = build(self.models)
         self.training, self.starts = join([copy.training for copy in copies])
-        self.validation, self.validation_starts = join([copy.validation for copy in copies])
         self.training.to(device)
-        self.validation.to(device)
         groups = optimizers.groups(self.models[0].model, settings, lambda name, _: self.stack.parameters[name])
         self.optimizer = optimizers.of_groups(groups, settings)
         classes = len(self.models[0].labels)
@@ -113,7 +158,7 @@ class _Side:
             Fitted(
                 history=course.history,
                 best_epoch=course.best_epoch,
-                scores={"validation": final},
+                scores=final,
                 steps=self.step,
                 seconds=seconds / len(self.copies),
                 device=str(self.device),
@@ -174,7 +219,8 @@ class _Side:
 
     def _end_epoch(self, epoch: int, losses: Tensor) -> None:
         settings = self.settings
-        found = {name: self._logits(name, change) for name, change in self.recipe.validation().items()}
+        checked = [copy.validation for copy in self.copies]
+        found = {name: self._logits(checked, name, change) for name, change in self.recipe.validation().items()}
         for number, (copy, course) in enumerate(zip(self.copies, self.courses, strict=True)):
             labels = copy.validation.labels.cpu()
             entry, value = quality.judge(settings, {name: logits[number] for name, logits in found.items()}, labels)
@@ -186,16 +232,17 @@ class _Side:
                         self.best[name][number] = tensor[number]
 
     @torch.no_grad()
-    def _logits(self, name: str, change: Recipe) -> Tensor:
-        """[copies, examples, classes]"""
-        count = len(self.copies[0].validation)
-        keys = torch.stack([copy.validation.keys(copy.seed, "validation", name) for copy in self.copies])
-        logits = torch.zeros(len(self.copies), count, len(self.models[0].labels), device=self.device)
-        cuts = [by_length(copy.validation.lengths, 4 * self.settings.batch_size) for copy in self.copies]
+    def _logits(self, corpora: Sequence[Corpus], name: str, change: Recipe) -> Tensor:
+        """What each copy says of its own examples. [copies, examples, classes]"""
+        joined, starts = join(corpora)
+        joined.to(self.device)
+        seeds = [copy.seed for copy in self.copies]
+        keys = torch.stack([one.keys(seed, "validation", name) for one, seed in zip(corpora, seeds, strict=True)])
+        logits = torch.zeros(len(corpora), len(corpora[0]), len(self.models[0].labels), device=self.device)
+        cuts = [by_length(one.lengths, 4 * self.settings.batch_size) for one in corpora]
         for indices in zip(*cuts, strict=True):
             index = torch.stack(indices)
-            places = (index + self.validation_starts[:, None]).flatten()
-            rows = self.validation.rows(places, keys.gather(1, index).flatten(), self.models[0])
+            rows = joined.rows((index + starts[:, None]).flatten(), keys.gather(1, index).flatten(), self.models[0])
             place = torch.arange(index.shape[1], device=self.device).repeat(len(self.copies))
             rows = self._changed(rows, change, place, index.shape[1])
             said = self.stack.logits(rows, training=False).reshape(*index.shape, -1)
@@ -203,22 +250,37 @@ class _Side:
             logits.scatter_(1, wide, said.float())
         return logits.cpu()
 
-    def _final_scores(self) -> list[dict[str, dict[str, float]]]:
+    def _final_scores(self) -> list[dict[str, Scores]]:
+        """Of every copy's chosen weights, by split and set of inputs."""
         self.stack.parameters = self.best
-        found = {name: self._logits(name, change) for name, change in self.recipe.final().items()}
-        return [
-            {
-                name: quality.scores(self.settings, logits[number], copy.validation.labels.cpu())
-                for name, logits in found.items()
-            }
-            for number, copy in enumerate(self.copies)
-        ]
+        found: list[dict[str, Scores]] = [{} for _ in self.copies]
+        for part in ("validation", *self.copies[0].others):
+            corpora = [copy.validation if part == "validation" else copy.others[part] for copy in self.copies]
+            logits = {name: self._logits(corpora, name, change) for name, change in self.recipe.final().items()}
+            for number, corpus in enumerate(corpora):
+                labels = corpus.labels.cpu()
+                own = {name: quality.scores(self.settings, said[number], labels) for name, said in logits.items()}
+                found[number][part] = own
+        return found
 
 
 def _check(copies: Sequence[Copy], recipe: Recipe) -> None:
     if recipes.reads_attentions(recipe):
         raise TrothError(f"{recipes.spec(recipe)} reads attention weights, which copies side by side do not give")
-    for part in ("training", "validation"):
-        sizes = {len(getattr(copy, part)) for copy in copies}
+    parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}
+    parts |= {name: [copy.others[name] for copy in copies] for name in copies[0].others}
+    for part, corpora in parts.items():
+        sizes = {len(corpus) for corpus in corpora}
         if len(sizes) > 1:
             raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
+
+
+def _in_processes(jobs: Sequence[tuple[Any, ...]], workers: int) -> list[Trained]:
+    if workers <= 1:
+        return [_train(*job) for job in jobs]
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return [future.result() for future in [pool.submit(_train, *job) for job in jobs]]
+
+
+def _train(recipe: Any, data: Any, base: Any, out: Path, options: dict[str, Any]) -> Trained:
+    return fit.train(recipe, data, base, out, **options)

@@ -12,9 +12,12 @@ import torch
 
 from troth.looks import Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
+from troth.models.black_box import BlackBox
 from troth.types import Rows
 
 LARGEST = "largest"
+# Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
+_DECIMALS = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,14 @@ class HiddenStates(Want):
             raise refuse(model.name, f"layers of one size (they have {found} units)", "MaSF cannot test it")
         padding = ~rows.real[..., None]
         largest = [layer.masked_fill(padding, -torch.inf).amax(1) for layer in output.hidden]
-        return Reading(output.logits, rows={LARGEST: at_least_single(torch.stack(largest, dim=1))})
+        views = at_least_single(torch.stack(largest, dim=1))
+        return Reading(output.logits, rows={LARGEST: views.round(decimals=_DECIMALS)})
 
 
 HIDDEN_STATES = HiddenStates()
+
+
+def require_hidden_states(model: TextClassifier) -> None:
+    """Refuses what shows nothing of its inside before it is asked anything."""
+    if isinstance(model, BlackBox):
+        raise refuse(model.name, "hidden states (it is a black box)", "MaSF cannot test it")

@@ -21,12 +21,10 @@ from troth import catalog
 from troth.errors import TrothError, unknown
 from troth.looks import Ask, Look, keep_all
 from troth.maskings import Masking
-from troth.models import refuse
-from troth.models.black_box import BlackBox
 from troth.probing import Prober
 from troth.statistics import simes
 from troth.types import Encoding, Question
-from troth.validity.hidden_states import HIDDEN_STATES, LARGEST
+from troth.validity.hidden_states import HIDDEN_STATES, LARGEST, require_hidden_states
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
@@ -100,8 +98,7 @@ class MaSF:
                 f"MaSF needs {FEWEST} validation examples, there are {len(encodings)}: with fewer, no p-value could "
                 "tell anything apart; give it more"
             )
-        if isinstance(prober.model, BlackBox):
-            raise refuse(prober.model.name, "hidden states (it is a black box)", "MaSF cannot test it")
+        require_hidden_states(prober.model)
         if masked and not prober.masking.tested_by_masf:
             raise TrothError(why_not_tested(prober.masking))
         views = prober.run(_reference(encoding, masked, seed) for encoding in encodings)

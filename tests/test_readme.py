@@ -1,0 +1,52 @@
+"""Every Python block of the README and the guides runs, in order, in one namespace a page."""
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_there_is_something_to_run():
+    assert blocks(ROOT / "README.md")
+    assert blocks(ROOT / "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # what a block writes goes here
+    module = types.ModuleType(f"blocks_of_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
+    for number, block in enumerate(blocks(page), start=1):
+        exec(compile(block, f"{page.name}, Python block {number}", "exec"), vars(module))
+
+
+def test_the_worked_through_explainer_explains():
+    import fakes
+    import troth
+
+    module = types.ModuleType("shown_alone")
+    sys.modules["shown_alone"] = module
+    try:
+        exec(blocks(ROOT / "CONTRIBUTING.md")[0], vars(module))
+        model = fakes.Lookup({"good film": [0, 2], "[M] [M]": [0, 0], "good [M]": [0, 1], "[M] film": [0, 0]})
+        (attribution,) = troth.explain(model, "good film", module.ShownAlone(of="probability"), target=1)
+    finally:
+        del sys.modules["shown_alone"]
+    assert attribution.scores.tolist() == pytest.approx([0.731059 - 0.5, 0], abs=1e-5)
+    assert attribution.explainer == "shown_alone(of='probability')"
+
+
+def test_links_and_pictures_are_there():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:", "mailto:")):
+                assert (page.parent / target).exists(), f"{page.name} points at {target}"

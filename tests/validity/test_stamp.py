@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from tests.fakes import encoder, planted
+from tests.validity.test_checking import sentences
+
+from troth import benching
+from troth.metrics.comprehensiveness import Comprehensiveness
+from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.metrics.sparsity import Sparsity
+from troth.models.black_box import BlackBox
+from troth.report import leaderboard
+from troth.statistics import simes
+from troth.sweep.query import query
+from troth.sweep.store import Store
+from troth.validity.checking import check
+from troth.validity.stamp import Stamp, stamps
+
+METRICS = ["recursive_erasure(step=0.5)", "comprehensiveness", "sparsity"]
+
+
+def test_each_metric_is_stamped_by_its_masking():
+    metrics = {
+        "a": RecursiveErasure(),
+        "b": Comprehensiveness(),
+        "c": Sparsity(),
+        "d": RecursiveErasure(masking="zero"),
+    }
+    found = stamps(metrics, Stamp(0.2))
+    assert found["a"] == Stamp(0.2)
+    assert [found[name].why for name in "bcd"] == [
+        "MaSF says nothing of inputs erased by delete",
+        "the metric erases nothing",
+        "MaSF says nothing of inputs erased by zero",
+    ]
+    assert stamps(metrics, None)["a"].verdict == "not tested"
+
+
+def test_a_stamp_speaks():
+    assert str(Stamp(0.43)) == "in distribution (p = 0.43)"
+    assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
+    assert str(Stamp(why="no check was run")) == "not tested: no check was run"
+    assert Stamp(0.05).verdict == "in distribution"
+
+
+@pytest.fixture(scope="module")
+def benched(tmp_path_factory):
+    data = sentences(64, seed=20)
+    return data, benching.bench(
+        encoder(), data, ["random", "gradient"], METRICS, tmp_path_factory.mktemp("run") / "run"
+    )
+
+
+def test_every_number_of_a_bench_is_stamped(benched):
+    data, result = benched
+    assert result.outcome.complete
+    told = leaderboard.as_dict(result.leaderboard)
+    by_ratio = check(encoder(), data).by_ratio("random")
+    p = simes(by_ratio[1:])
+    assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
+    assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
+    expected = {"recursive_erasure(step=0.5)": str(Stamp(p)), "comprehensiveness": "not tested: MaSF says nothing of "
+                "inputs erased by delete", "sparsity": "not tested: the metric erases nothing"}  # fmt: skip
+    for row in told["rows"]:
+        assert {metric: row[metric]["validity"] for metric in METRICS} == expected
+    assert "erased inputs" in leaderboard.html(result.leaderboard)
+    rows = query(Store(result.folder), "select count(*) as n, count(distinct ratio) as ratios from checks").to_pylist()
+    assert rows == [{"n": 32 * 11, "ratios": 11}]
+
+
+def test_out_of_distribution_is_warned_of(benched):
+    board = benched[1].leaderboard
+    outside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.001)}})
+    assert any("out of distribution" in line and "troth train masked" in line for line in outside.answer())
+    inside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.5)}})
+    assert not any("out of distribution" in line for line in inside.answer())
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "why"),
+    [
+        (encoder(), 59, "has 59 examples; half would be the references, and MaSF needs 30"),
+        (BlackBox(planted(), name="rule"), 60, "rule has no hidden states"),
+    ],
+)
+def test_a_bench_that_cannot_be_checked_says_why_and_is_complete(tmp_path, model, count, why):
+    metrics = ["recursive_erasure(step=1.0)"]
+    result = benching.bench(model, sentences(count, seed=21), ["random"], metrics, tmp_path / "run")
+    assert result.outcome.complete
+    assert why in result.leaderboard.stamps[metrics[0]].why
+
+
+def test_examples_beyond_the_limit_are_the_references(tmp_path):
+    context = benching.Context()
+    plan = benching.plan_of(context, encoder(), "reviews", ["random"], ["recursive_erasure(step=1.0)"], limit=5)
+    (cell,) = plan.of("check")
+    references = plan.tables[cell.parents[1]]
+    tested = set(plan.tables[cell.parents[0]].column("example_id").to_pylist())
+    assert references.num_rows > 200
+    assert not tested & set(references.column("example_id").to_pylist())
+    assert not list(benching.plan_of(context, encoder(), "reviews", ["random"], ["sufficiency"], limit=5).of("check"))
+    assert np.all([cell.specs["masking"] == "mask_token" for cell in plan.of("check")])
