@@ -263,6 +263,7 @@ class Networkx(Contestant):
     def text_rank(self, text):
         import networkx
 
+        self.read(text)  # an explanation names its class; ours asks for it too
         words = self.tokenizer.tokenize(text)
         graph = networkx.Graph()
         for place, word in enumerate(words):
@@ -275,6 +276,8 @@ class Sklearn(Contestant):
     def explain(self, method, texts, options):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        for text in texts:
+            self.read(text)  # an explanation names its class; ours asks for it too
         vectorizer = TfidfVectorizer(analyzer=self.tokenizer.tokenize)
         table = vectorizer.fit_transform(texts).toarray()
         places = vectorizer.vocabulary_

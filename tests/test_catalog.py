@@ -62,7 +62,10 @@ def _other_values(found, name, value):
         ("lime", ("lime", {})),
         ("  lime()  ", ("lime", {})),
         ("lime(samples=100)", ("lime", {"samples": 100})),
-        ("a(b=-1.5, c='x y', d=True, e=None, f=(0.1, 2))", ("a", {"b": -1.5, "c": "x y", "d": True, "e": None, "f": (0.1, 2)})),
+        (
+            "a(b=-1.5, c='x y', d=True, e=None, f=(0.1, 2))",
+            ("a", {"b": -1.5, "c": "x y", "d": True, "e": None, "f": (0.1, 2)}),
+        ),
         ("a(masking=soft(at=word))", ("a", {"masking": "soft(at=word)"})),
         ("a(b=word)", ("a", {"b": "word"})),
     ],
@@ -73,10 +76,29 @@ def test_specs_are_read(spec, expected):
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "lime(", "lime)", "lime samples=3", "lime(100)", "lime(**more)", "lime(*more)", "lime.lime", "a.b(c=1)", "1", "lime()()",
-     "lime(samples=3, samples=4)", "lime(samples=1 + x)", "lime(samples=a.b)", "lime(samples={[]: 1})", "import os", "lime\n(",
-     "lime(samples=lambda: 3)", "[lime]", "lime(samples=f'{1}')"],
-)  # fmt: skip
+    [
+        "",
+        "lime(",
+        "lime)",
+        "lime samples=3",
+        "lime(100)",
+        "lime(**more)",
+        "lime(*more)",
+        "lime.lime",
+        "a.b(c=1)",
+        "1",
+        "lime()()",
+        "lime(samples=3, samples=4)",
+        "lime(samples=1 + x)",
+        "lime(samples=a.b)",
+        "lime(samples={[]: 1})",
+        "import os",
+        "lime\n(",
+        "lime(samples=lambda: 3)",
+        "[lime]",
+        "lime(samples=f'{1}')",
+    ],
+)
 def test_what_cannot_be_read_is_one_line(spec):
     with pytest.raises(TrothError) as caught:
         catalog.build("explainers", spec)
@@ -88,7 +110,11 @@ def test_what_cannot_be_read_is_one_line(spec):
     ("kind", "spec", "line"),
     [
         ("explainers", "loo", "no explainer is called 'loo'; did you mean leave_one_out? there are: "),
-        ("explainers", "integrated_gradient", "no explainer is called 'integrated_gradient'; did you mean integrated_gradients?"),
+        (
+            "explainers",
+            "integrated_gradient",
+            "no explainer is called 'integrated_gradient'; did you mean integrated_gradients?",
+        ),
         ("explainers", "ig", "no explainer is called 'ig'; did you mean integrated_gradients?"),
         ("metrics", "comprehensivness", "no metric is called 'comprehensivness'; did you mean comprehensiveness?"),
         ("metrics", "formulas", "no metric is called 'formulas'; "),
@@ -106,11 +132,15 @@ def test_what_cannot_be_read_is_one_line(spec):
         ("metrics", "comprehensiveness(ratio=big)", "comprehensiveness: ratio must be a number, not 'big'"),
         ("metrics", "comprehensiveness(ratio=2)", "a ratio must lie in [0, 1]"),
         ("metrics", "comprehensiveness(masking=nothing)", "no masking is called 'nothing'; there are: "),
-        ("metrics", "comprehensiveness(masking=soft(at=nowhere))", "soft: at must be 'word' or 'embedding_output', not 'nowhere'"),
+        (
+            "metrics",
+            "comprehensiveness(masking=soft(at=nowhere))",
+            "soft: at must be 'word' or 'embedding_output', not 'nowhere'",
+        ),
         ("metrics", "comprehensiveness(masking=3)", "comprehensiveness: masking must be "),
         ("maskings", "gaussian(variance=-1)", "gaussian: variance must be above 0, not -1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_spec_is_one_line(kind, spec, line):
     with pytest.raises(TrothError) as caught:
         catalog.build(kind, spec)
@@ -131,5 +161,7 @@ def test_nested_specs():
 
 
 def test_objects_are_specs_too():
-    assert catalog.spec(IntegratedGradients(steps=7, baseline="mask")) == "integrated_gradients(steps=7, baseline='mask')"
+    assert (
+        catalog.spec(IntegratedGradients(steps=7, baseline="mask")) == "integrated_gradients(steps=7, baseline='mask')"
+    )
     assert catalog.spec(IntegratedGradients()) == "integrated_gradients"

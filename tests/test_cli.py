@@ -25,9 +25,11 @@ def models(tmp_path_factory):
     """A tiny model, one whose weights are NaN, one without a mask token, one that reads eight tokens."""
     root = tmp_path_factory.mktemp("models")
     labels = {0: "<script>", 1: "[/b]", 2: "fine"}
-    names = dict(id2label=labels, label2id={label: index for index, label in labels.items()})
+    names = {"id2label": labels, "label2id": {label: index for index, label in labels.items()}}
     for name in ("plain", "undefined", "maskless", "short", "single"):
-        fakes.hf_model(classes=1 if name == "single" else 3, **({} if name == "single" else names)).save_pretrained(root / name)
+        fakes.hf_model(classes=1 if name == "single" else 3, **({} if name == "single" else names)).save_pretrained(
+            root / name
+        )
         tokenizer = fakes.wordpiece()
         tokenizer.mask_token = None if name == "maskless" else tokenizer.mask_token
         tokenizer.model_max_length = 8 if name == "short" else 64
@@ -62,7 +64,9 @@ def piped(text):
 
 
 def test_explain_prints_the_text_the_class_and_every_method(troth, models):
-    code, out, err = troth("explain", TEXT, "a bad book", "-m", models / "plain", "-e", "leave_one_out", "-e", "gradient")
+    code, out, err = troth(
+        "explain", TEXT, "a bad book", "-m", models / "plain", "-e", "leave_one_out", "-e", "gradient"
+    )
     assert (code, err) == (0, "")
     for shown in (TEXT, "a bad book", "leave_one_out", "gradient", "blue speaks for the class"):
         assert shown in out
@@ -81,9 +85,24 @@ def test_labels_that_look_like_markup_are_shown_as_they_are(troth, models, label
 
 def test_explain_as_json(troth, models):
     code, out, err = troth(
-        "explain", TEXT, "--pair", "is it ?", "--segments", "both", "-m", models / "plain", "--json", "-e", "leave_one_out",
-        "--target", "fine", "--against", "0", "--seed", "3",
-    )  # fmt: skip
+        "explain",
+        TEXT,
+        "--pair",
+        "is it ?",
+        "--segments",
+        "both",
+        "-m",
+        models / "plain",
+        "--json",
+        "-e",
+        "leave_one_out",
+        "--target",
+        "fine",
+        "--against",
+        "0",
+        "--seed",
+        "3",
+    )
     assert (code, err) == (0, "")
     (found,) = json.loads(out)
     assert found["units"] == ["a", "good", "film", "is", "it", "?"]
@@ -95,7 +114,7 @@ def test_explain_as_json(troth, models):
 
 
 def test_explain_writes_one_escaped_page(troth, models, tmp_path):
-    nasty = "<script>alert(1)</script> & \"good\" film"
+    nasty = '<script>alert(1)</script> & "good" film'
     code, out, _ = troth("explain", nasty, "-m", models / "plain", "--html", tmp_path / "new" / "page.html")
     assert code == 0
     assert "page.html" in out
@@ -146,9 +165,18 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "--units", "letter"], "units must be token, word or sentence, not 'letter'"),
         (["explain", TEXT, "--segments", "second"], "--segments must be first or both, not 'second'"),
         (["explain", TEXT, "--target", "joyful"], "no class is called 'joyful'; "),
-        (["explain", TEXT, "--target", "7"], "example 0: class 7 is outside the model's 3 classes (<script>, [/b], fine)"),
-        (["explain", TEXT, "--target", "gold"], "example 0 has no label, so no gold class; use target predicted or name a"),
-        (["explain", TEXT, "--target", "fine", "--against", "2"], "target and against are both 'fine'; a contrast needs two"),
+        (
+            ["explain", TEXT, "--target", "7"],
+            "example 0: class 7 is outside the model's 3 classes (<script>, [/b], fine)",
+        ),
+        (
+            ["explain", TEXT, "--target", "gold"],
+            "example 0 has no label, so no gold class; use target predicted or name a",
+        ),
+        (
+            ["explain", TEXT, "--target", "fine", "--against", "2"],
+            "target and against are both 'fine'; a contrast needs two",
+        ),
         (["explain", TEXT, "film", "--pair", "more"], "--pair goes with one text, not 2"),
         (["explain", ""], "the text is empty: there is nothing to explain"),
         (["explain", " \n "], "the text is empty: there is nothing to explain"),
@@ -163,18 +191,36 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "-m", "{models}/absent"], "there is no model folder {models}/absent"),
         (["explain", TEXT, "-m", "nobody/nothing"], "cannot load nobody/nothing as a text classifier: "),
         (["explain", TEXT, "-m", "file"], "there is no model folder file"),
-        (["explain", TEXT, "-m", "{models}/undefined"], "{models}/undefined gave NaN or infinite logits for example 0; "),
-        (["explain", TEXT, "-m", "{models}/maskless", "-e", "lime"], "{models}/maskless has no mask token; use masking delete"),
+        (
+            ["explain", TEXT, "-m", "{models}/undefined"],
+            "{models}/undefined gave NaN or infinite logits for example 0; ",
+        ),
+        (
+            ["explain", TEXT, "-m", "{models}/maskless", "-e", "lime"],
+            "{models}/maskless has no mask token; use masking delete",
+        ),
         (["explain", TEXT, "-m", "{models}/single"], "{models}/single has one output, a regression; "),
-        (["explain", TEXT, "--pair", "a good film with a cast", "-m", "{models}/short"], "example 0: the second text and the"),
+        (
+            ["explain", TEXT, "--pair", "a good film with a cast", "-m", "{models}/short"],
+            "example 0: the second text and the",
+        ),
         (["bench", "-e", "loo"], "no explainer is called 'loo'; did you mean leave_one_out?"),
-        (["bench", "--metrics", "comprehensivness"], "no metric is called 'comprehensivness'; did you mean comprehensiveness?"),
+        (
+            ["bench", "--metrics", "comprehensivness"],
+            "no metric is called 'comprehensivness'; did you mean comprehensiveness?",
+        ),
         (["bench", "--sort", "nothing"], "no metric is called 'nothing'; "),
         (["bench", "--masking", "delet"], "no masking is called 'delet'; did you mean delete?"),
         (["bench", "--data", "absent.csv"], "absent.csv: no such file or folder"),
         (["bench", "--data", "reviws"], "no data set is called 'reviws'; did you mean reviews?"),
-        (["bench", "--data", "columns.csv"], "columns.csv has no text column; columns: name, stars; name it with --text"),
-        (["bench", "--data", "columns.csv", "--text", "nam"], "columns.csv has no column 'nam' (--text); columns: name, stars"),
+        (
+            ["bench", "--data", "columns.csv"],
+            "columns.csv has no text column; columns: name, stars; name it with --text",
+        ),
+        (
+            ["bench", "--data", "columns.csv", "--text", "nam"],
+            "columns.csv has no column 'nam' (--text); columns: name, stars",
+        ),
         (["bench", "--data", "file"], "file: cannot read this kind of file; give one of "),
         (["bench", "--limit", "-1"], "limit must be at least 1, not -1"),
         (["bench", "--engine", "spark", "--limit", "2"], "no engine is called 'spark'"),
@@ -183,7 +229,7 @@ CSV = "name,stars\na,1\n"
         (["list", "explainer"], "no kind is called 'explainer'; did you mean explainers?"),
         (["explan", TEXT], "No such command 'explan'"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_nothing_is_written(troth, models, tmp_path, arguments, line):
     (tmp_path / "columns.csv").write_text(CSV)
     (tmp_path / "file").write_text("")
@@ -213,10 +259,24 @@ def test_standard_input_that_gives_nothing(troth, models, stdin):
 
 def test_labels_outside_the_models_classes(troth, models, tmp_path):
     (tmp_path / "data.csv").write_text("text,label\na good film,0\na bad book,7\n")
-    arguments = ("--data", "data.csv", "-m", models / "plain", "-e", "gradient", "--metrics", "sparsity", "--workers", "1")
+    arguments = (
+        "--data",
+        "data.csv",
+        "-m",
+        models / "plain",
+        "-e",
+        "gradient",
+        "--metrics",
+        "sparsity",
+        "--workers",
+        "1",
+    )
     code, out, err = troth("bench", *arguments, "--target", "gold", "--out", "run")
     assert (code, out) == (2, "")
-    assert err == "troth: no explainer could be run: example 1: class 7 is outside the model's 3 classes (<script>, [/b], fine)\n"
+    assert (
+        err == "troth: no explainer could be run: example 1: class 7 is outside the model's 3 classes "
+        "(<script>, [/b], fine)\n"
+    )
 
 
 # --- bench and report
@@ -313,21 +373,46 @@ troth.cli.main()
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["explain", *[f"a good film {number}" for number in range(9)], "-e", "leave_one_out", "-e", "beam_search", "--html", "page.html"],
-        ["bench", "--limit", "3", "-e", "leave_one_out", "--metrics", "recursive_erasure", "--workers", "1", "--out", "run"],
+        [
+            "explain",
+            *[f"a good film {number}" for number in range(9)],
+            "-e",
+            "leave_one_out",
+            "-e",
+            "beam_search",
+            "--html",
+            "page.html",
+        ],
+        [
+            "bench",
+            "--limit",
+            "3",
+            "-e",
+            "leave_one_out",
+            "--metrics",
+            "recursive_erasure",
+            "--workers",
+            "1",
+            "--out",
+            "run",
+        ],
     ],
     ids=["explain", "bench"],
-)  # fmt: skip
+)
 def test_ctrl_c_leaves_no_half_written_file(models, tmp_path, arguments):
     process = subprocess.Popen(
         [sys.executable, "-c", STARTED, *arguments, "-m", str(models / "plain")],
-        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     try:
         assert process.stderr.readline() == "started\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130

@@ -114,7 +114,9 @@ def test_marks_that_a_user_types_are_text():
 
 def test_the_second_text_and_what_was_cut_off_are_the_rest():
     tokens = ["[CLS]", "a", "film", "[SEP]", "is", "a", "film", "[SEP]"]
-    attribution = imported([0, 1, 2, 0, 10, 20, 30, 0], ("a film", "is a film"), tokens=[token + "" for token in tokens])
+    attribution = imported(
+        [0, 1, 2, 0, 10, 20, 30, 0], ("a film", "is a film"), tokens=[token + "" for token in tokens]
+    )
     assert attribution.scores.tolist() == [1, 2]
     assert attribution.rest == 60
     foreign = ["a", "fi", "##lm", "is", "a", "film"]
@@ -167,9 +169,12 @@ def test_measured_like_ours():
     for metric in ("comprehensiveness", "soft_sufficiency", "monotonicity"):
         (one,), (other,) = (troth.measure(BERT, [attribution], metric) for attribution in (own, foreign))
         assert one.value == pytest.approx(other.value, abs=1e-6)
-    with pytest.raises(TrothError, match="explains again at every step, but these scores came from outside; pass explainer"):
+    with pytest.raises(
+        TrothError, match="explains again at every step, but these scores came from outside; pass explainer"
+    ):
         troth.measure(BERT, [foreign], "recursive_erasure")
     (one,), (other,) = (
-        troth.measure(BERT, [attribution], "recursive_erasure", explainer="leave_one_out") for attribution in (own, foreign)
+        troth.measure(BERT, [attribution], "recursive_erasure", explainer="leave_one_out")
+        for attribution in (own, foreign)
     )
     assert one.value == pytest.approx(other.value, abs=1e-6)

@@ -135,7 +135,7 @@ def test_padding_changes_nothing():
 def decoder(pad=None):
     tokenizer = fakes.tokenizer_for("roberta")
     torch.manual_seed(0)
-    sizes = dict(vocab_size=len(tokenizer), n_positions=64, n_embd=16, n_layer=2, n_head=2, num_labels=3)
+    sizes = {"vocab_size": len(tokenizer), "n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2, "num_labels": 3}
     model = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=pad, bos_token_id=0, eos_token_id=2)).eval()
     return troth.load_model(model, tokenizer=tokenizer)
 
@@ -144,7 +144,9 @@ def test_a_decoder_is_never_padded_even_where_two_maskings_shorten(monkeypatch):
     model = decoder(pad=1)
     seen = []
     original = type(model).forward
-    monkeypatch.setattr(type(model), "forward", lambda self, rows, **more: seen.append(rows) or original(self, rows, **more))
+    monkeypatch.setattr(
+        type(model), "forward", lambda self, rows, **more: seen.append(rows) or original(self, rows, **more)
+    )
     (question,) = questions(model, texts=["the book is good"])
     base = torch.tensor([1.0, 1, 1, 0])
     Prober(model).ask(looking(question.erased(base, MaskToken()), keep_without_each(question), Delete()))
@@ -241,7 +243,9 @@ def test_a_single_row_that_does_not_fit_is_said_in_one_line(monkeypatch):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes")
 
     monkeypatch.setattr(type(fakes.encoder()), "forward", full)
-    with pytest.raises(TrothError, match=r"^example 0: a single row of 5 tokens does not fit into memory; .*$") as caught:
+    with pytest.raises(
+        TrothError, match=r"^example 0: a single row of 5 tokens does not fit into memory; .*$"
+    ) as caught:
         Prober(fakes.encoder()).ask(looking(questions()[0], keep_without_each(questions()[0])))
     assert "\n" not in str(caught.value)
 
@@ -352,7 +356,7 @@ def test_a_base_by_delete_then_zero():
 
 
 def test_a_path_on_a_masked_base_starts_from_the_masked_text():
-    """IG on an input whose second word was masked: the mask's vector travels, and the scores sum to what that changes."""
+    """IG on an input whose second word was masked: the mask's vector travels; the scores sum to what that changes."""
     model = fakes.encoder()
     (question,) = questions(texts=["the soup was cold"])
     erased = question.erased(torch.tensor([1.0, 0, 1, 1]), MaskToken())
@@ -434,5 +438,7 @@ def test_looks_without_rows_and_texts_without_units():
     assert len(Prober(fakes.encoder()).ask(looking(question, torch.zeros(0, 3))).logits) == 0
     empty, other = questions(texts=["", "a good film"])
     found = list(Prober(fakes.encoder(), "delete").run([looking(empty, torch.zeros(2, 0)), looking(other)]))
-    torch.testing.assert_close(found[0].logits, plain(fakes.encoder(), empty.encoding.ids).expand(2, -1), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        found[0].logits, plain(fakes.encoder(), empty.encoding.ids).expand(2, -1), rtol=1e-5, atol=1e-5
+    )
     assert found[0].logits.shape == (2, 3)

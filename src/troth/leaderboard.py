@@ -1,4 +1,4 @@
-"""Stored scores as a ranking: numbers with intervals, who is significantly better, what it cost, and the answer in words."""
+"""Stored scores as a ranking: numbers with intervals, who is significantly better, what it cost, an answer in words."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
 _LEVEL = 0.05
+_ABOUT = ("model", "model_options", "model_fingerprint", "data", "data_fingerprint", "units")
+_HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +44,16 @@ class Leaderboard:
     passes: Mapping[str, float]  # explainer -> forward and backward rows an example
     failures: Mapping[str, str]  # what could not be computed -> why
     meta: MetaReport | None
+    options: Mapping[str, Any] = field(default_factory=dict)  # units, target and the like, where not the default
     truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
+
+    @property
+    def title(self) -> str:
+        """What was measured on what."""
+        how = ", ".join(f"{name} {value}" for name, value in self.options.items())
+        return f"{self.model} on {self.examples} examples of {self.data}{f' ({how})' if how else ''}"
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
@@ -54,27 +63,32 @@ class Leaderboard:
         return tuple(sorted(self.explainers, key=lambda explainer: _badness(self, explainer, matching[0])))
 
     def answer(self) -> list[str]:
-        """The result in words: what to use, what is no better than random, which metrics do not tell, how to cite it."""
+        """The result in words: what to use, what is no better than random, which metrics do not tell, how to cite."""
         return _answer(self)
 
 
 def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
-    """A leaderboard for each model and data set of a run; with a plan, of that plan's cells alone."""
+    """A leaderboard for each setting of a run: model, data, units and the like; with a plan, of its cells alone."""
     wanted = None if plan is None else set(plan.cells)
     cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
     # In the order of the plan; without one by name, whatever order the files are in.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
     cells.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
-    pairs = dict.fromkeys(
-        (cell.specs["model"], cell.specs["data"]) for cell in [*cells, *failed] if cell.kind == "explanation"
-    )
-    return [_leaderboard(store, model, data, cells, failed) for model, data in pairs]
+    settings = {canonical(_setting(cell)): _setting(cell) for cell in [*cells, *failed] if cell.kind == "explanation"}
+    return [_leaderboard(store, setting, cells, failed) for setting in settings.values()]
 
 
-def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], failed: Sequence[Stored]) -> Leaderboard:
+def _setting(cell: Stored) -> dict[str, Any]:
+    """What results must share to stand in one table; a check knows only what it is about."""
+    return {key: cell.specs.get(key) for key in (*_ABOUT, *(_HOW if cell.kind != "check" else ()))}
+
+
+def _leaderboard(
+    store: Store, setting: Mapping[str, Any], cells: Sequence[Stored], failed: Sequence[Stored]
+) -> Leaderboard:
     def here(cell: Stored, kind: str) -> bool:
-        return cell.kind == kind and (cell.specs["model"], cell.specs["data"]) == (model, data)
+        return cell.kind == kind and _setting(cell).items() <= setting.items()
 
     explanations = [cell for cell in cells if here(cell, "explanation")]
     checks = [cell for cell in cells if here(cell, "check")]
@@ -100,8 +114,9 @@ def _leaderboard(store: Store, model: str, data: str, cells: Sequence[Stored], f
     costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in names}
     rows = {name: max(1, sum(cell.rows for cell in found)) for name, found in costs.items()}
     board = Leaderboard(
-        model=model,
-        data=data,
+        model=setting["model"],
+        data=setting["data"],
+        options={key: setting[key] for key, usual in _HOW.items() if setting[key] not in (None, usual)},
         examples=max((cell.rows for cell in explanations), default=0),
         explainers=tuple(names),
         metrics=metrics,
@@ -201,7 +216,8 @@ def _answer(board: Leaderboard) -> list[str]:
         best = real[0]
         won = [metric for metric in directed if "a" in board.groups.get(metric, {}).get(best, "")]
         lines.append(
-            f"Use {best}: best on average, and nothing is significantly better on {len(won)} of {len(directed)} metrics."
+            f"Use {best}: best on average, and nothing is significantly better on {len(won)} of {len(directed)} "
+            "metrics."
         )
     useless = [name for name in real if not any(board.beats_random.get((name, metric)) for metric in directed)]
     if useless and board.beats_random:
@@ -213,8 +229,9 @@ def _answer(board: Leaderboard) -> list[str]:
     outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
     if outside:
         lines.append(
-            f"Warning: masked inputs are out of distribution for {board.model} (p = {board.stamps[outside[0]].p:.2g}), so "
-            f"{', '.join(outside)} may measure that instead of faithfulness; fine-tune the model with: troth train masked"
+            f"Warning: masked inputs are out of distribution for {board.model} (p = {board.stamps[outside[0]].p:.2g}), "
+            f"so {', '.join(outside)} may measure that instead of faithfulness; fine-tune the model with: troth train "
+            "masked"
         )
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
@@ -227,7 +244,7 @@ def _methods(board: Leaderboard) -> str:
     import troth
 
     return (
-        f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on {board.examples} "
-        f"examples of {board.data} with {board.model}; 95 % BCa bootstrap intervals over examples, Wilcoxon signed-rank "
-        f"tests with Holm's correction (troth {troth.__version__})."
+        f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on "
+        f"{board.examples} examples of {board.data} with {board.model}; 95 % BCa bootstrap intervals over examples, "
+        f"Wilcoxon signed-rank tests with Holm's correction (troth {troth.__version__})."
     )

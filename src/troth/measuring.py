@@ -25,7 +25,10 @@ def measure(
     masking: str = "mask_token",
     seed: int = 0,
 ) -> list[Score]:
-    """One score an attribution. Metrics that explain again use the explainer each attribution was made with, or `explainer`."""
+    """One score an attribution.
+
+    Metrics that explain again use the explainer each attribution was made with, or `explainer`.
+    """
     attributions = list(attributions)
     prober = Prober(load_model(model), masking)
     return list(measure_each(prober, attributions, metric, explainer=explainer, seed=seed))

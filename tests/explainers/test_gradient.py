@@ -10,7 +10,7 @@ from troth.types import Example, Question
 
 
 def test_by_hand():
-    """f is the sum of the numbers, so every gradient is 1; over the vocabulary (3, 4, 0, …) that is 5 in L2, 7 in L1."""
+    """f is the sum of the numbers, so every gradient is 1; over the vocabulary (3, 4, 0, …): 5 in L2, 7 in L1."""
     model = Formula({"good": 3.0, "film": 4.0}, total)
     (encoding,) = model.encode([Example("0", "a good film")])
     for norm, length in (("l2", 5.0), ("l1", 7.0)):

@@ -37,4 +37,8 @@ def test_lengths_are_known_before():
     keep = torch.tensor([[1.0, 1, 1, 1], [1.0, 1, 1, 0], [0.0] * 4])
     tokens = int((encoding.units == 3).sum())
     assert tokens == 6
-    assert Delete().lengths(encoding, keep).tolist() == [len(encoding.ids), len(encoding.ids) - 6, len(encoding.ids) - 9]
+    assert Delete().lengths(encoding, keep).tolist() == [
+        len(encoding.ids),
+        len(encoding.ids) - 6,
+        len(encoding.ids) - 9,
+    ]

@@ -6,7 +6,9 @@ from maskings.by_hand import encoded, erased, plain, same
 from troth.maskings.pad import Pad
 
 
-@pytest.mark.parametrize(("family", "first"), [("bert", None), ("distilbert", None), ("roberta", 2), ("xlm_roberta", 1)])
+@pytest.mark.parametrize(
+    ("family", "first"), [("bert", None), ("distilbert", None), ("roberta", 2), ("xlm_roberta", 1)]
+)
 def test_tokens_become_padding_that_is_attended_to_and_nobody_moves(family, first):
     encoding, model = encoded(family), encoder(family)
     ids = encoding.ids.clone()

@@ -47,7 +47,14 @@ def asked(text, keep, masking, pair=None, segments="first", base=None, base_mask
 
 def test_deleted_words_take_their_white_space_along():
     text = "  Not good,\n really  not. "
-    keep = [[1.0] * 6, [0.0, 1, 1, 1, 1, 1], [1.0, 0, 1, 1, 1, 1], [1.0, 1, 1, 0, 1, 1], [1.0, 1, 1, 1, 0, 0], [0.0] * 6]
+    keep = [
+        [1.0] * 6,
+        [0.0, 1, 1, 1, 1, 1],
+        [1.0, 0, 1, 1, 1, 1],
+        [1.0, 1, 1, 0, 1, 1],
+        [1.0, 1, 1, 1, 0, 0],
+        [0.0] * 6,
+    ]
     assert asked(text, keep, Delete()) == [
         text,  # what nothing was taken from stays to the letter
         "good,\n really  not. ",
@@ -101,7 +108,9 @@ def test_a_scikit_learn_pipeline_itself_or_its_method():
     pipeline = fitted()
     for source in (pipeline, pipeline.predict_proba):
         model = troth.load_model(source)
-        (attribution,) = troth.explain(model, "a good film", "leave_one_out(of=probability)", target=1, masking="delete")
+        (attribution,) = troth.explain(
+            model, "a good film", "leave_one_out(of=probability)", target=1, masking="delete"
+        )
         full, without = pipeline.predict_proba(["a good film", "a film"])[:, 1]
         assert attribution.scores[1] == pytest.approx(full - without, abs=1e-6)
         assert attribution.labels == ("0", "1")

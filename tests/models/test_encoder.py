@@ -5,8 +5,14 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, BertForMaskedLM, BertModel, pipeline
-from transformers import GPT2Config, GPT2ForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertForMaskedLM,
+    BertModel,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    pipeline,
+)
 
 import fakes
 import troth
@@ -137,7 +143,9 @@ def test_a_model_without_a_trained_head_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", [BertForMaskedLM, BertModel])
 def test_a_model_in_memory_that_classifies_no_texts_is_refused(kind):
     model = troth.load_model(kind(fakes.hf_model().config).eval(), tokenizer=fakes.tokenizer_for("bert"))
-    with pytest.raises(TrothError, match="so it is no text classifier; load it with AutoModelForSequenceClassification"):
+    with pytest.raises(
+        TrothError, match="so it is no text classifier; load it with AutoModelForSequenceClassification"
+    ):
         troth.explain(model, "a good film", "leave_one_out")
 
 
@@ -158,7 +166,9 @@ def test_what_cannot_be_done_with_a_model_in_memory():
 
 
 def test_devices_and_number_formats_that_there_are_not(folder):
-    assert fails(str(folder), dtype="float33") == "no number format is called 'float33'; use float32, bfloat16 or float16"
+    assert (
+        fails(str(folder), dtype="float33") == "no number format is called 'float33'; use float32, bfloat16 or float16"
+    )
     assert fails(str(folder), device="nowhere").startswith("cannot use device nowhere: ")
 
 
@@ -252,7 +262,7 @@ def test_padded_units_of_roberta_keep_everybody_in_place(family):
 def test_a_decoder_with_a_classification_head_reads_the_last_token(pad):
     tokenizer = fakes.tokenizer_for("roberta")
     torch.manual_seed(0)
-    sizes = dict(vocab_size=len(tokenizer), n_positions=64, n_embd=16, n_layer=2, n_head=2, num_labels=3)
+    sizes = {"vocab_size": len(tokenizer), "n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2, "num_labels": 3}
     plain = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=pad, bos_token_id=0, eos_token_id=2)).eval()
     with torch.no_grad():
         for parameter in plain.parameters():
@@ -266,7 +276,9 @@ def test_a_decoder_with_a_classification_head_reads_the_last_token(pad):
         together = troth.explain(model, texts, "leave_one_out", masking=masking)
         for text, attribution in zip(texts, together, strict=True):
             (alone,) = troth.explain(model, text, "leave_one_out", masking=masking)
-            torch.testing.assert_close(torch.tensor(alone.scores), torch.tensor(attribution.scores), rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(
+                torch.tensor(alone.scores), torch.tensor(attribution.scores), rtol=1e-3, atol=1e-4
+            )
     assert plain.config.pad_token_id == pad
 
 
@@ -349,7 +361,14 @@ def test_a_special_token_that_a_user_types_is_a_unit():
 @pytest.mark.parametrize("family", fakes.FAMILIES)
 @pytest.mark.parametrize(
     "text",
-    ["👍🏽 good", "שלום good عالم", "zero\u200bwidth \ufeffgood", "ﬁlm ½ İstanbul ", "a\u0301 good\r\n\tfilm", "  good  "],
+    [
+        "👍🏽 good",
+        "שלום good عالم",
+        "zero\u200bwidth \ufeffgood",
+        "ﬁlm ½ İstanbul ",
+        "a\u0301 good\r\n\tfilm",
+        "  good  ",
+    ],
 )
 def test_odd_texts_keep_their_offsets(family, text):
     for kind in ("word", "token", "sentence"):
@@ -373,7 +392,9 @@ def test_a_token_over_two_words_joins_the_first():
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Split("|", "removed")
     backend.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", mask_token="[MASK]", cls_token="[CLS]")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="[PAD]", mask_token="[MASK]", cls_token="[CLS]"
+    )
     model = troth.load_model(fakes.hf_model(), tokenizer=tokenizer)
     (encoding,) = model.encode([Example("0", "New York|is")])
     assert encoding.unit_texts == ("New", "York", "|", "is")

@@ -272,7 +272,7 @@ def test_disk_full_while_saving_leaves_the_last_good_checkpoint(films, tmp_path,
     original, calls = checkpoints.save_file, []
 
     def full(tensors, path):
-        calls.append(path)
+        calls.extend(["checkpoint"] if path.endswith("optimizer.safetensors") else [])
         if len(calls) == 7:
             raise OSError(28, "No space left on device")
         original(tensors, path)
@@ -377,7 +377,7 @@ def test_bilstm_trains_on_pairs_and_refuses_a_mixture(films, tmp_path):
         learning_rate=2e-2,
         epochs=8,
     )
-    assert trained.scores["validation"]["unmasked"]["auroc"] == 1.0
+    assert trained.scores["validation"]["unmasked"]["accuracy"] == 1.0
     model = troth.load_model(str(tmp_path), device="cpu")
     assert model.model.config.pair
     with pytest.raises(TrothError, match="20 of 40 examples have a second text"):

@@ -6,9 +6,10 @@ from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases
 from troth.training.corpus import Corpus
+from troth.training.fit import train
 from troth.training.loop import fit
 from troth.training.settings import settings
-from troth.training.stacked import Copy, fit_stacked, why_not
+from troth.training.stacked import Copy, fit_stacked, train_seeds, why_not
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
 RELEASED = "bilstm_attention(embedding=8, hidden=6, variant=released)"
@@ -145,3 +146,24 @@ def test_a_copy_whose_loss_is_undefined_is_named(films):
     ]
     with pytest.raises(TrothError, match=r"the loss of copy 1 \(seed 9\) became nan at step 1"):
         fit_stacked(copies, "plain", settings(), device="cpu")
+
+
+def test_seeds_into_folders_side_by_side_or_in_turn(films, tmp_path):
+    held = films(8, start=60)
+    options = {"validation": held, "epochs": 1, "batch_size": 8, "tests": ()}
+    for base in (BILSTM, SCRATCH):
+        together = train_seeds("masked", films(24), base, tmp_path / base[:3], [0, 3], device="cpu", **options)
+        alone = train("masked", films(24), base, tmp_path / f"{base[:3]}-alone", seed=3, cpu=True, **options)
+        assert together[1].folder == tmp_path / base[:3] / "seed-3"
+        assert together[1].report["identity"] == alone.report["identity"]
+        assert together[1].scores["validation"]["masked"]["loss"] == pytest.approx(
+            alone.scores["validation"]["masked"]["loss"], abs=1e-5
+        )
+        again = train_seeds("masked", films(24), base, tmp_path / base[:3], [0, 3], device="cpu", **options)
+        assert [one.report for one in again] == [one.report for one in together]
+    # A family that cannot be stacked is trained seed by seed.
+    model = encoder("albert")
+    model.model.save_pretrained(tmp_path / "albert")
+    model.tokenizer.save_pretrained(tmp_path / "albert")
+    turns = train_seeds("plain", films(24), str(tmp_path / "albert"), tmp_path / "turns", [1, 2], **options)
+    assert [one.report["identity"]["seed"] for one in turns] == [1, 2]

@@ -83,8 +83,8 @@ def _print(found: Any) -> None:
         console.print()
         if outside:
             console.print(
-                f"• Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
-                "may measure that instead of faithfulness. Fine-tune with masking: troth train masked",
+                f"• Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure "
+                "metrics may measure that instead of faithfulness. Fine-tune with masking: troth train masked",
                 markup=False,
             )
         else:

@@ -59,15 +59,18 @@ def train(
     import warnings
 
     from troth.errors import TrothError
-    from troth.training import fit
+    from troth.training import fit, presets
 
     _options.quieten()
+    folder = out or Path("runs") / _name(recipe, data, base or "", seed)
+    settings: dict[str, Any] = {}
     if base is None:
-        if data.partition("(")[0].strip() != "babi":
+        start = presets.starter(data)
+        if start is None:
             raise TrothError(
                 "name a model to start from: --base FOLDER_OR_HUB_NAME, --base bilstm_attention or --base scratch"
             )
-        base = "scratch"
+        data, base, settings = start
     given: dict[str, Any] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -84,7 +87,6 @@ def train(
         "precision": precision,
     }
     columns = {"text": text, "text_pair": text_pair, "label": label}
-    folder = out or Path("runs") / _name(recipe, data, base, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, in train.json's words
         trained = fit.train(
@@ -103,7 +105,7 @@ def train(
             progress=not as_json,
             cpu=cpu,
             seed=seed,
-            **{name: value for name, value in given.items() if value is not None},
+            **settings | {name: value for name, value in given.items() if value is not None},
         )
     if as_json:
         _options.print_json({"folder": str(folder), **trained.report})
@@ -124,7 +126,7 @@ def _weights(text: str | None) -> Any:
 
 def _name(*parts: object) -> str:
     """A folder name of what was asked for."""
-    return re.sub(r"[^\w.=-]+", "-", "-".join(str(part) for part in parts)).strip("-")
+    return re.sub(r"[^\w.=-]+", "-", "-".join(str(part) for part in parts if part != "")).strip("-")
 
 
 def _show(trained: Any) -> None:
@@ -133,7 +135,7 @@ def _show(trained: Any) -> None:
     from rich.table import Table
 
     report = trained.report
-    metric = report["identity"]["metric"]
+    metric = report["metric"]
     table = Table(box=None, padding=(0, 2), title=f"epoch {report['best_epoch']}, {metric} in %", title_justify="left")
     table.add_column()
     for split in report["scores"]:

@@ -89,9 +89,10 @@ def load_model(
     *,
     labels: Sequence[str] | None = None,
 ) -> TextClassifier:
-    """A model folder, a hub name, a model or pipeline in memory, any callable from texts to probabilities, or "embedded".
+    """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
 
-    What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the classes where the model does not.
+    What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
+    classes where the model does not.
     """
     if hasattr(model, "at_rest"):
         return cast(TextClassifier, model)  # one of ours already

@@ -13,7 +13,7 @@ from troth.models.encoder import load as load_encoder
 def load(
     *, device: str | torch.device | None = None, dtype: torch.dtype | str | None = None, max_length: int | None = None
 ) -> Encoder:
-    """The shipped model; `troth/models/embedded/README.md` says how it was made and how good it is."""
+    """The shipped model; `embedded_model/README.md` says how it was made and how good it is."""
     with as_file(files("troth.models") / "embedded_model") as folder:
         model = load_encoder(str(folder), device=device, dtype=dtype, max_length=max_length)
     model.name = "embedded"

@@ -124,7 +124,12 @@ class Encoder:
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         captured = self._unhooked() if attentions or hidden else nullcontext()
-        with self.at_rest(attentions=attentions), self._scaled_output(rows.output_factor), self._padding_known(), captured:
+        with (
+            self.at_rest(attentions=attentions),
+            self._scaled_output(rows.output_factor),
+            self._padding_known(),
+            captured,
+        ):
             output = self.model(**self.inputs(rows, attentions=attentions, hidden=hidden))
         logits = getattr(output, "logits", None)
         if logits is None or logits.shape != (len(rows), len(self.labels)):
@@ -330,7 +335,9 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) 
         )
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
     except RuntimeError as error:
-        why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else _first_line(error)
+        why = (
+            "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else _first_line(error)
+        )
         raise TrothError(f"cannot load {name} as a text classifier: {why}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError) as error:
         raise TrothError(f"cannot load {name} as a text classifier: {_first_line(error)}") from None
@@ -341,7 +348,8 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) 
     missing = sorted(report["missing_keys"])
     if missing:
         raise TrothError(
-            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: troth train plain --base {name}"
+            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
+            f"troth train plain --base {name}"
         )
     return model, tokenizer
 

@@ -44,8 +44,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     from rich.text import Text
 
     wide = width >= 40 + sum(len(head) + 2 for head in heads(board))
-    title = f"{board.model} on {board.examples} examples of {board.data}"
-    shown = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1), show_edge=False)
+    shown = Table(title=Text(board.title, "bold"), title_justify="left", box=None, padding=(0, 1), show_edge=False)
     shown.add_column("explainer", style="cyan", no_wrap=True)
     for number, metric in enumerate(board.metrics, start=1):
         arrow = _ARROWS[board.directions[metric]]
@@ -100,8 +99,7 @@ def html(board: Leaderboard) -> str:
     if board.stamps:
         stamps = [board.stamps[metric] for metric in board.metrics]
         rows.append(["erased inputs", *(one.verdict if one.p is None else str(one) for one in stamps), "", ""])
-    title = f"{board.model} on {board.examples} examples of {board.data}"
-    parts = [page.table(title, ["explainer", *heads(board), "ms an example", "passes an example"], rows)]
+    parts = [page.table(board.title, ["explainer", *heads(board), "ms an example", "passes an example"], rows)]
     parts.append(_list(board.answer()))
     parts.append(
         '<p class="muted">95 % intervals in brackets. Explainers that share a letter do not differ significantly on '

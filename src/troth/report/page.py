@@ -1,4 +1,4 @@
-"""One self-contained HTML page: nothing from elsewhere, readable on dark and light ground, written aside and renamed."""
+"""One self-contained HTML page: nothing from elsewhere, readable on dark and light ground, written aside first."""
 
 from __future__ import annotations
 

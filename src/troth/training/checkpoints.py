@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, load_model, save_file, save_model
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from troth.errors import TrothError
@@ -41,7 +41,7 @@ class Checkpoints:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            save_model(model, str(aside / "model.safetensors"))
+            save_file(weights_of(model), str(aside / "model.safetensors"))
             save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
             (aside / "state.json").write_text(json.dumps(state))
             _flush(aside)
@@ -63,7 +63,7 @@ class Checkpoints:
 
     def load(self, checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Weights and optimizer as they were at a checkpoint."""
-        load_model(model, str(checkpoint / "model.safetensors"))
+        load_weights(model, checkpoint / "model.safetensors")
         kept: dict[str, dict[str, Tensor]] = {}
         for key, tensor in load_file(str(checkpoint / "optimizer.safetensors")).items():
             name, _, part = key.rpartition(_SEPARATOR)
@@ -79,7 +79,7 @@ class Checkpoints:
         aside = self.folder / f"{final.name}.partial"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            save_model(model, str(aside))
+            save_file(weights_of(model), str(aside))
             aside.replace(final)
         except (OSError, SafetensorError) as error:
             aside.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ class Checkpoints:
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:
-        load_model(model, str(self.folder / f"best-{epoch:04d}.safetensors"))
+        load_weights(model, self.folder / f"best-{epoch:04d}.safetensors")
 
     def forget_other_best(self, epoch: int) -> None:
         """Drops weights that a newer checkpoint no longer names."""
@@ -119,3 +119,17 @@ def _flush(folder: Path) -> None:
     for file in folder.iterdir():
         with file.open("rb") as handle:
             os.fsync(handle.fileno())
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight once, each in memory of its own: on a GPU those of an LSTM are parts of one buffer."""
+    found: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict().items():
+        found.setdefault((tensor.data_ptr(), tensor.shape), (name, tensor))
+    return {name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in found.values()}
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Weights that `weights_of` gave; names that share a tensor are filled through one of them."""
+    unknown = model.load_state_dict(load_file(str(path)), strict=False).unexpected_keys
+    assert not unknown, unknown

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from troth.data import Data, Dataset, load_data
 from troth.data._folders import tables_in
 from troth.data._labels import index_labels
 from troth.errors import TrothError
+from troth.training.settings import Metric
 from troth.types import Example
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
@@ -32,7 +33,7 @@ class Labelled:
     validation: Data
     others: Mapping[str, Data]
     labels: tuple[str, ...]
-    metric: str | None  # the data set's own
+    metric: Metric | None  # the data set's own
     notes: tuple[str, ...]
 
 
@@ -79,7 +80,7 @@ def load_labelled(
         validation=checking,
         others=others,
         labels=labels,
-        metric=entry.metric if entry is not None else None,
+        metric=cast(Metric, entry.metric) if entry is not None else None,
         notes=tuple(notes),
     )
 

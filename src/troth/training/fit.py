@@ -22,7 +22,7 @@ from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases, presets, quality, recipes
 from troth.training import settings as every_setting
-from troth.training.checkpoints import Checkpoints, reason
+from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
 from troth.training.examples import Labelled, Source, entry_of, load_labelled
 from troth.training.loop import Fitted, fit
@@ -208,7 +208,7 @@ def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, An
     try:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
-        model.model.save_pretrained(aside)
+        model.model.save_pretrained(aside, state_dict=weights_of(model.model))
         model.tokenizer.save_pretrained(aside)
         for file in sorted(aside.iterdir()):
             file.replace(folder / file.name)
@@ -227,10 +227,10 @@ def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, An
 
 def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings, fitted: Fitted) -> dict[str, Any]:
     versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
-    majority = {
-        name: quality.majority(settings.metric, _labels(labelled.training), _labels(data), len(labelled.labels))
-        for name, data in {"validation": labelled.validation, **labelled.others}.items()
-    }
+    metric = labelled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
+    parts = {"validation": labelled.validation, **labelled.others}
+    known, classes = _labels(labelled.training), len(labelled.labels)
+    majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
     report = {
         "identity": dict(identity),
         "data": {
@@ -241,6 +241,7 @@ def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings,
             **{name: len(data) for name, data in labelled.others.items()},
         },
         "notes": list(labelled.notes),
+        "metric": metric,
         "best_epoch": fitted.best_epoch,
         "scores": fitted.scores,
         "majority": majority,

@@ -30,6 +30,14 @@ def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Ma
     return _PAPERS[paper](recipe, base, data, pair)
 
 
+def starter(data: str) -> tuple[str, str, dict[str, Any]] | None:
+    """Data, base and settings that learn in minutes on a CPU, for data that is made here, where nobody names a base."""
+    if data.strip() != "babi":
+        return None
+    rates = {"learning_rate": 2e-3, "schedule": "linear", "warmup": 0.05, "clip": 1.0}
+    return "babi(size=8000)", "bilstm_attention(embedding=128, hidden=64)", {"epochs": 12, "batch_size": 32, **rates}
+
+
 def roar_bilstm(data: str, *, pair: bool) -> dict[str, Any]:
     """The BiLSTM of the ROAR paper: Adam with amsgrad; the attention of the single form does not decay."""
     batch_size, epochs = _ROAR_BILSTM.get(data, (32, 8))
@@ -45,6 +53,7 @@ def roar_bilstm(data: str, *, pair: bool) -> dict[str, Any]:
         "batch_size": batch_size,
         "epochs": epochs,
         "metric": "accuracy" if pair else "auroc",
+        "precision": "no",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:
         return _auroc(logits.double().softmax(-1).numpy(), gold)
     predicted = logits.argmax(-1).numpy()
     if metric == "matthews":
+        if len(set(gold.tolist()) | set(predicted.tolist())) < 2:
+            return float("nan")
         return float(metrics.matthews_corrcoef(gold, predicted))
     if metric == "macro_f1":
         return float(metrics.f1_score(gold, predicted, average="macro", zero_division=0))
@@ -62,8 +64,9 @@ def is_better(settings: Settings, value: float, best: float, best_epoch: int) ->
 
 
 def scores(settings: Settings, logits: Tensor, labels: Tensor) -> dict[str, float]:
-    """The settings' metric and the loss."""
-    return {settings.metric: quality(settings.metric, logits, labels), "loss": cross_entropy(logits, labels)}
+    """Every metric and the loss; the settings' first."""
+    names = dict.fromkeys((settings.metric, *get_args(Metric)))
+    return {**{name: quality(name, logits, labels) for name in names}, "loss": cross_entropy(logits, labels)}
 
 
 def _auroc(probabilities: Floats, gold: NDArray[np.int64]) -> float:
