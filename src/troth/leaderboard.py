@@ -15,7 +15,7 @@ from troth.meta import MetaReport, meta_report
 from troth.metrics import Metric, Summary
 from troth.sweep.cells import Plan, canonical
 from troth.sweep.store import Store, Stored
-from troth.sweep.tables import table_to_scores, table_to_stamp
+from troth.sweep.tables import table_to_p_values, table_to_scores
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
@@ -133,7 +133,7 @@ def _leaderboard(
         meta=_meta(by_metric, directions),
         truncated=_truncated(store, explanations),
         about=store.about() or {},
-        stamps=stamps(judges, next((table_to_stamp(store.table(cell.name)) for cell in checks), None)),
+        stamps=stamps(judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))),
     )
     order = sorted(names, key=lambda name: mean_rank(board, name))
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})

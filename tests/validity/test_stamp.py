@@ -4,12 +4,13 @@ from tests.fakes import encoder, planted
 from tests.validity.test_checking import sentences
 
 from troth import benching
+from troth.metrics.aopc_log_odds import AopcLogOdds
 from troth.metrics.comprehensiveness import Comprehensiveness
+from troth.metrics.log_odds import LogOdds
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.metrics.sparsity import Sparsity
 from troth.models.black_box import BlackBox
 from troth.report import leaderboard
-from troth.statistics import simes
 from troth.sweep.query import query
 from troth.sweep.store import Store
 from troth.validity.checking import check
@@ -25,20 +26,28 @@ def test_each_metric_is_stamped_by_its_masking():
         "c": Sparsity(),
         "d": RecursiveErasure(masking="zero"),
     }
-    found = stamps(metrics, Stamp(0.2))
-    assert found["a"] == Stamp(0.2)
+    found = stamps(metrics, {0.0: 0.01, 0.5: 0.2, 1.0: 0.3}, "")
+    assert found["a"] == Stamp(0.2, 0.5)  # the whole input is not in question
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
         "MaSF says nothing of inputs erased by zero",
     ]
-    assert stamps(metrics, None)["a"].verdict == "not tested"
+    assert stamps(metrics, {}, "no check was run")["a"] == Stamp(why="no check was run")
+
+
+def test_a_metric_is_judged_by_the_shares_it_erases():
+    by_ratio = {0.0: 0.9, 0.1: 0.8, 0.2: 0.7, 0.5: 0.3, 1.0: 0.01}
+    metrics = {"a": LogOdds(ratio=0.2), "b": LogOdds(ratio=0.01), "c": AopcLogOdds(), "d": RecursiveErasure()}
+    found = stamps(metrics, by_ratio, "")
+    assert [(one.p, one.ratio) for one in found.values()] == [(0.7, 0.2), (0.8, 0.1), (0.3, 0.5), (0.01, 1.0)]
 
 
 def test_a_stamp_speaks():
     assert str(Stamp(0.43)) == "in distribution (p = 0.43)"
     assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
     assert str(Stamp(why="no check was run")) == "not tested: no check was run"
+    assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012 at 90% erased)"
     assert Stamp(0.05).verdict == "in distribution"
 
 
@@ -55,10 +64,10 @@ def test_every_number_of_a_bench_is_stamped(benched):
     assert result.outcome.complete
     told = leaderboard.as_dict(result.leaderboard)
     by_ratio = check(encoder(), data).by_ratio("random")
-    p = simes(by_ratio[1:])
+    p, at = min(by_ratio[1:]), (1 + by_ratio[1:].argmin()) / 10
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
-    expected = {"recursive_erasure(step=0.5)": str(Stamp(p)), "comprehensiveness": "not tested: MaSF says nothing of "
+    expected = {"recursive_erasure(step=0.5)": str(Stamp(p, at)), "comprehensiveness": "not tested: MaSF says nothing of "
                 "inputs erased by delete", "sparsity": "not tested: the metric erases nothing"}  # fmt: skip
     for row in told["rows"]:
         assert {metric: row[metric]["validity"] for metric in METRICS} == expected

@@ -14,12 +14,11 @@ import pyarrow as pa
 from troth.errors import TrothError
 from troth.explaining import class_of
 from troth.models import Segments, TextClassifier
-from troth.statistics import simes
 from troth.sweep.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.types import Attribution, Encoding, Example, Question, Score
 from troth.units import UnitKind
 from troth.validity.checking import Check
-from troth.validity.stamp import Stamp
+from troth.validity.masf import data_set_p_value
 
 
 def examples_to_table(examples: Iterable[Example]) -> pa.Table:
@@ -139,15 +138,14 @@ def check_to_table(check: Check, explainer: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=CHECKS)
 
 
-def table_to_stamp(table: pa.Table) -> Stamp:
-    """Simes's p-value that all examples are in distribution at all ratios; the whole input is not in question."""
+def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str]:
+    """Simes's p-value that all examples are in distribution, by ratio; none, and the reason, where there are none."""
     rows = table.to_pylist()
-    if rows and rows[0]["why"]:
-        return Stamp(why=rows[0]["why"])
     by_ratio: dict[float, list[float]] = {}
     for row in rows:
-        by_ratio.setdefault(row["ratio"], []).append(row["p"])
-    return Stamp(float(simes([simes(p) for ratio, p in by_ratio.items() if ratio > 0])))
+        if row["p"] is not None:
+            by_ratio.setdefault(row["ratio"], []).append(row["p"])
+    return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"] if rows else "no examples"
 
 
 def _attribution(

@@ -16,9 +16,10 @@ TESTED = "mask_token"  # the masking whose inputs a bench checks
 
 @dataclass(frozen=True)
 class Stamp:
-    """A p-value, or why there is none."""
+    """The smallest p-value at any share the metric erases, and that share; or why there is none."""
 
     p: float | None = None
+    ratio: float | None = None
     why: str = ""
 
     @property
@@ -30,7 +31,8 @@ class Stamp:
     def __str__(self) -> str:
         if self.p is None:
             return f"not tested: {self.why}"
-        return f"{self.verdict} (p = {self.p:.2g})"
+        where = "" if self.ratio is None else f" at {self.ratio:.0%} erased"
+        return f"{self.verdict} (p = {self.p:.2g}{where})"
 
 
 def masking_of(metric: Metric) -> str | None:
@@ -39,8 +41,8 @@ def masking_of(metric: Metric) -> str | None:
     return None if masking is None else catalog.name_of(catalog.build("maskings", masking))
 
 
-def stamps(metrics: Mapping[str, Metric], check: Stamp | None) -> dict[str, Stamp]:
-    """The stamp of every metric, given that of inputs masked at random."""
+def stamps(metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: str) -> dict[str, Stamp]:
+    """The stamp of every metric, given the p-values of inputs masked at random, or why there are none."""
     found = {}
     for name, metric in metrics.items():
         masking = masking_of(metric)
@@ -49,5 +51,13 @@ def stamps(metrics: Mapping[str, Metric], check: Stamp | None) -> dict[str, Stam
         elif masking != TESTED:
             found[name] = Stamp(why=f"MaSF says nothing of inputs erased by {masking}")
         else:
-            found[name] = check or Stamp(why="no check was run")
+            found[name] = _worst(metric, by_ratio) if by_ratio else Stamp(why=why)
     return found
+
+
+def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
+    """A metric that erases a fifth is not judged by what erasing all does."""
+    most = max(getattr(metric, "shares", (1.0,)))
+    ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
+    worst = min(ratios, key=lambda ratio: by_ratio[ratio])
+    return Stamp(by_ratio[worst], worst)
