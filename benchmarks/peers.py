@@ -268,7 +268,7 @@ class Networkx(Contestant):
         graph = networkx.Graph()
         for place, word in enumerate(words):
             graph.add_edges_from((word, other) for other in words[place + 1 : place + 4] if other != word)
-        ranks = networkx.pagerank(graph, alpha=0.85)
+        ranks = networkx.pagerank(graph, alpha=0.85, tol=1e-10)
         return [len(ranks) * ranks[word] for word in words]
 
 

@@ -1,4 +1,4 @@
-"""Small models the tests build: a lookup table whose logits are written in the test, and random ones of every family."""
+"""Small models the tests build: a lookup table with logits written in the test, and random ones of every family."""
 
 from __future__ import annotations
 
@@ -31,9 +31,13 @@ CORPUS = [
     "is the film good ? the book was better , honestly .",
     "don't waste $3.50 on it ; it's well-made but unlovable",
 ]
-SIZES = dict(
-    hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=64
-)
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}
 FAMILIES = ("bert", "roberta", "xlm_roberta", "distilbert", "albert", "electra", "deberta_v2", "modernbert")
 
 
@@ -119,7 +123,7 @@ def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
     tokenizer = tokenizer_for(family)
     common = dict(SIZES, vocab_size=len(tokenizer), num_labels=classes, pad_token_id=tokenizer.pad_token_id, **options)
     if family == "distilbert":
-        names = dict(dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=64)
+        names = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64}
         config = DistilBertConfig(
             **names, vocab_size=len(tokenizer), num_labels=classes, pad_token_id=tokenizer.pad_token_id, **options
         )
@@ -133,14 +137,14 @@ def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
             local_attention=8,
         )  # fmt: skip
     else:
-        configs = dict(
-            bert=BertConfig,
-            roberta=RobertaConfig,
-            xlm_roberta=XLMRobertaConfig,
-            albert=AlbertConfig,
-            electra=ElectraConfig,
-        )
-        extra = dict(embedding_size=8) if family in ("albert", "electra") else {}
+        configs = {
+            "bert": BertConfig,
+            "roberta": RobertaConfig,
+            "xlm_roberta": XLMRobertaConfig,
+            "albert": AlbertConfig,
+            "electra": ElectraConfig,
+        }
+        extra = {"embedding_size": 8} if family in ("albert", "electra") else {}
         config = configs[family](**common, **extra)
     torch.manual_seed(seed)
     model = AutoModelForSequenceClassification.from_config(config)

@@ -18,8 +18,8 @@ SOURCE = Path(troth.__file__).parent
 LAYERS = [
     "errors", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks", "probing",
     "agreement", "statistics", "salience", "attributive", "explainers", "explaining", "importing", "metrics",
-    "measuring", "meta", "validity", "training", "sweep", "leaderboard", "report", "benching", "benchmarks", "published", "studies",
-    "web", "commands", "cli",
+    "measuring", "meta", "validity", "training", "sweep", "leaderboard", "report", "benching", "benchmarks",
+    "published", "studies", "web", "commands", "cli",
 ]  # fmt: skip
 
 # What would be a cycle otherwise, each with its reason.

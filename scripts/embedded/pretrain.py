@@ -1,5 +1,5 @@
-"""Makes the base of the embedded model: a small BERT pretrained from scratch on film reviews, then taught by a fine-tuned
-MiniLM to tell good from bad. `scripts/embedded/README.md` has the whole story and the commands.
+"""Makes the base of the embedded model: a small BERT pretrained from scratch on film reviews, then taught by a
+fine-tuned MiniLM to tell good from bad. `scripts/embedded/README.md` has the whole story and the commands.
 
 Stages, each saved under --out as soon as it is done: tokenizer, pretrained, teacher's probabilities, distilled.
 """
@@ -132,7 +132,9 @@ def padded(tokenizer: PreTrainedTokenizerFast, texts: list[str], length: int) ->
 # Pretraining
 
 
-def pretrain(tokenizer: PreTrainedTokenizerFast, reviews: list[str], options: argparse.Namespace, log: Log) -> BertForMaskedLM:
+def pretrain(
+    tokenizer: PreTrainedTokenizerFast, reviews: list[str], options: argparse.Namespace, log: Log
+) -> BertForMaskedLM:
     """Masked language modelling at 20 % on blocks of running text: 128 tokens, 256 for the last sixth of the time."""
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
@@ -259,7 +261,9 @@ def probabilities(model: nn.Module, ids: Tensor, device: torch.device) -> Tensor
     return found
 
 
-def accuracy(model: nn.Module, tokenizer: PreTrainedTokenizerFast, rows: list[tuple[str, int]], device: torch.device) -> float:
+def accuracy(
+    model: nn.Module, tokenizer: PreTrainedTokenizerFast, rows: list[tuple[str, int]], device: torch.device
+) -> float:
     ids = padded(tokenizer, [text for text, _ in rows], 128)
     right = probabilities(model, ids, device).argmax(-1) == torch.tensor([label for _, label in rows])
     return round(float(right.float().mean()), 4)
@@ -285,7 +289,15 @@ def distil(
     missing = classifier.bert.load_state_dict(student.bert.state_dict(), strict=False)
     assert all(name.startswith("pooler") for name in missing.missing_keys), missing
     classifier.to(device)
-    teach(classifier, padded(tokenizer, everything, 96), targets, steps=options.steps, rows=256, rate=1.5e-4, device=device)
+    teach(
+        classifier,
+        padded(tokenizer, everything, 96),
+        targets,
+        steps=options.steps,
+        rows=256,
+        rate=1.5e-4,
+        device=device,
+    )
     log("distilled", validation=accuracy(classifier, tokenizer, validation, device))
     classifier.half().save_pretrained(options.out / "distilled")
     tokenizer.save_pretrained(options.out / "distilled")

@@ -133,7 +133,9 @@ def _leaderboard(
         meta=_meta(by_metric, directions),
         truncated=_truncated(store, explanations),
         about=store.about() or {},
-        stamps=stamps(judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))),
+        stamps=stamps(
+            judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
+        ),
     )
     order = sorted(names, key=lambda name: mean_rank(board, name))
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})

@@ -6,6 +6,7 @@ apostrophes, so the default rules are spelt out here.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -34,7 +35,7 @@ def sentence_spans(text: str) -> list[Span]:
     """
     cuts = [0, *(end for end in _sentence_ends(text)), len(text)]
     spans = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in itertools.pairwise(cuts):
         piece = text[start:end]
         stripped = piece.strip()
         if stripped:
@@ -47,7 +48,7 @@ def join(pieces: Sequence[Span], units: Sequence[Span]) -> NDArray[np.int64]:
     """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units."""
     if not units:
         return np.full(len(pieces), -1)
-    starts, ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
+    starts, _ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     unit_ends = np.array([end for _, end in units])
     # The first unit that ends behind the piece's start either overlaps the piece or is the next one.
     found = np.searchsorted(unit_ends, starts, side="right")

@@ -8,7 +8,9 @@ from explainers.referees import Formula, explained, questions, total
 from fakes import FAMILIES, encoder, tokenizer_for
 from troth.errors import TrothError
 from troth.explainers.attention import Attention
+from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
 from troth.models.encoder import Encoder
+from troth.training.vocabulary import word_tokenizer
 
 
 def test_by_hand():
@@ -70,3 +72,23 @@ def test_a_decoder_reads_its_last_position():
 def test_a_black_box_refuses():
     with pytest.raises(TrothError, match="no attentions"):
         troth.explain(lambda texts: [[0.5, 0.5]] * len(texts), "good film", "attention")
+
+
+def test_a_bilstm_has_one_query():
+    texts = ["a good film with a great cast", "not a bad book"]
+    tokenizer = word_tokenizer(texts)
+    torch.manual_seed(0)
+    config = BilstmAttentionConfig(vocab_size=len(tokenizer), embedding_size=7, hidden_size=4, num_labels=2)
+    model = Encoder(BilstmAttentionForSequenceClassification(config).eval(), tokenizer, name="tiny bilstm")
+    for text, attribution in zip(texts, troth.explain(model, texts, "attention"), strict=True):
+        ids = tokenizer(text, return_tensors="pt")
+        weights = model.model(**ids, output_attentions=True).attentions[-1]
+        inside = attribution.question.encoding.units >= 0
+        assert attribution.scores == pytest.approx(weights[0, 0, 0][inside].detach().numpy(), abs=1e-6)
+        assert attribution.scores.sum() + attribution.rest == pytest.approx(1, abs=1e-6)
+    (product,) = troth.explain(model, texts[0], "attention_x_gradient", target=1)
+    output = model.model(**tokenizer(texts[0], return_tensors="pt"), output_attentions=True)
+    (slope,) = torch.autograd.grad(output.logits[0, 1], output.attentions[-1])
+    inside = product.question.encoding.units >= 0
+    expected = (output.attentions[-1] * slope)[0, 0, 0][inside].detach().numpy()
+    assert product.scores == pytest.approx(expected, abs=1e-6)

@@ -161,6 +161,19 @@ def test_explainers_treat_it_as_any_model(pair):
         assert found["input_x_gradient"].scores[place - 1] == pytest.approx((up - down) / 2e-2, abs=2e-4)
 
 
+def test_attention_and_its_gradient_by_hand():
+    bilstm_model = model()
+    ids = bilstm_model.tokenizer(TEXTS[0])["input_ids"]
+    w = weights(bilstm_model.model)
+    _, alpha = twin(bilstm_model.model, np.array(ids))
+    states, _ = bilstm(w, "bilstm.first", w["bilstm.embeddings.word_embeddings.weight"][ids])
+    (attended,) = troth.explain(bilstm_model, TEXTS[0], "attention", target=1)
+    np.testing.assert_allclose(attended.scores, alpha[1:-1], atol=1e-6)
+    (weighed,) = troth.explain(bilstm_model, TEXTS[0], "attention_x_gradient(of=logit)", target=1)
+    # The logit is linear in α: its gradient is what the decoder makes of each state.
+    np.testing.assert_allclose(weighed.scores, (alpha * (states @ w["decoder.output.weight"][1]))[1:-1], atol=1e-6)
+
+
 def test_the_recurrent_layer_alone_is_in_training_mode_and_only_while_gradients_are_wanted():
     network, seen = model().model, []
     network.bilstm.first.register_forward_pre_hook(lambda module, _: seen.append(("before", module.training)))

@@ -108,3 +108,19 @@ def test_too_little_data_is_an_error():
         load_labelled([Example("0", "a", label=0), Example("1", "b", label=1)])
     with pytest.raises(TrothError, match="hold_out must be a share between 0 and 1, not 2"):
         load_labelled([Example(str(i), "a", label=i) for i in range(9)], hold_out=2)
+
+
+def test_on_the_hub_the_validation_split_is_used_if_there_is_one(monkeypatch):
+    from troth.data._readers import Table
+
+    there = {"train": rows(["a", "b"] * 10), "validation": rows(["b", "a"], start=50)}
+
+    def read_hub(name, split):
+        if split not in there:
+            raise TrothError(f"{name}: no split is called {split!r}; there are: train")
+        return Table.of(name, there[split])
+
+    monkeypatch.setattr("troth.data.read_hub", read_hub)
+    assert [example.label for example in load_labelled("owner/name").validation] == [1, 0]
+    del there["validation"]
+    assert len(load_labelled("owner/name").validation) == 4

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import random
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from troth.training.corpus import Corpus, batches
 from troth.training.fit import train
 from troth.training.loop import fit
 from troth.training.recipes import Recipe
-from troth.training.settings import settings
+from troth.training.settings import Settings, settings
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)
 STILL = Scratch(layers=1, hidden=16, heads=2, positions=32, dropout=0.0)
@@ -67,7 +69,7 @@ def test_train_json_says_everything_and_repeats_it(films, tmp_path):
     assert report["versions"]["torch"] == torch.__version__
     assert [entry["epoch"] for entry in report["history"]] == [1, 2, 3]
     assert set(report["history"][0]["validation"]) == {"unmasked", "masked"}
-    names = {name: identity[name] for name in ("epochs", "batch_size", "learning_rate", "seed", "clip", "betas")}
+    names = {field.name: identity[field.name] for field in dataclasses.fields(Settings)}
     again = train(
         identity["recipe"], films(40), identity["base"], tmp_path / "b", validation=films(10, start=100), **names
     )
@@ -347,6 +349,32 @@ def test_what_a_recipe_adds_reaches_the_weights(films):
     assert sizes[1] < 0.5 * sizes[0]
 
 
+@dataclass(frozen=True)
+class Attentive(Recipe):
+    """Adds how much the last layer's first position attends to itself."""
+
+    attentions: ClassVar[bool] = True
+
+    def penalty(self, output, rows):
+        weights = output.attentions[-1]
+        assert weights.shape[-1] == rows.ids.shape[1]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+        return weights[:, :, 0, 0].mean(1)
+
+
+def test_a_recipe_may_read_attention_weights(films):
+    examples, held = films(40), films(10, start=50)
+    found = []
+    for recipe in (recipes.build("plain"), recipes.Composed((recipes.build("masked"), Attentive()))):
+        model = STILL.build(examples, ("bad", "good"), 0, None)
+        before = model.model.config._attn_implementation
+        fit(model, recipe, *corpora(model, examples, held), settings(**OPTIONS, best_by="last"))
+        assert model.model.config._attn_implementation == before
+        rows = corpora(model, held)[0].rows(torch.arange(10), torch.zeros(10, dtype=torch.int64), model)
+        found.append(float(model.forward(rows, attentions=True).attentions[-1][:, :, 0, 0].mean()))
+    assert found[1] < 0.5 * found[0]
+
+
 def test_class_weights_balance():
     from troth.training.loop import class_weights
 
@@ -375,7 +403,7 @@ def test_bilstm_trains_on_pairs_and_refuses_a_mixture(films, tmp_path):
         tmp_path,
         validation=films(10, start=100, pair=True),
         learning_rate=2e-2,
-        epochs=8,
+        epochs=16,
     )
     assert trained.scores["validation"]["unmasked"]["accuracy"] == 1.0
     model = troth.load_model(str(tmp_path), device="cpu")

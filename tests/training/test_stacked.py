@@ -167,3 +167,17 @@ def test_seeds_into_folders_side_by_side_or_in_turn(films, tmp_path):
     model.tokenizer.save_pretrained(tmp_path / "albert")
     turns = train_seeds("plain", films(24), str(tmp_path / "albert"), tmp_path / "turns", [1, 2], **options)
     assert [one.report["identity"]["seed"] for one in turns] == [1, 2]
+
+
+@pytest.mark.full
+def test_several_processes_share_the_device(films, tmp_path):
+    model = encoder("albert")
+    model.model.save_pretrained(tmp_path / "albert")
+    model.tokenizer.save_pretrained(tmp_path / "albert")
+    options = {"validation": films(8, start=60), "epochs": 1, "batch_size": 8}
+    given = ("plain", films(24), str(tmp_path / "albert"))
+    parallel = train_seeds(*given, tmp_path / "parallel", [1, 2], workers=2, **options)
+    turns = train_seeds(*given, tmp_path / "turns", [1, 2], **options)
+    for one, other in zip(parallel, turns, strict=True):
+        assert one.report["identity"] == other.report["identity"]
+        assert one.report["history"][0]["loss"] == pytest.approx(other.report["history"][0]["loss"], abs=1e-5)

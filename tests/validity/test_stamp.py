@@ -67,8 +67,11 @@ def test_every_number_of_a_bench_is_stamped(benched):
     p, at = min(by_ratio[1:]), (1 + by_ratio[1:].argmin()) / 10
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
-    expected = {"recursive_erasure(step=0.5)": str(Stamp(p, at)), "comprehensiveness": "not tested: MaSF says nothing of "
-                "inputs erased by delete", "sparsity": "not tested: the metric erases nothing"}  # fmt: skip
+    expected = {
+        "recursive_erasure(step=0.5)": str(Stamp(p, at)),
+        "comprehensiveness": "not tested: MaSF says nothing of inputs erased by delete",
+        "sparsity": "not tested: the metric erases nothing",
+    }
     for row in told["rows"]:
         assert {metric: row[metric]["validity"] for metric in METRICS} == expected
     assert "erased inputs" in leaderboard.html(result.leaderboard)

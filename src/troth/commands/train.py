@@ -70,7 +70,8 @@ def train(
             raise TrothError(
                 "name a model to start from: --base FOLDER_OR_HUB_NAME, --base bilstm_attention or --base scratch"
             )
-        data, base, settings = start
+        data, base, validation = start.pop("data"), start.pop("base"), validation or start.pop("validation")
+        settings = start
     given: dict[str, Any] = {
         "epochs": epochs,
         "batch_size": batch_size,

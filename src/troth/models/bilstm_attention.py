@@ -69,7 +69,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
     def forward(
         self, input_ids: Tensor | None, inputs_embeds: Tensor | None, real: Tensor, is_second: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor, tuple[Tensor, Tensor]]:
-        """Context and query [rows, 2 hidden], α [rows, length] and the hidden states of what is real."""
+        """Context and query [rows, 2 hidden], α [rows, 1, 1, length] and the hidden states of what is real."""
         vectors = self.embeddings(input_ids, inputs_embeds)
         if not self.config.pair:
             states, _ = self._read(self.first, vectors, real)
@@ -142,7 +142,7 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
             loss=loss,
             logits=logits,
             hidden_states=states if output_hidden_states else None,
-            attentions=(weights[:, None, None],) if output_attentions else None,
+            attentions=(weights,) if output_attentions else None,
         )
 
 
@@ -162,8 +162,9 @@ class AdditiveAttention(nn.Module):
             inner = inner + self.query(query)[:, None]
         # The lowest finite number: a row without any token has a uniform α, not NaN.
         scores = self.score(inner.tanh())[..., 0].masked_fill(~chosen, torch.finfo(states.dtype).min)
-        weights = scores.softmax(-1)
-        return torch.einsum("rl,rlh->rh", weights, states), weights
+        # The one that is given out is the one that is used, so that gradients with respect to it exist.
+        weights = scores.softmax(-1)[:, None, None]  # [rows, heads, queries, length]
+        return (weights[:, 0] @ states)[:, 0], weights
 
 
 class Decoder(nn.Module):

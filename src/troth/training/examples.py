@@ -59,7 +59,7 @@ def load_labelled(
         checking = load_data(validation, **(options if entry_of(validation) is None else {}))
     elif splits and "validation" in splits and hold_out is None:
         checking = load_data(source, split="validation", limit=limit, **options)
-    elif splits is None and isinstance(source, str) and hold_out is None and not Path(source).exists():
+    elif hold_out is None and _on_hub(source, entry):
         checking = _if_there(source, "validation", limit, options)
     others = {name: load_data(source, split=name, limit=limit, **options) for name in tests}
     notes = list(training.notes)
@@ -103,9 +103,11 @@ def _splits(source: Source, entry: Dataset | None) -> set[str] | None:
         return {str(name) for name in source}
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         return set(tables_in(Path(source)))
-    if isinstance(source, str) and not Path(source).exists():
-        return {"train"}  # on the hub; whether there are others is asked of it
-    return None
+    return {"train"} if _on_hub(source, entry) else None
+
+
+def _on_hub(source: Source, entry: Dataset | None) -> bool:
+    return entry is None and isinstance(source, str) and not Path(source).exists()
 
 
 def _if_there(source: Source, split: str, limit: int | None, options: Mapping[str, Any]) -> Data | None:

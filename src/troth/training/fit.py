@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from troth import catalog
+from troth.data import Dataset
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases, presets, quality, recipes
@@ -57,6 +58,7 @@ class Plan:
     labelled: Labelled
     settings: Settings
     max_length: int | None
+    asked: Mapping[str, Any]  # what was said of data and settings, to say it again
 
     def model(self) -> Encoder:
         """The base with a class for each label; what is new in it is drawn with the seed."""
@@ -130,7 +132,19 @@ def plan(
     labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
     if "metric" not in chosen and labelled.metric is not None:
         chosen["metric"] = labelled.metric
-    return Plan(method, start, labelled, every_setting.settings(**chosen), max_length)
+    sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
+    which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
+    asked: dict[str, Any] = {**sources, **which, "like": like}
+    return Plan(method, start, labelled, every_setting.settings(**chosen), max_length, asked)
+
+
+def _named(source: Source | None) -> str | None:
+    """What a source is called, for train.json."""
+    if isinstance(source, Dataset):
+        return source.name
+    if source is None or isinstance(source, str | os.PathLike):
+        return None if source is None else str(source)
+    return "examples in memory"
 
 
 def _settle(
@@ -201,7 +215,7 @@ def finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | N
 
 def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, Any], fitted: Fitted) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    report = _report(identity, planned.labelled, planned.settings, fitted)
+    report = _report(identity, planned, fitted)
     if not _is_first():
         return Trained(folder, report)
     aside = folder / ".partial"
@@ -225,7 +239,8 @@ def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, An
     return Trained(folder, report)
 
 
-def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings, fitted: Fitted) -> dict[str, Any]:
+def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:
+    labelled, settings = planned.labelled, planned.settings
     versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
     metric = labelled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
     parts = {"validation": labelled.validation, **labelled.others}
@@ -233,6 +248,7 @@ def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings,
     majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
     report = {
         "identity": dict(identity),
+        "asked": dict(planned.asked),
         "data": {
             "name": labelled.training.name,
             "training": len(labelled.training),
@@ -252,7 +268,7 @@ def _report(identity: Mapping[str, Any], labelled: Labelled, settings: Settings,
         "precision": fitted.precision,
         "processes": fitted.processes,
         "python": platform.python_version(),
-        "versions": {name: importlib.metadata.version(name) for name in versions},
+        "versions": {name: _version(name) for name in versions},
     }
     plain: dict[str, Any] = _without_nan(report)
     return plain
@@ -274,3 +290,10 @@ def _without_nan(value: Any) -> Any:
 def _is_first() -> bool:
     """Of several processes one writes."""
     return int(os.environ.get("RANK", "0")) == 0
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # run from its source
+        return "unknown"

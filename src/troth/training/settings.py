@@ -45,6 +45,8 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))
         object.__setattr__(self, "no_decay", tuple(self.no_decay))
+        if isinstance(self.class_weights, list):  # as train.json has it
+            object.__setattr__(self, "class_weights", tuple(self.class_weights))
         for name in ("epochs", "batch_size"):
             _require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         for name in ("rows_per_pass", "head_learning_rate", "clip"):

@@ -145,8 +145,9 @@ class _Side:
                 total = torch.zeros(len(self.copies), device=self.device)
                 for indices in zip(*cuts, strict=True):
                     index = torch.stack(indices)  # [copies, rows]
-                    total += self._step(index, keys.gather(1, index), steps, examples)
-                    bar.advance(epoch + 1, settings.epochs, math.nan)
+                    losses = self._step(index, keys.gather(1, index), steps, examples)
+                    total += losses
+                    bar.advance(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
                 self._end_epoch(epoch + 1, total / examples)
                 bar.say(settings.metric, self.courses[0].history[-1]["score"], self.courses[0].best_epoch)
         self.stack.write_back(self.models, self.best)

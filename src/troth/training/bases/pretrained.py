@@ -17,11 +17,15 @@ from troth.types import Example
 
 @dataclass(frozen=True)
 class Pretrained(Base):
-    path: str
+    path: str = ""
 
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+        if not self.path:
+            raise TrothError(
+                "pretrained needs a folder or hub name: pretrained(path='roberta-base'), or the name alone"
+            )
         folder = Path(self.path)
         if folder.is_dir() and not (folder / "config.json").is_file():
             raise TrothError(f"{self.path} is a folder without config.json, so no model to start from")
@@ -44,6 +48,9 @@ class Pretrained(Base):
             except (OSError, ValueError, KeyError) as error:
                 reason = str(error).strip().split("\n")[0]
                 raise TrothError(f"cannot load {self.path} to train it: {reason}") from None
-        if model.config.pad_token_id is None and tokenizer.pad_token_id is not None:
-            model.config.pad_token_id = tokenizer.pad_token_id
+        if tokenizer.pad_token_id is None:
+            raise TrothError(
+                f"{self.path} has no padding token, which mini-batches need; give its tokenizer one and save it"
+            )
+        model.config.pad_token_id = tokenizer.pad_token_id
         return Encoder(model, tokenizer, name=self.path, max_length=max_length)
