@@ -44,12 +44,12 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     from rich.text import Text
 
     wide = width >= 40 + sum(len(head) + 2 for head in heads(board))
-    shown = Table(title=Text(board.title, "bold"), title_justify="left", box=None, padding=(0, 1), show_edge=False)
+    shown = Table(title=Text(board.title, "bold"), title_justify="left", box=None, padding=(0, 0, 0, 1), show_edge=False)
     shown.add_column("explainer", style="cyan", no_wrap=True)
     for number, metric in enumerate(board.metrics, start=1):
         arrow = _ARROWS[board.directions[metric]]
         shown.add_column(Text(heads(board)[number - 1] if wide else f"{number} {arrow}"), justify="right", no_wrap=True)
-    shown.add_column("ms", justify="right", style="dim")
+    shown.add_column("ms", justify="right", style="dim", no_wrap=True)
     if wide:
         shown.add_column("passes", justify="right", style="dim")
     best = {metric: board.sorted_by(metric)[0] for metric in board.metrics if board.directions[metric] is not None}
