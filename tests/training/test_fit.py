@@ -433,3 +433,26 @@ def test_two_processes_train_what_one_does(tmp_path):
     assert json.loads((tmp_path / "2" / "train.json").read_text())["processes"] == 2
     for name in one:
         torch.testing.assert_close(one[name], two[name], atol=1e-5, rtol=0)
+
+
+def test_trainings_in_one_process_may_differ_in_precision(films):
+    for precision in ("no", "bf16", "no"):
+        model = TINY.build(films(16), ("bad", "good"), 0, None)
+        chosen = settings(epochs=1, batch_size=8, precision=precision)
+        fitted = fit(model, "plain", *corpora(model, films(16), films(4, start=20)), chosen, cpu=True)
+        assert fitted.precision == precision
+        assert model.model.forward.__func__ is type(model.model).forward  # the model is as it was
+
+
+@pytest.mark.full
+@pytest.mark.data
+def test_bilstm_reaches_on_sst_what_the_roar_paper_reports(tmp_path):
+    """82 % macro-F1, within 3 points, as the mean of seeds; TROTH_VECTORS names a file of word vectors."""
+    if "TROTH_DATA" not in os.environ or "TROTH_VECTORS" not in os.environ:
+        pytest.skip("needs SST in TROTH_DATA and word vectors in TROTH_VECTORS")
+    base = f"bilstm_attention(vectors={os.environ['TROTH_VECTORS']!r})"
+    found = [
+        train("plain", "sst", base, tmp_path / str(seed), like="roar", tests=["test"], seed=seed) for seed in range(5)
+    ]
+    scores = [trained.scores["test"]["unmasked"]["macro_f1"] for trained in found]
+    assert np.mean(scores) == pytest.approx(0.82, abs=0.03)

@@ -101,19 +101,23 @@ class Claims:
         return silent > (DEAD if owner else _UNSIGNED)
 
     def _bury(self, path: Path) -> bool:
-        """Takes a dead claim away; of several processes that try, one succeeds."""
-        grave = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed anew by now."""
+        spade = path.with_name(f".{path.name}.burial")
         try:
-            os.rename(path, grave)
-        except FileNotFoundError:
+            os.close(os.open(spade, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
+                if self._now() - spade.stat().st_mtime > _UNSIGNED:
+                    spade.unlink()
+            return False
+        try:
+            if path.exists():
+                if not self._dead(path):
+                    return False
+                path.unlink(missing_ok=True)
             return True
-        # Somebody may have buried it and claimed anew since we looked.
-        fresh = not self._dead(grave)
-        if fresh:
-            with contextlib.suppress(OSError):
-                os.link(grave, path)
-        grave.unlink(missing_ok=True)
-        return not fresh
+        finally:
+            spade.unlink(missing_ok=True)
 
     def _now(self) -> float:
         """The file server's clock: machines' own clocks differ."""

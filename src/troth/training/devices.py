@@ -29,8 +29,12 @@ def accelerator(settings: Settings, cpu: bool) -> Any:
     else:
         precision = wanted
     earlier = AcceleratorState._shared_state
-    if earlier and earlier["num_processes"] == 1:
-        # An earlier training in this process may have chosen otherwise.
+    differs = (precision or earlier.get("_mixed_precision"), cpu) != (
+        earlier.get("_mixed_precision"),
+        earlier.get("_cpu"),
+    )
+    if earlier and earlier["num_processes"] == 1 and differs:
+        # An earlier training in this process chose otherwise, and Accelerate remembers.
         AcceleratorState._reset_state()
         PartialState._reset_state()
     found = Accelerator(mixed_precision=precision, cpu=cpu)
@@ -55,6 +59,19 @@ def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
             yield
         finally:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+@contextmanager
+def own_forward(model: Any) -> Iterator[None]:
+    """Accelerate puts mixed precision around a model's forward pass; this takes it off again."""
+    names = ("forward", "_original_forward")
+    before = {name: model.__dict__[name] for name in names if name in model.__dict__}
+    try:
+        yield
+    finally:
+        for name in names:
+            model.__dict__.pop(name, None)
+        model.__dict__.update(before)
 
 
 def attention_weights(model: Encoder, *, wanted: bool) -> AbstractContextManager[None]:

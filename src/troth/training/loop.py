@@ -83,7 +83,8 @@ def fit(
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
     attentions = recipes.reads_attentions(method)
-    with devices.reproducible(settings, accelerator.device), devices.attention_weights(model, wanted=attentions):
+    attention = devices.attention_weights(model, wanted=attentions)
+    with devices.reproducible(settings, accelerator.device), devices.own_forward(model.model), attention:
         loop = _Loop(model, method, training, validation, settings, accelerator, checkpoints, dict(identity or {}))
         try:
             loop.begin(resume=resume)
@@ -91,7 +92,6 @@ def fit(
             scores = {"validation": loop.final_scores(validation)}
             scores |= {name: loop.final_scores(corpus) for name, corpus in (others or {}).items()}
         finally:
-            accelerator.unwrap_model(loop.network, keep_fp32_wrapper=False)
             model.model.eval()
     return Fitted(
         history=loop.state.history,
