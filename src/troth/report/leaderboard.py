@@ -44,7 +44,9 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     from rich.text import Text
 
     wide = width >= 40 + sum(len(head) + 2 for head in heads(board))
-    shown = Table(title=Text(board.title, "bold"), title_justify="left", box=None, padding=(0, 0, 0, 1), show_edge=False)
+    shown = Table(
+        title=Text(board.title, "bold"), title_justify="left", box=None, padding=(0, 0, 0, 1), show_edge=False
+    )
     shown.add_column("explainer", style="cyan", no_wrap=True)
     for number, metric in enumerate(board.metrics, start=1):
         arrow = _ARROWS[board.directions[metric]]
