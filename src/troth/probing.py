@@ -376,7 +376,7 @@ def _memory_for(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free * 0.25)
-    return 64 << 20
+    return 128 << 20
 
 
 def _out_of_memory(error: BaseException) -> bool:

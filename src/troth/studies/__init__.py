@@ -1,0 +1,124 @@
+"""A paper's experiment, in parts, each a table or figure of ours beside the published one."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from troth.errors import TrothError, unknown
+from troth.sweep import machine
+from troth.sweep.cells import Plan
+from troth.sweep.context import Context
+from troth.sweep.run import Outcome, Progress, run
+from troth.sweep.store import Store
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One result of a study: a table, what it says in words, what a machine reads, and perhaps a figure."""
+
+    part: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]  # numbers or text; None or NaN shows as –
+    words: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain values for --json
+    draw: Callable[[Figure], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Where and on what a study is run."""
+
+    out: Path
+    data: tuple[str, ...] = ()  # what the study takes by default where empty
+    base: str | None = None  # the model that is trained or explained
+    seeds: tuple[int, ...] = (0,)
+    limit: int | None = None  # examples of each split
+    workers: int | None = 1
+    progress: Callable[[Progress], None] | None = None
+    context: Context = field(default_factory=Context)
+
+    def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
+        """Runs a plan in the study's own store; what is stored is not done again."""
+        store = Store(self.out)
+        outcome = run(plan, store, workers=self.workers, progress=self.progress, context=self.context)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.failed and not outcome.computed and not outcome.found:
+            raise TrothError(outcome.failed[0].error)
+        return store, outcome
+
+
+@dataclass(frozen=True)
+class Study(ABC):
+    """An instance is its configuration: options are fields, so "roar(step=0.2)" is a study, too."""
+
+    parts: ClassVar[Mapping[str, str]]  # name and one line, in the order they are run
+
+    @abstractmethod
+    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
+        """Does a part and yields its results."""
+
+    def plan(self, part: str, setting: Setting) -> Plan | None:
+        """What a part would store, for a dry run; None where it is computed on the spot."""
+        return None
+
+
+def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
+    """The parts to run; a part that there is not is an error that names those there are."""
+    for part in only:
+        if part not in study.parts:
+            raise unknown("part", part, study.parts)
+    return [part for part in study.parts if not only or part in only]
+
+
+def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Iterator[Section]:
+    """The results of a study as they come; each is in the folder (study.json, a page, figures) before it is yielded."""
+    from troth.studies import _writing
+
+    done: list[Section] = []
+    for part in chosen_parts(study, only):
+        for section in study.sections(part, setting):
+            done.append(section)
+            _writing.write(setting.out, study, done, machine.hardware())
+            yield section
+
+
+def as_json(sections: Sequence[Section]) -> dict[str, Any]:
+    """The facts of each part by its name; of one part alone, its facts."""
+    facts: dict[str, dict[str, Any]] = {}
+    for section in sections:
+        facts.setdefault(section.part, {}).update(section.facts)
+    plain: dict[str, Any] = json.loads(json.dumps(_defined(facts)))
+    return next(iter(plain.values())) if len(plain) == 1 else plain
+
+
+def shown(value: Any) -> str:
+    """A table's cell as text.
+
+    >>> shown(0.12345), shown(float("nan")), shown(3), shown("x")
+    ('0.123', '–', '3', 'x')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _defined(value: Any) -> Any:
+    # JSON has no NaN.
+    if isinstance(value, Mapping):
+        return {str(key): _defined(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_defined(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

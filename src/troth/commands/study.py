@@ -1,0 +1,85 @@
+"""A paper's experiment, our numbers beside the published ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from troth.commands import _options
+
+
+def study(
+    name: Annotated[
+        str, typer.Argument(help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.")
+    ],
+    only: Annotated[list[str] | None, typer.Option("--only", help="This part only; repeat for several.")] = None,
+    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="Data sets; repeat for several.")] = None,
+    base: Annotated[str | None, typer.Option("--base", "-b", help="The model to train or explain.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, …")] = 1,
+    limit: Annotated[int, typer.Option(help="At most so many examples of each split; 0 takes all.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME unless named.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done, and how long it takes.")
+    ] = False,
+    as_json: _options.Json = False,
+) -> None:
+    """Repeats a paper's experiment and prints our numbers beside the published ones; run it again to go on.
+
+    Example: troth study roar --only synthetic
+    """
+    from rich.console import Console
+
+    from troth import catalog, studies
+    from troth.commands import _sweeping
+    from troth.errors import TrothError
+    from troth.sweep.store import Store
+
+    _options.quieten()
+    chosen: studies.Study = catalog.build("studies", name)
+    if seeds < 1:
+        raise TrothError(f"--seeds must be at least 1, not {seeds}")
+    folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
+    parts = studies.chosen_parts(chosen, only or ())
+    console = Console(highlight=False)
+    with _sweeping.shown(not as_json and not dry_run) as progress:
+        setting = studies.Setting(
+            folder, tuple(data or ()), base, tuple(range(seeds)), limit or None, workers, progress
+        )
+        if dry_run:
+            for part in parts:
+                plan = chosen.plan(part, setting)
+                if plan is None:
+                    typer.echo(f"{part}: computed on the spot")
+                else:
+                    typer.echo(f"{part}:")
+                    _sweeping.say_estimate(plan, Store(folder), workers, setting.context, False, as_json)
+            return
+        done = []
+        for section in studies.carry_out(chosen, setting, parts):
+            done.append(section)
+            if not as_json:
+                _show(console, section)
+    if as_json:
+        _options.print_json(studies.as_json(done))
+    else:
+        console.print(f"\nstudy: {folder / 'study.md'}", markup=False, style="bold", soft_wrap=True)
+
+
+def _show(console, section) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
+    from rich.table import Table
+    from rich.text import Text
+
+    from troth.studies import shown
+
+    table = Table(title=Text(section.title, "bold"), title_justify="left", box=None, padding=(0, 1))
+    for number, column in enumerate(section.columns):
+        table.add_column(Text(column), justify="right" if number else "left")
+    for row in section.rows:
+        table.add_row(*(Text(shown(cell)) for cell in row))
+    console.print(table)
+    if section.words:
+        console.print(section.words, markup=False)
+    console.print()
