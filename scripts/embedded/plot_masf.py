@@ -62,9 +62,9 @@ def measure(options: argparse.Namespace) -> None:
     for spec in options.explainers:
         start = time.time()
         views = list(erased_views(Prober(model), catalog.build("explainers", spec), asked, POINTS))
-        together = np.stack(views)  # [examples, points, layers, hidden]
+        together = [np.concatenate(layer) for layer in zip(*views, strict=True)]
         for name, one in fitted.items():
-            p = one.p_values(together.reshape(-1, *together.shape[2:])).reshape(together.shape[:2])
+            p = one.p_values_of(together).reshape(len(views), -1)
             report["p"].setdefault(name, {})[spec] = [data_set_p_value(column) for column in p.T]
             report["share_below_0.05"].setdefault(name, {})[spec] = (p < 0.05).mean(0).tolist()
         options.files[0].write_text(json.dumps(report, indent=1) + "\n")

@@ -53,7 +53,8 @@ def test_inputs_are_erased_as_recursive_erasure_erases():
     views = list(erased_views(Prober(model), LeaveOneOut(), model.encode(data), points))
     for example, seen in zip(data, views, strict=True):
         words, left = example.text.split(), list(range(len(example.text.split())))
-        for ratio, view in zip((0, 0.25, 0.5, 0.75, 1), seen, strict=True):
+        for point, ratio in enumerate((0, 0.25, 0.5, 0.75, 1)):
+            view = [layer[point] for layer in seen]
             missing = int(len(words) * ratio) - (len(words) - len(left))
             if missing:
                 scores = _leave_one_out(model, words, left)
@@ -64,7 +65,7 @@ def test_inputs_are_erased_as_recursive_erasure_erases():
         Prober(model), model.encode(validation, "token", "both"), over_hidden="fisher", self_included=False
     )
     found = check(model, data, validation, ["leave_one_out"], step=0.25, references="masked")
-    assert found.p_values["leave_one_out"].tolist() == [fitted.p_values(seen).tolist() for seen in views]
+    assert found.p_values["leave_one_out"].tolist() == [fitted.p_values_of(seen).tolist() for seen in views]
 
 
 def _ids(model, words, left):

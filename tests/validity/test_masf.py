@@ -148,7 +148,7 @@ def test_bad_input_is_named():
         MaSF.fit(known[:, 0])
     with pytest.raises(TrothError, match="there are none"):
         MaSF.fit(known[:0])
-    with pytest.raises(TrothError, match="2 layers of 2, the references 2 of 3"):
+    with pytest.raises(TrothError, match="2 layers of 2, the references 2 layers of 3"):
         MaSF.fit(known).p_values(known[:, :, :2])
     with pytest.raises(TrothError, match="NaN"):
         MaSF.fit(np.where(known > 1, np.nan, known))

@@ -39,6 +39,7 @@ class Corpus:
         types = [encoding.token_types for encoding in self.encodings]
         self._types = None if any(one is None for one in types) else _flat([one for one in types if one is not None])
         self.keeps = keeps
+        self._keys: Tensor | None = None  # [examples] of each one's id
         self._kept = None  # [tokens] how much of each is left
         if keeps is not None:
             kept = [encoding.per_token(_filled(keep, encoding))[0] for encoding, keep in self._paired(keeps)]
@@ -63,8 +64,9 @@ class Corpus:
 
     def keys(self, *parts: object) -> Tensor:
         """A key of random draws for every example and purpose. [examples]"""
-        own = torch.tensor([draws.key(encoding.example.id) for encoding in self.encodings])
-        return draws.row_keys(draws.key(*parts), own)
+        if self._keys is None:
+            self._keys = torch.tensor([draws.key(encoding.example.id) for encoding in self.encodings])
+        return draws.row_keys(draws.key(*parts), self._keys)
 
     def rows(self, index: Tensor, keys: Tensor, model: TextClassifier) -> Rows:
         """Some of the examples as rows, with the keys of their random draws. [rows], [rows]"""

@@ -142,7 +142,7 @@ class _Side:
             for epoch in range(settings.epochs):
                 cuts = [batches(copy.training.lengths, settings.batch_size, copy.seed, epoch) for copy in self.copies]
                 keys = torch.stack([copy.training.keys(copy.seed, "training", epoch) for copy in self.copies])
-                total = torch.zeros(len(self.copies), device=self.device)
+                total = torch.zeros(len(self.copies))
                 for indices in zip(*cuts, strict=True):
                     index = torch.stack(indices)  # [copies, rows]
                     losses = self._step(index, keys.gather(1, index), steps, examples)
@@ -186,11 +186,11 @@ class _Side:
             each = each + added.reshape(index.shape)
         losses = each.sum(1)
         torch.autograd.backward((losses / size).sum())
-        detached = losses.detach()
-        if not bool(torch.isfinite(detached).all()):
-            number = int((~torch.isfinite(detached)).nonzero()[0])
+        found = losses.detach().cpu()
+        if not bool(torch.isfinite(found).all()):
+            number = int((~torch.isfinite(found)).nonzero()[0])
             raise TrothError(
-                f"the loss of copy {number} (seed {self.copies[number].seed}) became {float(detached[number])} at step "
+                f"the loss of copy {number} (seed {self.copies[number].seed}) became {float(found[number])} at step "
                 f"{self.step + 1}; lower the learning rate or set clip=1.0"
             )
         if settings.clip is not None:
@@ -198,7 +198,7 @@ class _Side:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
-        return detached
+        return found
 
     def _changed(self, rows: Any, change: Recipe, place: Tensor, size: int) -> Any:
         changed = change.rows(rows, place, size, self.models[0])

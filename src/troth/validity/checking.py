@@ -37,7 +37,7 @@ from troth.models import TextClassifier, load_model
 from troth.probing import Prober
 from troth.types import Encoding
 from troth.units import UnitKind
-from troth.validity.hidden_states import HIDDEN_STATES, LARGEST, require_hidden_states
+from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import FEWEST, MaSF, data_set_p_value, why_not_tested
 
 LEVEL = 0.05
@@ -214,25 +214,24 @@ def erased_views(
     *,
     target: str | int = "predicted",
     seed: int = 0,
-) -> Iterator[NDArray[Any]]:
-    """[points, layers, hidden] of each example: what the model makes of it as it is erased, for `MaSF.p_values`."""
+) -> Iterator[list[NDArray[Any]]]:
+    """A layer each, [points, hidden], of each example: what the model makes of it as it is erased, for MaSF."""
     prepared = explainer.prepare(prober, encodings)
     yield from prober.run(_view(prober, prepared, encoding, points, target, seed) for encoding in encodings)
 
 
 def _view(
     prober: Prober, explainer: Explainer, encoding: Encoding, points: Sequence[int], target: str | int, seed: int
-) -> Ask[NDArray[Any]]:
+) -> Ask[list[NDArray[Any]]]:
     attribution = yield from explanation(prober.model, explainer, encoding, target=target, seed=seed)
     question = attribution.question
     left = yield from recursively_erased(question, attribution, explainer.ask, prober.masking, points)
     answer = yield Look(question, left, want=HIDDEN_STATES)
-    largest: NDArray[Any] = answer.rows[LARGEST].numpy()
-    return largest
+    return largest(answer)
 
 
-def _placed(fitted: MaSF, views: Iterator[NDArray[Any]]) -> Iterator[NDArray[np.float64]]:
+def _placed(fitted: MaSF, views: Iterator[list[NDArray[Any]]]) -> Iterator[NDArray[np.float64]]:
     """[examples, points] p-values, some examples at a time: views are large, p-values are not."""
     while some := list(islice(views, _EXAMPLES_AT_ONCE)):
-        together = np.stack(some)
-        yield fitted.p_values(together.reshape(-1, *together.shape[2:])).reshape(together.shape[:2])
+        together = [np.concatenate(layer) for layer in zip(*some, strict=True)]
+        yield fitted.p_values_of(together).reshape(len(some), -1)

@@ -1,21 +1,21 @@
 """The largest activation of every hidden unit over the positions of an input, in the embedding output and every layer.
 
-Taken on the device: what comes back is [layers, hidden] an input, however long the texts are.
+Taken on the device: what comes back is one number a hidden unit, however long the texts are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
+from numpy.typing import NDArray
 
-from troth.looks import Reading, Want, at_least_single
+from troth.looks import Answer, Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
 from troth.models.black_box import BlackBox
 from troth.types import Rows
 
-LARGEST = "largest"
 # Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
 _DECIMALS = 4
 
@@ -32,17 +32,19 @@ class HiddenStates(Want):
             output = model.forward(rows, hidden=True)
         if not output.hidden:
             raise refuse(model.name, "hidden states to read", "MaSF cannot test it")
-        sizes = {layer.shape[-1] for layer in output.hidden}
-        if len(sizes) > 1:
-            found = " and ".join(map(str, sorted(sizes)))
-            raise refuse(model.name, f"layers of one size (they have {found} units)", "MaSF cannot test it")
         padding = ~rows.real[..., None]
-        largest = [layer.masked_fill(padding, -torch.inf).amax(1) for layer in output.hidden]
-        views = at_least_single(torch.stack(largest, dim=1))
-        return Reading(output.logits, rows={LARGEST: views.round(decimals=_DECIMALS)})
+        views = [at_least_single(layer.masked_fill(padding, -torch.inf).amax(1)) for layer in output.hidden]
+        return Reading(
+            output.logits, rows={f"layer {number}": view.round(decimals=_DECIMALS) for number, view in enumerate(views)}
+        )
 
 
 HIDDEN_STATES = HiddenStates()
+
+
+def largest(answer: Answer) -> list[NDArray[Any]]:
+    """What was read, a layer each: [rows, hidden]."""
+    return [answer.rows[f"layer {number}"].numpy() for number in range(len(answer.rows))]
 
 
 def require_hidden_states(model: TextClassifier) -> None:

@@ -24,7 +24,7 @@ from troth.maskings import Masking
 from troth.probing import Prober
 from troth.statistics import simes
 from troth.types import Encoding, Question
-from troth.validity.hidden_states import HIDDEN_STATES, LARGEST, require_hidden_states
+from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
@@ -39,7 +39,7 @@ _ROWS_AT_ONCE = 1024
 class MaSF:
     """The three levels of empirical distributions; `fit` builds them, `p_values` asks them."""
 
-    embeddings: NDArray[Any]  # [layers, hidden, references], sorted, in the dtype given
+    embeddings: tuple[NDArray[Any], ...]  # a layer each, [hidden, references], sorted, in the dtype given
     layer_statistics: Floats  # [layers, references], sorted
     statistics: Floats  # [references], sorted
     over_hidden: Aggregation = "simes"
@@ -60,21 +60,31 @@ class MaSF:
         through their own distributions; leaving each one out of its own is not the paper's way, but keeps p-values
         of new inputs uniform where hidden units are many and references few.
         """
-        given = _checked(embeddings)
+        return cls.fit_layers(_layers(embeddings), over_hidden, over_layers, self_included)
+
+    @classmethod
+    def fit_layers(
+        cls,
+        layers: Sequence[NDArray[Any]],
+        over_hidden: Aggregation = "simes",
+        over_layers: Aggregation = "fisher",
+        self_included: bool = True,
+    ) -> Self:
+        """As `fit`, from one array [examples, hidden] a layer: layers need not be of one size."""
         for name in (over_hidden, over_layers):
             if name not in _AGGREGATIONS:
                 raise unknown("aggregation", name, _AGGREGATIONS)
-        references, layers, hidden = given.shape
+        references = len(layers[0])
         if references == 0:
             raise TrothError("MaSF needs reference inputs; there are none: give it a validation set")
         others = references if self_included else references - 1
-        ordered = np.empty((layers, hidden, references), given.dtype)
+        ordered = tuple(np.empty(layer.shape[::-1], layer.dtype) for layer in layers)
 
         def layer_statistic(layer: int) -> Floats:
-            smaller = _sort(given[:, layer], ordered[layer])
+            smaller = _sort(layers[layer], ordered[layer])
             return _aggregate(over_hidden, _two_sided(smaller, others), references)
 
-        by_layer = _each_layer(layers, layer_statistic)  # [layers, references]
+        by_layer = _each_layer(len(layers), layer_statistic)  # [layers, references]
         layer_statistics = np.sort(by_layer, axis=-1)
         by_example = _join_layers(over_layers, layer_statistics, by_layer, others)
         return cls(ordered, layer_statistics, np.sort(by_example), over_hidden, over_layers, self_included)
@@ -102,7 +112,7 @@ class MaSF:
         if masked and not prober.masking.tested_by_masf:
             raise TrothError(why_not_tested(prober.masking))
         views = prober.run(_reference(encoding, masked, seed) for encoding in encodings)
-        return cls.fit(np.stack(list(views)), **options)
+        return cls.fit_layers([np.concatenate(layer) for layer in zip(*views, strict=True)], **options)
 
     @property
     def smallest(self) -> float:
@@ -111,40 +121,42 @@ class MaSF:
         With Simes over many hidden units, references are themselves beyond all others in some unit of every layer; if
         that is true of one in twenty, nothing can be called out of distribution at 0.05.
         """
-        layers, hidden, _ = self.embeddings.shape
-        return float(self.p_values(np.full((1, layers, hidden), np.inf, self.embeddings.dtype))[0])
+        return float(self.p_values_of([np.full((1, len(layer)), np.inf, layer.dtype) for layer in self.embeddings])[0])
 
     def p_values(self, embeddings: ArrayLike) -> Floats:
         """One p-value for each of the inputs [examples, layers, hidden]."""
-        given = _checked(embeddings)
-        layers, hidden, references = self.embeddings.shape
-        if given.shape[1:] != (layers, hidden):
+        return self.p_values_of(_layers(embeddings))
+
+    def p_values_of(self, layers: Sequence[NDArray[Any]]) -> Floats:
+        """As `p_values`, from one array [examples, hidden] a layer."""
+        asked, known = [layer.shape[1] for layer in layers], [len(layer) for layer in self.embeddings]
+        if asked != known:
             raise TrothError(
-                f"embeddings have {given.shape[1]} layers of {given.shape[2]}, the references {layers} of {hidden}: "
+                f"embeddings have {_sizes(asked)}, the references {_sizes(known)}: "
                 "use the model that the references came from"
             )
+        references = self.embeddings[0].shape[1]
 
         def layer_statistic(layer: int) -> Floats:
-            smaller = _search(self.embeddings[layer], given[:, layer])
+            smaller = _search(self.embeddings[layer], layers[layer])
             return _aggregate(self.over_hidden, _two_sided(smaller, references), references)
 
-        by_layer = _each_layer(layers, layer_statistic)
+        by_layer = _each_layer(len(layers), layer_statistic)
         by_example = _join_layers(self.over_layers, self.layer_statistics, by_layer, references)
         as_unusual = references - np.searchsorted(self.statistics, by_example, side="left")
         added = 0 if self.self_included else 1  # the input itself, one more draw from the null
         return np.asarray((as_unusual + added) / (references + added), np.float64)
 
 
-def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[NDArray[Any]]:
-    """[layers, hidden] of one input; a share of its units that is uniform on [0, 1] is erased."""
+def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
+    """A layer each, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
     question = Question(encoding, target=0, seed=seed)
     keep = keep_all(question)
     if masked:
         drawn = question.draws("masf").uniforms(1, 1 + question.n_units)
         keep = (drawn[:, 1:] >= drawn[:, :1]).to(keep.dtype)
     answer = yield Look(question, keep, want=HIDDEN_STATES)
-    largest: NDArray[Any] = answer.rows[LARGEST][0].numpy()
-    return largest
+    return largest(answer)
 
 
 def why_not_tested(masking: Masking) -> str:
@@ -229,10 +241,15 @@ def _fisher(counts: Counts, references: int) -> Floats:
 _AGGREGATIONS: dict[str, Callable[[Counts, int], Floats]] = {"simes": _simes, "fisher": _fisher}
 
 
-def _checked(embeddings: ArrayLike) -> NDArray[Any]:
+def _sizes(layers: Sequence[int]) -> str:
+    return f"{len(layers)} layers of {', '.join(map(str, sorted(set(layers))))}"
+
+
+def _layers(embeddings: ArrayLike) -> list[NDArray[Any]]:
+    """[examples, layers, hidden] as one array a layer."""
     given = np.asarray(embeddings)
     if given.ndim != 3 or 0 in given.shape[1:]:
         raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {given.shape}")
     if len(given) and np.isnan(given.max()):
         raise TrothError("embeddings hold NaN, which no distribution can place: look for the input that makes them")
-    return given
+    return [given[:, layer] for layer in range(given.shape[1])]

@@ -1,0 +1,206 @@
+"""Copies of the BiLSTM with attention as one model: every product is one batched over copies and directions.
+
+A step of a small recurrence costs little more than the launching of its kernels, so what counts is how few there are:
+two a step forwards, three backwards, and the weights' gradients in one product at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from troth.models.encoder import Encoder
+from troth.training._stacks import Stack
+from troth.types import Rows
+
+
+class BilstmStack(Stack):
+    """Rows, as everywhere in a stack, are those of all copies one after the other."""
+
+    def __init__(self, models: Sequence[Encoder]) -> None:
+        super().__init__(models)
+        self.config = self.one.model.config
+
+    def logits(self, rows: Rows, *, training: bool) -> Tensor:
+        shape = (self.copies, -1, rows.ids.shape[1])
+        ids, real = rows.ids.reshape(shape), rows.real.reshape(shape)
+        if not self.config.pair:
+            order = _Order(real)
+            states = order.in_place(self._recur("first", self._embed("embeddings", ids, order)))
+            return self._decode(self._attend(states, real, None), None)
+        assert rows.token_types is not None  # a word tokenizer gives them
+        is_second = rows.token_types.reshape(shape) == 1
+        in_first, in_second = real & ~is_second, real & is_second
+        second, first = _Order(in_second), _Order(in_first)
+        of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
+        query = second.last(self._recur("second", self._embed(of_second, ids, second)))
+        states = first.in_place(self._recur("first", self._embed("embeddings", ids, first)))
+        return self._decode(self._attend(states, in_first, query), query)
+
+    def _embed(self, layer: str, ids: Tensor, order: _Order) -> Tensor:
+        """[2, copies, rows, length, vector] each copy's own vectors; the padding token's never learn."""
+        weight = self.parameters[f"bilstm.{layer}.word_embeddings.weight"]
+        taken = ids.expand(2, *ids.shape).gather(-1, order.taken)
+        offsets = torch.arange(self.copies, device=ids.device)[:, None, None] * weight.shape[1]
+        vectors = nn.functional.embedding(taken + offsets, weight.flatten(0, 1))
+        return torch.where((taken == self.config.pad_token_id)[..., None], vectors.detach(), vectors)
+
+    def _recur(self, text: str, vectors: Tensor) -> Tensor:
+        """The LSTM, copies and directions side by side: [2, copies, rows, length, vector] to […, hidden]."""
+
+        def weight(name: str) -> Tensor:
+            parts = [self.parameters[f"bilstm.{text}.{name}_l0{direction}"] for direction in ("", "_reverse")]
+            return torch.cat(parts)  # [2 · copies, …]
+
+        _, copies, rows, length, _ = vectors.shape
+        # Time first, so that each step's gates lie together.
+        given = vectors.permute(0, 1, 3, 2, 4).reshape(2 * copies, length * rows, -1)
+        biases = (weight("bias_ih") + weight("bias_hh"))[:, None]
+        gates = torch.baddbmm(biases, given, weight("weight_ih").mT)
+        gates = gates.reshape(2 * copies, length, rows, -1).transpose(0, 1).contiguous()
+        states: Tensor = _Recurrence.apply(gates, weight("weight_hh").mT.contiguous())  # type: ignore[no-untyped-call]
+        return states.reshape(length, 2, copies, rows, -1).permute(1, 2, 3, 0, 4)
+
+    def _attend(self, states: Tensor, chosen: Tensor, query: Tensor | None) -> Tensor:
+        """[copies, rows, 2 hidden] the context of the first text."""
+        copies, rows, length, _ = states.shape
+        inner = self._linear("bilstm.attention.states", states.flatten(1, 2)).reshape(copies, rows, length, -1)
+        if query is not None:
+            inner = inner + self._linear("bilstm.attention.query", query)[:, :, None]
+        scores = self._linear("bilstm.attention.score", inner.tanh().flatten(1, 2)).reshape(copies, rows, length)
+        weights = scores.masked_fill(~chosen, torch.finfo(states.dtype).min).softmax(-1)
+        return torch.einsum("crl,crlh->crh", weights, states)
+
+    def _decode(self, context: Tensor, query: Tensor | None) -> Tensor:
+        if query is not None:
+            context = (self._linear("decoder.context", context) + self._linear("decoder.query", query)).tanh()
+        return self._linear("decoder.output", context).flatten(0, 1)
+
+    def _linear(self, layer: str, given: Tensor) -> Tensor:
+        """[copies, rows, in] -> [copies, rows, out]"""
+        weight = self.parameters[f"{layer}.weight"].mT
+        bias = self.parameters.get(f"{layer}.bias")
+        return torch.bmm(given, weight) if bias is None else torch.baddbmm(bias[:, None], given, weight)
+
+
+class _Order:
+    """The chosen tokens of every row, forwards and backwards, others behind them. chosen [copies, rows, length]"""
+
+    def __init__(self, chosen: Tensor) -> None:
+        self.chosen = chosen
+        self.lengths = chosen.sum(-1).clamp(min=1)
+        order = torch.argsort((~chosen).to(torch.uint8), dim=-1, stable=True)
+        steps = torch.arange(chosen.shape[-1], device=chosen.device)
+        # Backwards from each row's own end; what lies behind it stays where it is and is never looked at.
+        backwards = torch.where(steps < self.lengths[..., None], self.lengths[..., None] - 1 - steps, steps)
+        self.taken = torch.stack([order, order.gather(-1, backwards)])  # [directions, copies, rows, length]
+
+    def in_place(self, states: Tensor) -> Tensor:
+        """States where their tokens stand, others 0: [2, copies, rows, length, hidden] -> [copies, …, 2 hidden]."""
+        back = torch.argsort(self.taken, dim=-1)
+        placed: Tensor = _Permuted.apply(states, back, self.taken)  # type: ignore[no-untyped-call]
+        return placed.movedim(0, -2).flatten(-2) * self.chosen[..., None]
+
+    def last(self, states: Tensor) -> Tensor:
+        """The state after each row's last token, both directions: [copies, rows, 2 hidden]."""
+        index = (self.lengths - 1).expand(2, *self.lengths.shape)[..., None]
+        return states.gather(3, _wide(index, states.shape[-1]))[:, :, :, 0].movedim(0, -2).flatten(-2)
+
+
+class _Permuted(torch.autograd.Function):
+    """Vectors along dimension 3 in another order; autograd's own gather would add up what never meets."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return given.gather(3, _wide(order, given.shape[-1]))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (back,) = ctx.saved_tensors
+        return gradient.gather(3, _wide(back, gradient.shape[-1])), None, None
+
+
+class _Recurrence(torch.autograd.Function):
+    """hidden, cell = cell(gates[step] + hidden · recurrent, cell) for every step; all hidden states.
+
+    gates [length, groups, rows, 4 hidden] in torch's order (input, forget, new, output), recurrent [groups, hidden, 4
+    hidden].
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, recurrent: Tensor) -> Tensor:
+        length, groups, rows, wide = gates.shape
+        cell = gates.new_zeros(groups * rows, wide // 4)
+        states, cells, spaces = [cell.view(groups, rows, -1)], [cell], []
+        for step in range(length):
+            added = torch.bmm(states[-1], recurrent)
+            hidden, cell, space = _cell(gates[step].view(-1, wide), added.view(-1, wide), cell)
+            states.append(hidden.view(groups, rows, -1))
+            cells.append(cell)
+            spaces.append(space)
+        stacked = torch.stack(states)
+        ctx.save_for_backward(recurrent, stacked, *cells, *spaces)
+        return stacked[1:]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        recurrent, states, *rest = ctx.saved_tensors
+        length, groups, rows, _ = gradient.shape
+        cells, spaces = rest[: length + 1], rest[length + 1 :]
+        towards, of_hidden = recurrent.mT.contiguous(), gradient.contiguous()
+        of_gates: list[Tensor] = []
+        of_cell = torch.zeros_like(cells[0])
+        later: Tensor | None = None
+        for step in reversed(range(length)):
+            total = of_hidden[step] if later is None else of_hidden[step] + later
+            found, of_cell = _cell_backward(total.flatten(0, 1), of_cell, cells[step], cells[step + 1], spaces[step])
+            of_gates.append(found.view(groups, rows, -1))
+            later = torch.bmm(of_gates[-1], towards)
+        stacked = torch.stack(of_gates[::-1])  # [length, groups, rows, 4 hidden]
+        before = states[:-1].transpose(0, 1).flatten(1, 2)
+        of_recurrent = torch.bmm(before.mT, stacked.transpose(0, 1).flatten(1, 2))
+        return stacked, of_recurrent
+
+
+def _cell(given: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of matrices [rows, 4 hidden], and the gates' values for the way back."""
+    if given.is_cuda:
+        found = torch.ops.aten._thnn_fused_lstm_cell(given, recurrent, cell)  # one kernel, the one nn.LSTMCell uses
+        return found[0], found[1], found[2]
+    gates = given + recurrent
+    into, forget, new, out = gates.chunk(4, dim=1)
+    for gate in (into, forget, out):
+        gate.sigmoid_()
+    new.tanh_()
+    later = forget * cell + into * new
+    return out * later.tanh(), later, gates
+
+
+def _cell_backward(
+    of_hidden: Tensor, of_cell: Tensor, cell: Tensor, later: Tensor, gates: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the gates before their squashing and of the cell before the step."""
+    if of_hidden.is_cuda:
+        found = torch.ops.aten._thnn_fused_lstm_cell_backward_impl(of_hidden, of_cell, cell, later, gates, False)
+        return found[0], found[1]
+    into, forget, new, out = gates.chunk(4, dim=1)
+    squashed = later.tanh()
+    total = of_cell + of_hidden * out * (1 - squashed * squashed)
+    parts = (
+        total * new * into * (1 - into),
+        total * cell * forget * (1 - forget),
+        total * into * (1 - new * new),
+        of_hidden * squashed * out * (1 - out),
+    )
+    return torch.cat(parts, dim=1), total * forget
+
+
+def _wide(index: Tensor, size: int) -> Tensor:
+    """An index that gathers whole vectors. [...] -> [..., size]"""
+    return index[..., None].expand(*index.shape, size)
