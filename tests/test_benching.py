@@ -15,6 +15,7 @@ from troth.leaderboard import Leaderboard, leaderboards, mean_rank
 from troth.metrics import Summary
 from troth.models.encoder import Encoder
 from troth.report import leaderboard as reported
+from troth.sweep.context import Context
 from troth.sweep.store import Store
 from troth.types import Example
 
@@ -209,12 +210,49 @@ def test_undefined_numbers_come_last():
     assert one.sorted_by("up") == ("c", "b", "a")
 
 
+def planned(explainers, metrics):
+    data = [Example(str(number), "a b c d e f g", label=0) for number in range(40)]
+    return benching.plan_of(Context(), model(), data, explainers, metrics)
+
+
 def test_all_means_all_that_can_just_be_run():
-    chosen, judged, left_out = benching.expand(["all"], ["all"])
-    assert set(chosen) | set(left_out) >= set(catalog.names("explainers"))
-    assert not set(chosen) & set(left_out)
-    assert judged == catalog.names("metrics")
-    assert benching.expand(["lime"], None) == (["lime"], None, {})
+    plan = planned("all", "all")
+    explained = {cell.specs["explainer"]: cell.specs for cell in plan.of("explanation")}
+    skipped = plan.about["left_out"]
+    assert set(explained) | set(skipped) >= set(catalog.names("explainers"))
+    assert not set(explained) & set(skipped)
+    assert {cell.specs["metric"].partition("(")[0] for cell in plan.of("metric")} == set(catalog.names("metrics"))
+    # 2 · 50 · 7 passes are over 500, 2⁷ are not; explaining five times again, these are, and those are too many.
+    assert explained["sequential_integrated_gradients"]["first"] == 30
+    assert "first" not in explained["kernel_shap"]
+    again = {cell.specs["explainer"]: cell.specs for cell in plan.of("metric") if cell.specs["metric"] == "sensitivity"}
+    assert "first" not in again["integrated_gradients"]
+    assert again["kernel_shap"]["first"] == 30
+    assert "about 3,500 passes" in skipped["sequential_integrated_gradients × sensitivity"]
+    assert "sequential_integrated_gradients" not in again
+
+
+def test_named_methods_get_every_example():
+    plan = planned(["sequential_integrated_gradients"], ["sensitivity"])
+    assert len(list(plan.of("metric"))) == 2  # random's, too
+    assert not any("first" in cell.specs for cell in plan.cells.values())
+    assert "left_out" not in plan.about
+
+
+def test_a_method_with_fewer_examples_is_compared_on_those(tmp_path, monkeypatch):
+    monkeypatch.setattr(benching, "_DEAR", 30)
+    monkeypatch.setattr(benching, "_FEWER", 7)
+    metric = "comprehensiveness(ratio=0.5)"
+    board = benching.bench(model(), DATA, "all", [metric], tmp_path).leaderboard
+    few, many = board.values["integrated_gradients", metric], board.values["gradient", metric]
+    assert board.examples == len(many) == len(few) == 12
+    assert np.isfinite(few[:7]).all()
+    assert np.isnan(few[7:]).all()
+    assert np.isfinite(many).all()
+    alone = troth.measure(model(), troth.explain(model(), DATA[:7], "integrated_gradients"), metric)
+    np.testing.assert_allclose(few[:7], [score.value for score in alone], rtol=1e-4, atol=1e-5)
+    assert board.summaries["integrated_gradients", metric].count == 7
+    assert {"gradient", "integrated_gradients"} <= set(board.groups[metric])
 
 
 def test_data_of_any_kind(tmp_path):

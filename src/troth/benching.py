@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from troth import catalog
 from troth.data import Data, load_data
@@ -21,7 +21,7 @@ from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.sweep.store import Store
 from troth.types import Example
-from troth.units import UnitKind
+from troth.units import UnitKind, sentence_spans, word_spans
 from troth.validity.masf import FEWEST
 
 # What a bench runs unless said: no method of hundreds of passes, since some metrics explain at every step anew.
@@ -37,6 +37,8 @@ METRICS = (
 )
 RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
 _REFERENCES = 1000  # of a check, at most
+# When everything there is is asked for, dear methods are given fewer examples, and what explains again with them none.
+_DEAR, _FEWER, _TOO_DEAR = 500, 30, 2_000  # passes an example, examples, passes of explaining again
 _NEEDS_MORE = {
     "attributive_masking": "needs a fitted attribution model (checkpoint=…)",
     "llm_ranking": "needs an instruction-tuned language model (model=…)",
@@ -60,8 +62,8 @@ class Bench:
 def bench(
     model: Any = "embedded",
     data: str | Data | Iterable[Example] = "reviews",
-    explainers: Sequence[str | Explainer] | None = None,
-    metrics: Sequence[str | Metric] | None = None,
+    explainers: Sequence[str | Explainer] | Literal["all"] | None = None,
+    metrics: Sequence[str | Metric] | Literal["all"] | None = None,
     out: str | Path | None = None,
     *,
     split: str | None = None,
@@ -81,6 +83,7 @@ def bench(
     """Explains the data with every explainer, measures every explanation, and ranks them.
 
     What the run folder already holds is not computed again. `random`, the yardstick, is always among the explainers.
+    "all" takes every explainer or metric there is; methods of over 500 passes an example then get the first 30.
     `columns` are options of `load_data`: text="body", label="stars".
     """
     context = Context()
@@ -105,8 +108,8 @@ def plan_of(
     context: Context,
     model: Any,
     data: str | Data | Iterable[Example],
-    explainers: Sequence[str | Explainer] | None,
-    metrics: Sequence[str | Metric] | None,
+    explainers: Sequence[str | Explainer] | Literal["all"] | None,
+    metrics: Sequence[str | Metric] | Literal["all"] | None,
     *,
     split: str | None = None,
     limit: int | None = None,
@@ -117,12 +120,19 @@ def plan_of(
     """The plan of a bench, with what was not said filled in."""
     named = columns or {}
     examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **named)
-    chosen = list(explainers or EXPLAINERS)
+    there = catalog.names("explainers")
+    left_out = {name: why for name, why in _NEEDS_MORE.items() if name in there} if explainers == "all" else {}
+    known = [name for name in there if name not in left_out]
+    chosen = known if explainers == "all" else list(explainers or EXPLAINERS)
     if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
         chosen.insert(0, "random")
     marked = all(example.rationale is not None for example in examples)
-    judged = list(metrics or (*METRICS, *(RATIONALE_METRICS if marked else ())))
-    plan = cross(context, [model], [examples], chosen, judged, seeds, **options)
+    usual = (*METRICS, *(RATIONALE_METRICS if marked else ()))
+    judged = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
+    sparing = _Sparing(examples, options.get("units", "word"), dict(left_out)) if explainers == "all" else None
+    plan = cross(context, [model], [examples], chosen, judged, seeds, share=sparing, **options)
+    if sparing is not None:
+        plan.about["left_out"] = sparing.left_out
     add_checks(plan, _beside(data, split, examples, named) if limit is not None else ())
     return plan
 
@@ -137,20 +147,37 @@ def _beside(
     return others[:_REFERENCES] if len(others) >= FEWEST else []
 
 
-def expand(
-    explainers: Sequence[str] | None, metrics: Sequence[str] | None
-) -> tuple[list[str] | None, list[str] | None, dict[str, str]]:
-    """Turns "all" into every name there is, and says why some are left out: they need a checkpoint or an LLM."""
-    left_out = {name: why for name, why in _NEEDS_MORE.items() if name in catalog.names("explainers")}
-    chosen = None if explainers is None else list(explainers)
-    judged = None if metrics is None else list(metrics)
-    if chosen == ["all"]:
-        chosen = [name for name in catalog.names("explainers") if name not in left_out]
-    else:
-        left_out = {}
-    if judged == ["all"]:
-        judged = catalog.names("metrics")
-    return chosen, judged, left_out
+def _all_metrics(usual: Sequence[str]) -> list[str]:
+    """Every metric; those of an ordinary bench as they are there."""
+    specs = {spec.partition("(")[0]: spec for spec in usual}
+    return [specs.get(name, name) for name in catalog.names("metrics")]
+
+
+@dataclass
+class _Sparing:
+    """What each method is given when everything is asked for; `left_out` collects what would take too long."""
+
+    examples: Data
+    units: UnitKind
+    left_out: dict[str, str]
+
+    def __call__(self, explainer: Explainer, metric: Metric | None) -> int | None:
+        passes = self._passes(explainer)
+        if metric is not None:
+            again = passes * metric.explanations()
+            if again > _TOO_DEAR:
+                title = f"{catalog.spec(explainer)} × {catalog.spec(metric)}"
+                self.left_out[title] = (
+                    f"explaining again would take about {again:,.0f} passes an example; name them to run it"
+                )
+                return 0
+            passes = max(passes, again)
+        return _FEWER if passes > _DEAR and len(self.examples) > _FEWER else None
+
+    def _passes(self, explainer: Explainer) -> float:
+        spans = sentence_spans if self.units == "sentence" else word_spans
+        counts = [explainer.passes(len(spans(example.text))) for example in self.examples]
+        return sum(counts) / max(1, len(counts))
 
 
 def default_folder(plan: Plan) -> Path:

@@ -16,6 +16,7 @@ from troth.metrics import Metric, Summary
 from troth.sweep.cells import Plan, canonical
 from troth.sweep.store import Store, Stored
 from troth.sweep.tables import table_to_p_values, table_to_scores
+from troth.types import Score
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
@@ -44,6 +45,7 @@ class Leaderboard:
     passes: Mapping[str, float]  # explainer -> forward and backward rows an example
     failures: Mapping[str, str]  # what could not be computed -> why
     meta: MetaReport | None
+    skipped: Mapping[str, str] = field(default_factory=dict)  # what was not even tried -> why
     options: Mapping[str, Any] = field(default_factory=dict)  # units, target and the like, where not the default
     truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -99,7 +101,8 @@ def _leaderboard(
     judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in measured}
     scores = {key: [table_to_scores(store.table(cell.name)) for cell in found] for key, found in measured.items()}
     summaries = {key: _summary(judges[key[1]], by_seed) for key, by_seed in scores.items()}
-    values = {key: np.array([score.value for one in by_seed for score in one]) for key, by_seed in scores.items()}
+    examples = max((cell.rows for cell in explanations), default=0)
+    values = {key: np.concatenate([_padded(one, examples) for one in by_seed]) for key, by_seed in scores.items()}
     names = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
     metrics = tuple(dict.fromkeys(metric for _, metric in measured))
     directions = {metric: judges[metric].higher_is_better for metric in metrics}
@@ -117,7 +120,7 @@ def _leaderboard(
         model=setting["model"],
         data=setting["data"],
         options={key: setting[key] for key, usual in _HOW.items() if setting[key] not in (None, usual)},
-        examples=max((cell.rows for cell in explanations), default=0),
+        examples=examples,
         explainers=tuple(names),
         metrics=metrics,
         directions=directions,
@@ -130,6 +133,7 @@ def _leaderboard(
             name: sum(cell.forward + cell.backward for cell in found) / rows[name] for name, found in costs.items()
         },
         failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
+        skipped=(store.about() or {}).get("left_out", {}),
         meta=_meta(by_metric, directions),
         truncated=_truncated(store, explanations),
         about=store.about() or {},
@@ -139,6 +143,11 @@ def _leaderboard(
     )
     order = sorted(names, key=lambda name: mean_rank(board, name))
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})
+
+
+def _padded(scores: Sequence[Score], examples: int) -> NDArray[np.float64]:
+    """One value an example; those beyond the first ones, which a dear method was not given, are NaN."""
+    return np.array([score.value for score in scores] + [np.nan] * (examples - len(scores)))
 
 
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:

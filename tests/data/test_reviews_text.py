@@ -74,14 +74,15 @@ def test_any_eight_in_a_row_from_the_top_are_balanced(lines: list[Line]) -> None
 def test_ids_are_unique_and_numbered_within_their_domain(lines: list[Line]) -> None:
     for domain in DOMAINS:
         ids = [line.id for line in lines if line.domain == domain]
-        assert ids == [f"{domain}-{n:03d}" for n in range(1, len(ids) + 1)]
+        assert sorted(ids) == [f"{domain}-{n:03d}" for n in range(1, len(ids) + 1)]
 
 
 def test_lengths(lines: list[Line]) -> None:
-    lengths = {line.id: len(line.words) for line in lines}
-    assert not {name: n for name, n in lengths.items() if not 12 <= n <= 45}
-    assert min(lengths.values()) <= 14
-    assert max(lengths.values()) >= 40
+    lengths = [len(line.words) for line in lines]
+    # The first hundred are short enough for every method, exact_shapley among them.
+    assert all(3 <= length <= 11 for length in lengths[:104])
+    assert all(12 <= length <= 45 for length in lengths[104:])
+    assert max(lengths) >= 40
 
 
 def test_spans_are_well_formed_and_on_word_boundaries(lines: list[Line]) -> None:

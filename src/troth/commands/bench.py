@@ -20,7 +20,9 @@ def bench(
     text_pair: Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the class; '' for none.")] = None,
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Let rows have no label.")] = False,
-    limit: Annotated[int, typer.Option(help="At most so many examples; 0 takes all.")] = 50,
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many examples, 0 for all; 50 unless said, 100 with all explainers.")
+    ] = None,
     explainers: Annotated[
         list[str] | None, typer.Option("--explainers", "-e", help="A method; repeat for several, or all.")
     ] = None,
@@ -54,12 +56,14 @@ def bench(
     from troth.sweep.store import Store
 
     _options.quieten()
-    chosen, judged, left_out = benching.expand(explainers, metrics)
+    chosen: Any = "all" if explainers == ["all"] else explainers
+    judged: Any = "all" if metrics == ["all"] else metrics
+    number = (100 if chosen == "all" else 50) if limit is None else limit
     if sort is not None:
         catalog.find("metrics", sort.partition("(")[0])
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
-    options |= {"split": split, "limit": limit or None, "columns": columns}
+    options |= {"split": split, "limit": number or None, "columns": columns}
     if dry_run:
         context = Context()
         plan = benching.plan_of(context, model, data, chosen, judged, **options)
@@ -75,7 +79,7 @@ def bench(
     board = result.leaderboard
     order = board.sorted_by(sort) if sort else board.explainers
     if as_json:
-        _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder), "skipped": left_out})
+        _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder)})
     else:
         console = Console(highlight=False)
         console.print(leaderboard.table(board, order, console.width))
@@ -84,8 +88,10 @@ def bench(
             console.print(note, style="dim", markup=False)
         for line in board.answer():
             console.print(f"• {line}", markup=False)
-        for what, why in {**board.failures, **left_out}.items():
+        for what, why in board.failures.items():
             console.print(f"  not computed: {what}: {why}", style="yellow", markup=False)
+        for what, why in board.skipped.items():
+            console.print(f"  skipped: {what}: {why}", style="dim", markup=False)
         console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)
     if result.outcome.interrupted:
         raise SystemExit(130)

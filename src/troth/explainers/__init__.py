@@ -29,6 +29,10 @@ class Explainer(ABC):
         """What it wants of the whole input: read while the class is chosen, so that this costs no pass of its own."""
         return LOGITS
 
+    def passes(self, n_units: int) -> int:
+        """About how many rows it asks of the model for a text of so many units, forwards and backwards."""
+        return 2
+
     @abstractmethod
     def ask(self, question: Question) -> Ask[Attribution]:
         """Looks at the model as often as it needs and returns one score a unit."""

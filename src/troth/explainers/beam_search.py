@@ -10,6 +10,7 @@ is width 50, comp − suff on the probability, duplicates kept. Solvex then move
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from math import comb
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -47,6 +48,11 @@ class BeamSearch(Explainer):
                     f"beam_search: preset {self.preset} sets {option}={value}; drop {option}={given} or the preset"
                 )
             object.__setattr__(self, option, value)
+
+    def passes(self, n_units: int) -> int:
+        # In a round every entry loses one more unit; there are only so many sets of that size.
+        rounds = range(1, n_units + 1)
+        return 1 + sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in rounds)
 
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))

@@ -27,6 +27,9 @@ class ExactShapley(Explainer):
 
     of: Of = "logit"
 
+    def passes(self, n_units: int) -> int:
+        return 1 << min(n_units, 60)
+
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))
         if count > _MOST_UNITS:

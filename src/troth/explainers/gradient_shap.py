@@ -32,6 +32,9 @@ class GradientShap(Explainer):
         if self.samples < 1:
             raise TrothError(f"gradient_shap: samples must be at least 1, not {self.samples}")
 
+    def passes(self, n_units: int) -> int:
+        return 2 * self.samples
+
     def ask(self, question: Question) -> Ask[Attribution]:
         coin, place = question.draws("gradient_shap").uniforms(self.samples, 2).T
         places = place[coin < 0.5]

@@ -46,6 +46,9 @@ class IntegratedGradients(Explainer):
         if self.steps < 1:
             raise TrothError(f"integrated_gradients: steps must be at least 1, not {self.steps}")
 
+    def passes(self, n_units: int) -> int:
+        return 2 * self.steps
+
     def ask(self, question: Question) -> Ask[Attribution]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)

@@ -36,6 +36,9 @@ class KernelShap(Explainer):
         if self.samples < 2:
             raise TrothError(f"kernel_shap: samples must be at least 2, not {self.samples}")
 
+    def passes(self, n_units: int) -> int:
+        return min(self.samples + 2, 1 << n_units)
+
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))
         if count == 0:

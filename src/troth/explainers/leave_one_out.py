@@ -18,6 +18,9 @@ class LeaveOneOut(Explainer):
 
     of: Of = "logit"
 
+    def passes(self, n_units: int) -> int:
+        return 1 + n_units
+
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)]))
         value = answer.value(self.of)

@@ -39,6 +39,9 @@ class Lime(Explainer):
         if self.ridge < 0:
             raise TrothError(f"lime: ridge must be 0 or more, not {self.ridge}")
 
+    def passes(self, n_units: int) -> int:
+        return min(self.samples, 1 << n_units)
+
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))
         if count == 0:

@@ -41,6 +41,10 @@ class Metric(ABC):
     bounds: ClassVar[str] = ""  # the values it can take, for people
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
+    def explanations(self) -> int:
+        """How often it explains again, at most."""
+        return 0
+
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         """Looks at the model as often as it needs and returns the score of one explanation."""

@@ -56,6 +56,9 @@ class RecursiveErasure(Metric):
         """Erased shares in basis points: 0, 1000, … 10000."""
         return range(0, 10_001, basis_points(self.step))
 
+    def explanations(self) -> int:
+        return max(0, len(self.points) - 3) if self.recompute else 0  # not at 0 %, the first step and 100 %
+
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)

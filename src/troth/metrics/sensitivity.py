@@ -62,6 +62,9 @@ class Sensitivity(Metric):
         if not self.radius > 0:
             raise TrothError(f"sensitivity: radius must be above 0, not {self.radius}")
 
+    def explanations(self) -> int:
+        return self.samples
+
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)

@@ -117,6 +117,8 @@ def html(board: Leaderboard) -> str:
         parts.append("<h2>Undefined scores</h2>" + _list(undefined))
     if board.failures:
         parts.append("<h2>Not computed</h2>" + _list(f"{what}: {why}" for what, why in board.failures.items()))
+    if board.skipped:
+        parts.append("<h2>Skipped</h2>" + _list(f"{what}: {why}" for what, why in board.skipped.items()))
     return "".join(parts)
 
 
@@ -147,7 +149,9 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
     validity = {
         metric: {"verdict": stamp.verdict, "p": stamp.p, "why": stamp.why} for metric, stamp in board.stamps.items()
     }
-    return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures), "validity": validity}
+    return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures),
+        "skipped": dict(board.skipped), "validity": validity,
+    }  # fmt: skip
 
 
 def _number(value: float) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from troth import catalog
@@ -20,6 +20,8 @@ from troth.types import Example
 from troth.units import UnitKind
 from troth.validity.stamp import TESTED, masking_of
 
+# How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
+Share = Callable[[Explainer, Metric | None], int | None]
 Model = Any  # a name, a model in memory, (name, options of load_model), or what Context.model_specs gave
 
 
@@ -36,15 +38,17 @@ def cross(
     against: str | int | None = None,
     segments: Segments = "first",
     masking: str | Masking = "mask_token",
+    share: Share | None = None,
 ) -> Plan:
     """One explanation cell for each model, data, explainer and seed, and from each a cell for every metric.
 
-    The examples are cells, too: a run folder holds all it is about, and workers need no access to the data.
+    The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
+    `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
     plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = [_data_cell(plan, one) for one in data]
-    methods = [_spec("explainers", "explainer", explainer) for explainer in explainers]
-    judges = [_spec("metrics", "metric", metric) for metric in metrics]
+    methods = [catalog.build("explainers", explainer) for explainer in explainers]
+    judges = [catalog.build("metrics", metric) for metric in metrics]
     common = {
         "units": units,
         "target": target,
@@ -58,11 +62,20 @@ def cross(
             of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
             for method in methods:
                 for seed in seeds:
-                    specs = {**about, **of_data, **common, **method, "seed": seed}
+                    specs = {**about, **of_data, **common, **_spec("explainer", method), "seed": seed}
+                    specs |= _first(share, method, None)
                     explanation = plan.add(Cell("explanation", specs, (data_cell.name,)))
                     for judge in judges:
-                        plan.add(Cell("metric", {**specs, **judge}, (explanation.name, data_cell.name)))
+                        first = _first(share, method, judge)
+                        if first.get("first") != 0:
+                            of_metric = {**specs, **first, **_spec("metric", judge)}
+                            plan.add(Cell("metric", of_metric, (explanation.name, data_cell.name)))
     return plan
+
+
+def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:
+    number = None if share is None else share(explainer, metric)
+    return {} if number is None else {"first": number}
 
 
 def add_checks(plan: Plan, references: Sequence[Example] = ()) -> None:
@@ -100,7 +113,6 @@ def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
     return specs
 
 
-def _spec(folder: str, kind: str, method: Any) -> dict[str, str]:
+def _spec(kind: str, built: Any) -> dict[str, str]:
     """A method twice: as people write it, and with every option, which is what a result depends on."""
-    built = catalog.build(folder, method)
     return {kind: catalog.spec(built), f"{kind}_full": catalog.spec(built, full=True)}

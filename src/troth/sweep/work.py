@@ -38,7 +38,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     prober = Prober(context.model(specs), specs["masking"])
     attributions = explain_each(
         prober,
-        table_to_examples(data),
+        table_to_examples(data.slice(0, specs.get("first"))),
         specs["explainer_full"],
         units=specs["units"],
         target=specs["target"],
@@ -53,6 +53,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """One score an attribution; the parents are the explanation and the data."""
     explanation, data = parents
     specs = cell.specs
+    explanation = explanation.slice(0, specs.get("first"))
     prober = Prober(context.model(specs), specs["masking"])
     encodings = context.once(
         (model_key(specs), cell.parents[1], specs["units"], specs["segments"], data.num_rows),
