@@ -92,15 +92,17 @@ class _Order:
     def __init__(self, chosen: Tensor) -> None:
         self.chosen = chosen
         self.lengths = chosen.sum(-1).clamp(min=1)
+        self.longest = int(self.lengths.max())  # a question of five words behind a long story takes five steps
         order = torch.argsort((~chosen).to(torch.uint8), dim=-1, stable=True)
         steps = torch.arange(chosen.shape[-1], device=chosen.device)
         # Backwards from each row's own end; what lies behind it stays where it is and is never looked at.
         backwards = torch.where(steps < self.lengths[..., None], self.lengths[..., None] - 1 - steps, steps)
-        self.taken = torch.stack([order, order.gather(-1, backwards)])  # [directions, copies, rows, length]
+        self.order = torch.stack([order, order.gather(-1, backwards)])  # [directions, copies, rows, length]
+        self.taken = self.order[..., : self.longest]
 
     def in_place(self, states: Tensor) -> Tensor:
-        """States where their tokens stand, others 0: [2, copies, rows, length, hidden] -> [copies, …, 2 hidden]."""
-        back = torch.argsort(self.taken, dim=-1)
+        """States where their tokens stand, others 0: [2, copies, rows, steps, hidden] -> [copies, …, 2 hidden]."""
+        back = torch.argsort(self.order, dim=-1).clamp(max=self.longest - 1)
         placed: Tensor = _Permuted.apply(states, back, self.taken)  # type: ignore[no-untyped-call]
         return placed.movedim(0, -2).flatten(-2) * self.chosen[..., None]
 
@@ -111,7 +113,10 @@ class _Order:
 
 
 class _Permuted(torch.autograd.Function):
-    """Vectors along dimension 3 in another order; autograd's own gather would add up what never meets."""
+    """Vectors along dimension 3 in another order; autograd's own gather would add up what never meets.
+
+    Where several places take one vector, all but one of them are multiplied by 0 afterwards.
+    """
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, order: Tensor, back: Tensor) -> Tensor:
