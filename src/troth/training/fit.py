@@ -128,6 +128,7 @@ def plan(
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
     method, start = recipes.build(recipe), bases.build(base)
+    method = presets.recipe_like(like, method, _name_and_form(data)[0])
     chosen, held = _settle(method, start, data, like, hold_out, settings)
     labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
     if "metric" not in chosen and labelled.metric is not None:
