@@ -281,3 +281,51 @@ def test_bad_input_is_one_line(films, tmp_path):
         Salience().penalty(
             Output(torch.zeros(1, 2), (torch.zeros(1, 1, 1, 3),)), rows_of(data, index=torch.tensor([0]))
         )
+
+
+def test_the_command_takes_salience_and_lambda(films, tmp_path):
+    from typer.testing import CliRunner
+
+    from troth.benching import bench
+    from troth.cli import app
+
+    rows = [{"id": one.id, "text": one.text, "label": one.label} for one in films(24)]
+    file = tmp_path / "films.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    common = [
+        "--data",
+        str(file),
+        "--base",
+        "scratch(layers=1, hidden=16, heads=2)",
+        "--epochs",
+        "1",
+        "--cpu",
+        "--json",
+    ]
+
+    def run(recipe, *options):
+        return CliRunner().invoke(
+            app, ["train", recipe, *common, "--out", str(tmp_path / "".join(options)[-6:]), *options]
+        )
+
+    done = run("masked + salience", "--salience", "tf_idf", "--lambda", "0.01")
+    assert done.exit_code == 0, done.output
+    spec = json.loads(done.stdout)["identity"]["recipe"]
+    assert spec.endswith("+ salience(source='tf_idf', weight=0.01, variant='paper')")
+    searched = json.loads(run("salience", "--lambda", "search").stdout)["lambda_search"]
+    assert set(searched["flip_fraction"]) == {"0.01", "0.001", "0.0001"}
+    # A run that explained the same examples is a salience, too.
+    model = TINY.build(films(24), ("0", "1"), 0, None)
+    folder = bench(model, films(24), ["attention"], ["comprehensiveness"], tmp_path / "run").folder
+    stored = run("salience", "--salience", f"{folder}:attention")
+    assert stored.exit_code == 0, stored.output
+    assert ".jsonl" in json.loads(stored.stdout)["identity"]["recipe"]
+    for options, message in [
+        (["salience", "--lambda", "much"], "--lambda must be a number or search, not 'much'"),
+        (["plain", "--lambda", "0.1"], "write 'plain + salience'"),
+        (["salience", "--salience", f"{folder}:lime"], "no explanation in this run is called 'lime'"),
+        (["salience", "--salience", str(folder)], "holds 2 explanations; name one of attention, random"),
+    ]:
+        done = run(*options)
+        assert isinstance(done.exception, TrothError)
+        assert message in str(done.exception)

@@ -74,12 +74,14 @@ def train(
     *,
     resume: bool = True,
     checkpoint_seconds: float = 300.0,
+    checkpoints: bool = True,
     progress: bool = False,
     cpu: bool = False,
     **options: Any,
 ) -> Trained:
     """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
 
+    Without `checkpoints`, which a training of seconds does not need, it begins anew.
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
@@ -99,7 +101,7 @@ def train(
         corpus_of(model, labelled.validation),
         planned.settings,
         others={name: corpus_of(model, examples) for name, examples in labelled.others.items()},
-        folder=folder / _CHECKPOINTS,
+        folder=folder / _CHECKPOINTS if checkpoints else None,
         identity=identity,
         resume=resume,
         checkpoint_seconds=checkpoint_seconds,

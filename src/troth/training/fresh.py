@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from troth import catalog
 from troth.data import Data
@@ -23,8 +25,11 @@ from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.explaining import explain_each
 from troth.metrics._erasing import count_at, ranking
-from troth.models import TextClassifier
+from troth.models import TextClassifier, load_model
 from troth.probing import Prober
+from troth.training.fit import train
+from troth.training.predicting import predict
+from troth.training.quality import quality
 from troth.types import Attribution, Example
 from troth.units import Span
 
@@ -133,16 +138,16 @@ def rationales(
 
 @dataclass(frozen=True)
 class Fresh:
-    """A finished pipeline: the classifier's folder and train.json, and its rationales by split."""
+    """A finished pipeline: the classifier's folder, its rationales by split, and what it says of those to test on."""
 
     folder: Path
-    report: Mapping[str, Any]
     data: Mapping[str, Data]
+    logits: Mapping[str, Tensor]  # by split, [examples, classes]
 
     def macro_f1(self, split: str = "test") -> float:
         """Of the classifier, on rationales."""
-        value: float = self.report["scores"][split]["unmasked"]["macro_f1"]
-        return value
+        labels = torch.tensor([int(str(example.label)) for example in self.data[split]])
+        return quality("macro_f1", self.logits[split], labels)
 
 
 def fresh(
@@ -161,10 +166,8 @@ def fresh(
     """Extracts the rationales of train, validation and test, exports them, and trains a classifier on them alone.
 
     `out` gets rationales-train.jsonl and so on, and the classifier in `model`; called again, it goes on. `settings`
-    are those of `train`. The best epoch is chosen, and the classifier judged, by macro-F1.
+    are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
     """
-    from troth.training.fit import train
-
     require(ratio, thresholder)
     folder, spec = Path(out), catalog.spec(catalog.build("explainers", explainer), full=True)
     how = {"support": support.fingerprint, "explainer": spec, "ratio": ratio, "thresholder": thresholder,
@@ -180,7 +183,8 @@ def fresh(
         data[split] = replace(examples, examples=imported(path), name=f"rationales of {examples.name}")
     options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
     trained = train("plain", data["train"], base, folder / "model", **options)
-    return Fresh(trained.folder, trained.report, data)
+    classifier = load_model(str(trained.folder), device=support.device)
+    return Fresh(trained.folder, data, {split: predict(classifier, data[split]) for split in data if split != "train"})
 
 
 def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:
