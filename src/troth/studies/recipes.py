@@ -74,7 +74,11 @@ class Recipes(Study):
                 }
                 for recipe in RECIPES
             }
-            yield _section(part, trials.material.name, explainer, found, results.troubles(plan))
+            lost = [_undefined(recipe, metrics[recipe, explainer, "RACU"], results) for recipe in RECIPES]
+            words = [f"No RACU: {'; '.join(filter(None, lost))}."] if any(lost) else []
+            yield _section(
+                part, trials.material.name, explainer, found, " ".join([*words, results.troubles(plan)]).strip()
+            )
 
     def _trials(self, setting: Setting, plan: Plan) -> list[Trials]:
         base = require_base(setting.base, " (say, bert-base-uncased)")
@@ -122,6 +126,16 @@ def _summary(cells: Sequence[Cell], results: Results, spec: str) -> Range:
         return summaries[0].value, summaries[0].low, summaries[0].high
     values_by_seed = [summary.value for summary in summaries]
     return float(np.nanmean(values_by_seed)), *statistics.bca_interval(values_by_seed)
+
+
+def _undefined(recipe: str, cells: Sequence[Cell], results: Results) -> str:
+    """How many seeds have no RACU, and why; "" where all have one."""
+    metric: Metric = catalog.build("metrics", "recursive_erasure")
+    summaries = [metric.summarise(found) for cell in cells if (found := results.scores(cell))]
+    without = [summary for summary in summaries if np.isnan(summary.value)]
+    if not without:
+        return ""
+    return f"{recipe}, {len(without)} of {len(summaries)} seeds ({'; '.join(without[0].undefined)})"
 
 
 def _section(part: str, data: str, explainer: str, found: Mapping[str, Mapping[str, Range]], words: str) -> Section:
