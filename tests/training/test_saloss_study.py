@@ -1,4 +1,5 @@
 import json
+import os
 import random
 
 import numpy as np
@@ -119,6 +120,8 @@ def test_examples_and_parts_of_speech(films, setting, monkeypatch, tmp_path):
             scores += [score for word, score in zip(words, row["scores"], strict=True) if word in ("awful", "great")]
     assert section.rows[0][2] == pytest.approx(np.mean(scores))
     assert section.draw is not None
+    own = Saloss(**{**STUDY.__dict__, "tagger": lambda words: ["W"] * len(words)})
+    assert [row[:2] for row in sections(setting, "part_of_speech", own)[0].rows] == [["W", 160]]
     for row in sections(setting, "examples")[0].rows:
         assert row[2] in row[4]
         assert row[2] != row[3]
@@ -157,6 +160,20 @@ def test_a_dry_run_trains_nothing(films, setting, tmp_path):
     assert sorted({cell.kind for cell in plan.cells.values()}) == ["data", "fresh", "training"]
     assert "training" not in plan.works
     assert STUDY.plan("data", fresh) is None
+
+
+def test_a_base_that_is_not_there_is_one_line(films, tmp_path):
+    setting = studies.Setting(tmp_path / "out", (str(films),), "./no/such/base", (0,))
+    with pytest.raises(TrothError, match="training failed: there is no model folder"):
+        sections(setting, "performance")
+
+
+@pytest.mark.data
+@pytest.mark.skipif("TROTH_DATA" not in os.environ, reason="needs the real data sets")
+def test_sst_has_the_papers_splits(tmp_path):
+    (section,) = Saloss().sections("data", studies.Setting(tmp_path / "out", ("sst",)))
+    assert section.rows[0][1:4] == [6920, 872, 1821]
+    assert [int(value) for value in section.rows[0][6:9]] == section.rows[0][1:4]
 
 
 def test_the_papers_numbers():

@@ -56,6 +56,7 @@ class Experiment:
     seeds: Sequence[int]
     given: dict[str, Any]  # settings that are not the paper's
     weight: float | None = None  # λ; None: the paper's
+    variant: str = "paper"
 
     @property
     def material(self) -> Material:
@@ -73,7 +74,8 @@ class Experiment:
         """The recipe and settings of a model."""
         asked: Any = "plain"
         if source != "plain":
-            asked = with_salience("salience", source=source, weight=self.weight if weight is None else weight)
+            chosen = self.weight if weight is None else weight
+            asked = with_salience("salience", source=source, weight=chosen, variant=self.variant)
         return settings_like("saloss", asked, self.trials.base, self.material, **self.given)
 
     def model(self, source: str, seed: int, weight: float | None = None) -> Cell:

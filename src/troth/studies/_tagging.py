@@ -15,8 +15,10 @@ from troth.types import Scores
 Tagger = Callable[[Sequence[str]], Sequence[str]]  # the words of one text -> a tag each
 
 
-def find_tagger(name: str) -> Tagger:
-    """The tagger "spacy:PIPELINE" or "package.module:function" names."""
+def find_tagger(name: str | Tagger) -> Tagger:
+    """The tagger "spacy:PIPELINE" or "package.module:function" names; a function is one already."""
+    if not isinstance(name, str):
+        return name
     module, _, thing = name.partition(":")
     if not thing:
         raise TrothError(f"a tagger is spacy:PIPELINE or package.module:function, not {name!r}")

@@ -241,9 +241,13 @@ class Results:
         return [] if table is None else table.to_pylist()
 
     def troubles(self, plan: Plan) -> str:
-        """The errors of cells that failed, each once."""
+        """The errors of cells that failed, each once; where no model could be trained, that is the user's to mend."""
         failures = [self.store.failure(name) for name in plan.cells if not self.store.has(name)]
-        return "; ".join(dict.fromkeys(f"{one.kind} failed: {one.error}" for one in failures if one is not None))
+        errors = dict.fromkeys(f"{one.kind} failed: {one.error}" for one in failures if one is not None)
+        trainings = list(plan.of("training"))
+        if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
+            raise TrothError(next(iter(errors)))
+        return "; ".join(errors)
 
 
 def require_base(base: str | None, why: str) -> str:

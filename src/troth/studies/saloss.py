@@ -53,16 +53,18 @@ class Saloss(Study):
     }
 
     weight: float | Literal["paper", "search"] = "paper"  # λ
+    variant: Literal["paper", "released"] = "paper"  # of the loss
     epochs: int = 0  # 0: the paper's, as for what follows
     batch_size: int = 0
     learning_rate: float = 0.0
     ratio: float = 0.0  # of rationales
+    thresholders: tuple[str, ...] = ("top_k", "contiguous")
     examples: int = 0  # of the test set; 0: all
-    tagger: str = ""  # spacy:PIPELINE or package.module:function
+    tagger: str | _tagging.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
 
     def __post_init__(self) -> None:
-        if self.ratio:
-            require(self.ratio, "top_k")
+        for thresholder in self.thresholders:
+            require(self.ratio or 1.0, thresholder)
         if not isinstance(self.weight, str) and self.weight < 0:
             raise TrothError(f"saloss: weight (λ) must be 0 or more, not {self.weight}")
 
@@ -86,6 +88,7 @@ class Saloss(Study):
             for experiment in experiments:
                 experiment.search()
             results = Results(setting.carry_out(plan)[0])
+            results.troubles(plan)
             for experiment in experiments:
                 experiment.choose_weight(results)
         for experiment in experiments:
@@ -96,7 +99,7 @@ class Saloss(Study):
             yield _saloss_tables.performance(experiments, results, words)
             yield _saloss_tables.settings(experiments, results)
         elif part == "fresh":
-            for thresholder in ("top_k", "contiguous"):
+            for thresholder in self.thresholders:
                 yield self._fresh(thresholder, experiments, results, words)
         for experiment in experiments:
             if part == "decision_flip":
@@ -122,7 +125,7 @@ class Saloss(Study):
         for name in setting.data or _DATA:
             material = self._material(name, setting)
             base = setting.base or BASES.get(material.name, "bert-base-uncased")
-            found.append(Experiment(Trials(material, base, plan), setting.seeds, given, weight))
+            found.append(Experiment(Trials(material, base, plan), setting.seeds, given, weight, self.variant))
         return found
 
     def _cells(self, part: str, experiment: Experiment) -> None:
@@ -137,7 +140,7 @@ class Saloss(Study):
                     experiment.flips(source, method, seed)
                 experiment.flips("plain", "random", seed)
             elif part == "fresh":
-                for thresholder in ("top_k", "contiguous"):
+                for thresholder in self.thresholders:
                     for source in _SUPPORTS:
                         experiment.fresh(source, "attention", thresholder, seed, self._ratio(experiment))
                     experiment.fresh("plain", "random", thresholder, seed, self._ratio(experiment))
