@@ -214,6 +214,22 @@ def test_stored_scores_are_a_salience(films, tmp_path):
     )
 
 
+def test_other_scores_are_another_training(films, tmp_path):
+    examples, path = films(12), tmp_path / "scores.jsonl"
+    options = {"epochs": 1, "validation": films(4, start=50)}
+
+    def write(score):
+        rows = [{"id": one.id, "spans": [[0, 3]], "scores": [score]} for one in examples]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write(1.0)
+    first = fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
+    assert fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options) == first
+    write(2.0)
+    with pytest.raises(TrothError, match="holds another training: its recipe files is"):
+        fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
+
+
 def test_lambda_comes_from_the_paper_the_user_or_the_usual_one():
     names = {
         "SST": "sst",

@@ -162,7 +162,7 @@ class Saloss(Study):
                 name = "random" if explainer == "random" else source
                 found[name] = [results.quality(cell) for cell in cells]
             p = statistics.t_test(found["text_rank"], found["plain"])[1]
-            shown = [f"{mean:.3f} ({deviation:.3f})" for mean, deviation in map(mean_and_deviation, found.values())]
+            shown = [_shown(*mean_and_deviation(values)) for values in found.values()]
             theirs = [
                 printed("saloss_fresh", table=table, dataset=one.printed, salience=SOURCE_PRINTED[source])
                 for source in _SUPPORTS
@@ -232,3 +232,9 @@ class Saloss(Study):
 
         facts = {experiment.name: {row[0]: {"plain": row[2], "text_rank": row[3], "words": row[1]} for row in rows}}
         return Section("part_of_speech", title, columns, rows, "", facts, draw if rows else None)
+
+
+def _shown(mean: float, deviation: float) -> str:
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:.3f}" if np.isnan(deviation) else f"{mean:.3f} ({deviation:.3f})"

@@ -185,7 +185,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labelled = planned.labelled
+    labelled, files = planned.labelled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
@@ -196,6 +196,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
         "labels": list(labelled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
+        **({"recipe files": files} if files else {}),
     }
 
 

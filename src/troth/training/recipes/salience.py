@@ -79,6 +79,9 @@ class Salience(Recipe):
             return self.strength * released_divergence(attention, sigma, inside).square().expand(len(rows))
         return self.strength * divergence(attention, sigma, inside)
 
+    def files(self) -> tuple[str, ...]:
+        return () if self.source in NAMES else (self.source,)
+
     def _of_each(self, encodings: Sequence[Encoding]) -> list[Tensor]:
         """The salience of every token of the text, as it comes. Each [length], 0 where there is no unit."""
         if not any(encoding.n_units for encoding in encodings):
