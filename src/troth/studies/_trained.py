@@ -259,6 +259,9 @@ def require_base(base: str | None, why: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
+    import transformers
+
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
         yield
