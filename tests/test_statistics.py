@@ -206,3 +206,13 @@ def test_names_share_a_letter_exactly_when_they_do_not_differ(seed):
     adjusted = statistics.holm([statistics.paired_test(values[one], values[other])[1] for one, other in pairs])
     for (one, other), p in zip(pairs, adjusted, strict=True):
         assert bool(set(groups[one]) & set(groups[other])) == (p >= 0.05)
+
+
+def test_t_test_is_scipys_and_by_hand():
+    # means 3 and 1, both variances 1, three values each: t = 2 / √(2/3)
+    statistic, p = statistics.t_test([2, 3, 4], [0, 1, 2])
+    assert statistic == pytest.approx(2 / np.sqrt(2 / 3))
+    assert p == pytest.approx(2 * scipy.stats.t.sf(statistic, 4))
+    assert np.isnan(statistics.t_test([1.0], [1.0, 2.0])).all()
+    assert statistics.t_test([1, 1], [1, 1]) == (0.0, 1.0)
+    assert statistics.t_test([2, 2], [1, 1]) == (np.inf, 0.0)

@@ -24,6 +24,16 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; runs/… unless named.")] = None,
     like: Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")] = None,
+    salience: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
+            "that explained the training data, RUN:EXPLAINER."
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--lambda", help="Of the recipe salience: λ, or search for the best of three.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Times through the training data.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows of a mini-batch, over all devices.")] = None,
     rows_per_pass: Annotated[int | None, typer.Option(help="Rows at a time on a device, if memory is short.")] = None,
@@ -50,18 +60,22 @@ def train(
     restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Trains a classifier: plain, or masked, which makes erased inputs in distribution and so faithfulness measurable.
+    """Trains a classifier: plain; masked, which makes erased inputs in distribution and so faithfulness measurable; or
+    with salience, which makes attention a more faithful explanation.
 
     Run the same command again after an interruption and it goes on. Several GPUs: accelerate launch -m troth train …
 
     Example: troth train masked --data babi
+
+    Example: troth train salience --data sst --base bert-base-uncased --like saloss --lambda search
     """
     import warnings
 
     from troth.errors import TrothError
-    from troth.training import fit, presets
+    from troth.training import fit, presets, tuning
 
     _options.quieten()
+    recipe, searched = _with_salience(recipe, salience, weight)
     folder = out or Path("runs") / _name(recipe, data, base or "", seed)
     settings: dict[str, Any] = {}
     if base is None:
@@ -90,7 +104,7 @@ def train(
     columns = {"text": text, "text_pair": text_pair, "label": label}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, in train.json's words
-        trained = fit.train(
+        trained = (tuning.search if searched else fit.train)(
             recipe,
             data,
             base,
@@ -112,6 +126,25 @@ def train(
         _options.print_json({"folder": str(folder), **trained.report})
     else:
         _show(trained)
+
+
+def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple[str, bool]:
+    """The recipe with the salience and λ asked for, and whether λ is to be searched."""
+    from troth.errors import TrothError
+    from troth.sweep.exporting import exported, is_run
+    from troth.training import recipes, tuning
+
+    changes: dict[str, Any] = {}
+    if source is not None:
+        changes["source"] = exported(source) if is_run(source) else source
+    if weight not in (None, "search"):
+        try:
+            changes["weight"] = float(str(weight))
+        except ValueError:
+            raise TrothError(f"--lambda must be a number or search, not {weight!r}") from None
+    if source is None and weight is None:
+        return recipe, False
+    return recipes.spec(tuning.with_salience(recipe, **changes)), weight == "search"
 
 
 def _weights(text: str | None) -> Any:
@@ -149,6 +182,10 @@ def _show(trained: Any) -> None:
     for note in report["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}")
     console.print(table)
+    if "lambda_search" in report:
+        found = report["lambda_search"]
+        flips = ", ".join(f"{weight}: {flip:.3f}" for weight, flip in found["flip_fraction"].items())
+        console.print(f"λ = {found['chosen']:g}: {found['by']} ({flips})")
     console.print(f"{trained.folder}  (load it with troth.load_model or transformers; train.json says how it was made)")
 
 

@@ -66,7 +66,9 @@ class Store:
         self._places: dict[str, tuple[Segment, int]] = {}  # by cell
         if self.folder.exists() and not self.folder.is_dir():
             raise TrothError(f"{self.folder} is a file; a run needs a folder")
-        if self.about() is None and any(map(_foreign, self.folder.glob("*"))):
+        # A study may have written a result that needed no cell before its first cell.
+        is_study = (self.folder / "study.json").is_file()
+        if self.about() is None and not is_study and any(map(_foreign, self.folder.glob("*"))):
             raise TrothError(f"{self.folder} is no run: it has no run.json; name a new or empty folder")
         self.refresh()
 

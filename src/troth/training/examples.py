@@ -95,6 +95,11 @@ def entry_of(source: Source) -> Dataset | None:
     return None
 
 
+def split_names(source: Source) -> set[str] | None:
+    """The splits a source has; None where only reading would tell, or where there are none."""
+    return _splits(source, entry_of(source))
+
+
 def _splits(source: Source, entry: Dataset | None) -> set[str] | None:
     """The splits there are; None where only reading would tell, or where there are none."""
     if entry is not None:

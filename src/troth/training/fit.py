@@ -74,12 +74,14 @@ def train(
     *,
     resume: bool = True,
     checkpoint_seconds: float = 300.0,
+    checkpoints: bool = True,
     progress: bool = False,
     cpu: bool = False,
     **options: Any,
 ) -> Trained:
     """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
 
+    Without `checkpoints`, which a training of seconds does not need, it begins anew.
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
@@ -99,7 +101,7 @@ def train(
         corpus_of(model, labelled.validation),
         planned.settings,
         others={name: corpus_of(model, examples) for name, examples in labelled.others.items()},
-        folder=folder / _CHECKPOINTS,
+        folder=folder / _CHECKPOINTS if checkpoints else None,
         identity=identity,
         resume=resume,
         checkpoint_seconds=checkpoint_seconds,
@@ -128,6 +130,7 @@ def plan(
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
     method, start = recipes.build(recipe), bases.build(base)
+    method = presets.recipe_like(like, method, _name_and_form(data)[0])
     chosen, held = _settle(method, start, data, like, hold_out, settings)
     labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
     if "metric" not in chosen and labelled.metric is not None:
@@ -182,7 +185,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labelled = planned.labelled
+    labelled, files = planned.labelled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
@@ -193,6 +196,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
         "labels": list(labelled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
+        **({"recipe files": files} if files else {}),
     }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from troth.errors import unknown
 from troth.training.bases import Base
 from troth.training.bases.bilstm_attention import BilstmAttention
-from troth.training.recipes import Recipe, parts_of
+from troth.training.recipes import Composed, Recipe, parts_of
 from troth.training.recipes.masked import Masked
+from troth.training.recipes.salience import Salience
 
 # Faithfulness measurable models, table 3.
 _FMM_EPOCHS = {"boolq": 15, "cola": 15, "cb": 50, "rte": 30} | dict.fromkeys(
@@ -20,6 +22,8 @@ _ROAR_BABI = ("babi", "babi1", "babi2", "babi3")
 _ROAR_BILSTM = {"snli": (128, 25)} | dict.fromkeys(_ROAR_BABI, (50, 100))
 # SaLoss, table 6: learning rate of the model and of the classifier.
 _SALOSS_RATES = {"evidence_inference": (5e-6, 2e-4), "multirc": (2e-6, 2e-4), "multirc_superglue": (2e-6, 2e-4)}
+# Table 1: λ, chosen on the development sets; 1e-3 elsewhere.
+_SALOSS_WEIGHTS = {"ag_news": 1e-4, "evidence_inference": 1e-4}
 _LONG = ("evidence_inference", "multirc", "multirc_superglue")
 
 
@@ -28,6 +32,16 @@ def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Ma
     if paper not in _PAPERS:
         raise unknown("preset", paper, _PAPERS)
     return _PAPERS[paper](recipe, base, data, pair)
+
+
+def recipe_like(paper: str | None, recipe: Recipe, data: str) -> Recipe:
+    """A recipe whose λ is settled: its own, the paper's for this data, or the usual one."""
+    if isinstance(recipe, Composed):
+        return Composed(tuple(recipe_like(paper, part, data) for part in recipe.parts))
+    if not isinstance(recipe, Salience) or recipe.weight is not None:
+        return recipe
+    known = _SALOSS_WEIGHTS if paper == "saloss" else {}
+    return replace(recipe, weight=known.get(data, recipe.strength))
 
 
 def starter(data: str) -> dict[str, Any] | None:

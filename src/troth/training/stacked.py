@@ -76,7 +76,7 @@ def train_seeds(
     plans = [fit.plan(recipe, data, base, **options, seed=seed) for seed in seeds]
     models = [planned.model() for planned in plans]
     folders = [Path(out) / f"seed-{seed}" for seed in seeds]
-    if why_not(models[0]) is not None:
+    if why_not(models[0]) is not None or recipes.reads_attentions(plans[0].recipe):
         seeded = [{**options, "seed": seed} for seed in seeds]
         jobs = [(recipe, data, base, folder, given) for folder, given in zip(folders, seeded, strict=True)]
         return _in_processes(jobs, workers)

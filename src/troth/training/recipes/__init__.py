@@ -5,13 +5,16 @@ Recipes compose: "masked + salience" changes the rows as one does and adds to th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
 
 from torch import Tensor
 
 from troth import catalog
+from troth.errors import TrothError
 from troth.models import Output, TextClassifier
 from troth.types import Encoding, Rows
 
@@ -33,6 +36,10 @@ class Recipe:
     def penalty(self, output: Output, rows: Rows) -> Tensor | None:
         """What is added to each row's loss. [rows]"""
         return None
+
+    def files(self) -> tuple[str, ...]:
+        """Files that the training depends on besides data and base."""
+        return ()
 
     def validation(self) -> Mapping[str, Recipe]:
         """What the validation examples become, by name; the best epoch is chosen on all of these together."""
@@ -105,6 +112,17 @@ def spec(recipe: Recipe, *, full: bool = False) -> str:
 def parts_of(recipe: Recipe) -> tuple[Recipe, ...]:
     """The recipes a recipe is made of."""
     return recipe.parts if isinstance(recipe, Composed) else (recipe,)
+
+
+def files_of(recipe: Recipe) -> dict[str, str]:
+    """A hash of the content of each file a recipe reads."""
+    found = {}
+    for path in (path for part in parts_of(recipe) for path in part.files()):
+        try:
+            found[path] = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+        except OSError as error:
+            raise TrothError(f"cannot read {path}: {error.strerror}") from None
+    return found
 
 
 def reads_attentions(recipe: Recipe) -> bool:

@@ -1,0 +1,83 @@
+"""Classifiers that read rationales alone: faithful by construction, and a test of who chose the rationales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from troth.commands import _options
+
+
+def fresh(
+    data: Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")],
+    base: Annotated[str, typer.Option("--base", "-b", help="What is trained: a model folder, a hub name, scratch.")],
+    support: Annotated[
+        str | None,
+        typer.Option(help="Your model, whose explanations choose; without it plain and salience ones are trained."),
+    ] = None,
+    explainer: Annotated[str, typer.Option("--explainer", "-e", help="Who chooses the rationales.")] = "attention",
+    ratio: Annotated[float, typer.Option(help="Share of the words that is kept.")] = 0.2,
+    thresholder: Annotated[str, typer.Option(help="top_k words, or the best contiguous span.")] = "top_k",
+    weight: Annotated[float | None, typer.Option("--lambda", help="Of the salience-guided support models.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, …")] = 3,
+    like: Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")] = None,
+    epochs: Annotated[int, typer.Option(help="Times through the training data; 0 = the base's own.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Rows of a mini-batch; 0 = the base's own.")] = 0,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="0 = the base's own.")] = 0.0,
+    limit: Annotated[int, typer.Option(help="At most so many examples of each split; 0 takes all.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The folder; runs/fresh-DATA unless named.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = 1,
+    as_json: _options.Json = False,
+) -> None:
+    """FRESH: extracts rationales, trains classifiers on them alone, and shows their macro-F1 beside the whole text's,
+    a uniformly guided support model's and random rationales'. Run it again to go on.
+
+    Example: troth fresh --data sst --base bert-base-uncased --ratio 0.2
+    """
+    from troth.commands import _sweeping
+    from troth.errors import TrothError
+    from troth.studies import _fresh
+
+    _options.quieten()
+    if seeds < 1:
+        raise TrothError(f"--seeds must be at least 1, not {seeds}")
+    name = "".join(letter if letter.isalnum() else "_" for letter in Path(data).stem)
+    with _sweeping.shown(not as_json) as progress:
+        done = _fresh.compare(
+            data, base, out or Path("runs") / f"fresh-{name}", support=support, explainer=explainer, ratio=ratio,
+            thresholder=thresholder, weight=weight, seeds=range(seeds), like=like, limit=limit or None,
+            workers=workers, progress=progress, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
+        )  # fmt: skip
+    if as_json:
+        facts = {"folder": str(done.folder), "data": done.data, "ratio": ratio, "thresholder": thresholder}
+        _options.print_json({**facts, "macro_f1": done.macro_f1, "p": _defined(done.p), "troubles": done.troubles})
+        return
+    _show(done, f"{explainer}, {thresholder} {ratio:.0%}")
+
+
+def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
+    # JSON has no NaN.
+    return {name: None if value != value else value for name, value in values.items()}
+
+
+def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from troth.studies import shown
+
+    table = Table(title=Text(f"macro-F1 on {done.data}: {how}", "bold"), title_justify="left", box=None, padding=(0, 1))
+    for column in ("read by the classifier", "mean", "deviation", "p"):
+        table.add_column(column, justify="left" if column.startswith("read") else "right")
+    for name, *values in done.rows():
+        table.add_row(Text(name if name == "full text" else f"rationales: {name}"), *(shown(value) for value in values))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("p: t-test over seeds against the first kind of rationale.")
+    if done.troubles:
+        console.print(done.troubles, markup=False, style="yellow")
+    console.print(f"rationales: {done.folder / 'rationales'}", markup=False, soft_wrap=True)

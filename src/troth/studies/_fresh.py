@@ -1,0 +1,110 @@
+"""FRESH as a user asks for it: support models, rationales and classifiers on their own data, side by side."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from troth import statistics
+from troth.errors import TrothError
+from troth.studies._saloss import mean_and_deviation
+from troth.studies._trained import WORKS, Results, Trials, load, settings_like
+from troth.sweep.cells import Cell, Plan
+from troth.sweep.context import Context
+from troth.sweep.run import Progress, run
+from troth.sweep.store import Store
+from troth.training.fresh import require
+
+# Support models by name: their recipe, and whether the explanation or chance picks the rationales.
+SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(source=uniform)"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Macro-F1 on the test set, a value a seed, of the whole text and of every kind of rationale."""
+
+    folder: Path
+    data: str
+    macro_f1: Mapping[str, Sequence[float]]
+    p: Mapping[str, float]  # t-test over seeds against the first kind of rationale
+    troubles: str
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """Name, mean, deviation, p."""
+        return [(name, *mean_and_deviation(f1), self.p.get(name, float("nan"))) for name, f1 in self.macro_f1.items()]
+
+
+def compare(
+    data: Any,
+    base: str,
+    out: str | Path,
+    *,
+    support: str | None = None,
+    explainer: str = "attention",
+    ratio: float = 0.2,
+    thresholder: str = "top_k",
+    weight: float | None = None,
+    seeds: Sequence[int] = (0, 1, 2),
+    like: str | None = None,
+    limit: int | None = None,
+    workers: int | None = 1,
+    progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Classifiers of rationales beside one of the whole text; rationales are exported to `out`/rationales.
+
+    `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
+    """
+    from troth.training.tuning import with_salience
+
+    require(ratio, thresholder)
+    context, plan = Context(), Plan(WORKS)
+    trials = Trials(load(data, limit=limit), base, plan)
+    material = trials.material
+    plain, chosen = settings_like(like, "plain", base, material, **settings)
+    full = [trials.training(plain, chosen, seed) for seed in seeds]
+    kinds: dict[str, list[Cell]] = {}
+
+    def classifiers(name: str, models: Sequence[Any], method: str) -> None:
+        kinds[name] = [
+            trials.fresh(model, method, ratio, thresholder, chosen, seed)
+            for model, seed in zip(models, seeds, strict=True)
+        ]
+
+    if support is not None:
+        own = [context.model_specs(support)] * len(seeds)
+        classifiers("support", own, explainer)
+        classifiers("random", own, "random")
+    else:
+        for name, recipe in SUPPORTS.items():
+            asked: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
+            how = settings_like(like, asked, base, material, **settings)
+            classifiers(name, [trials.training(*how, seed) for seed in seeds], explainer)
+        classifiers("random", full, "random")
+    store = Store(out)
+    outcome = run(plan, store, workers=workers, progress=progress, context=context)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.failed and not outcome.computed and not outcome.found:
+        raise TrothError(outcome.failed[0].error)
+    results = Results(store)
+    found = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}
+    first, *others = kinds
+    p = {name: statistics.t_test(found[name], found[first])[1] for name in ("full text", *others)}
+    _export(context, store, kinds, seeds)
+    return Comparison(store.folder, material.name, found, p, results.troubles(plan))
+
+
+def _export(context: Context, store: Store, kinds: Mapping[str, Sequence[Cell]], seeds: Sequence[int]) -> None:
+    """Rationales by kind, seed and split where a user finds them."""
+    folder = store.folder / "rationales"
+    folder.mkdir(exist_ok=True)
+    for name, cells in kinds.items():
+        for cell, seed in zip(cells, seeds, strict=True):
+            made = context.made_path(cell.name)
+            for file in made.glob("rationales-*.jsonl"):
+                split = file.stem.removeprefix("rationales-")
+                shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")

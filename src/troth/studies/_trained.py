@@ -1,0 +1,290 @@
+"""Cells of studies that train models and then look at what they have learnt: trainings, rationale classifiers,
+explanations and scores, each stored, so that a study goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from troth import catalog
+from troth.data import Data
+from troth.errors import TrothError
+from troth.explaining import explain_each
+from troth.models import load_model
+from troth.probing import Prober
+from troth.statistics import Floats
+from troth.sweep.cells import Cell, Made, Plan
+from troth.sweep.context import Context
+from troth.sweep.store import Store
+from troth.sweep.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
+from troth.training import bases, fit, presets, recipes
+from troth.training.examples import Labelled, Source, entry_of, load_labelled, split_names
+from troth.training.fresh import fresh
+from troth.training.predicting import predict
+from troth.training.quality import quality
+from troth.types import Score
+
+WORKS = {
+    "training": "troth.studies._trained:train",
+    "fresh": "troth.studies._trained:train_on_rationales",
+    "explanation": "troth.studies._trained:explain",
+    "metric": "troth.sweep.work:measure",
+}
+PREDICTIONS = pa.schema(
+    {
+        "split": pa.string(),
+        "example_id": pa.string(),
+        "label": pa.int32(),
+        "predicted": pa.int32(),
+        "probabilities": pa.list_(pa.float32()),
+    }
+)
+_SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """A data set in three splits, whose labels are class numbers."""
+
+    name: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, Data]
+
+    @property
+    def pair(self) -> bool:
+        return self.splits["train"][0].text_pair is not None
+
+
+def load(source: Source, *, hold_out: float | None = None, limit: int | None = None, examples: int = 0) -> Material:
+    """Train, validation and test; what is missing is held out of train. `examples`: so many to test on, 0 = all."""
+    if "test" in (split_names(source) or ()):
+        labelled = load_labelled(source, hold_out=hold_out, tests=("test",), limit=limit)
+        test = labelled.others["test"]
+    else:
+        outer: Labelled = load_labelled(source, hold_out=None, limit=limit)
+        test = outer.validation
+        labelled = load_labelled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
+    entry = entry_of(source)
+    parts = (labelled.training, labelled.validation, test.limit(examples, seed=0) if examples else test)
+    known = catalog.name_of(entry) if entry is not None else ""
+    name = known or (Path(source).stem if isinstance(source, str | os.PathLike) else labelled.name)
+    found = {
+        split: replace(part, name=name, labels=labelled.labels) for split, part in zip(_SPLITS, parts, strict=True)
+    }
+    return Material(name, labelled.labels, found)
+
+
+def settings_like(
+    paper: str | None, recipe: recipes.RecipeLike, base: str, material: Material, **given: Any
+) -> tuple[str, dict[str, Any]]:
+    """A recipe with its λ settled, and a base's settings, then a paper's, then the given ones (0 and "" are none)."""
+    start = bases.build(base)
+    method = presets.recipe_like(paper, recipes.build(recipe), material.name)
+    settings = dict(start.settings(material.name, pair=material.pair))
+    if paper is not None:
+        settings |= presets.like(paper, method, start, material.name, pair=material.pair)
+    settings.pop("hold_out", None)
+    if given.get("learning_rate"):
+        settings.pop("head_learning_rate", None)
+    settings |= {name: value for name, value in given.items() if value}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    return recipes.spec(method, full=True), plain
+
+
+class Trials:
+    """A plan of trainings on one data set, and of what is asked of the models they make."""
+
+    def __init__(self, material: Material, base: str, plan: Plan | None = None) -> None:
+        self.material, self.base = material, base
+        self.plan = Plan(WORKS) if plan is None else plan
+        self.data = {split: self._data(split, part) for split, part in material.splits.items()}
+
+    def _data(self, split: str, data: Data) -> Cell:
+        specs = {"data": data.name, "split": split, "examples": len(data), "data_fingerprint": data.fingerprint}
+        return self.plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
+
+    @property
+    def _parents(self) -> tuple[str, ...]:
+        return tuple(self.data[split].name for split in _SPLITS)
+
+    def training(self, recipe: str, settings: Mapping[str, Any], seed: int) -> Cell:
+        """A model folder, and what the model says of validation and test."""
+        specs = {"recipe": recipe, "base": self.base, "settings": dict(settings), "seed": seed}
+        about = {"data": self.material.name, "labels": list(self.material.labels)}
+        return self.plan.add(Cell("training", {**about, **specs}, self._parents))
+
+    def fresh(
+        self,
+        support: Cell | Mapping[str, Any],
+        explainer: str,
+        ratio: float,
+        thresholder: str,
+        settings: Mapping[str, Any],
+        seed: int,
+    ) -> Cell:
+        """A classifier of rationales alone, and what it says of those of validation and test.
+
+        The support model is a training, or the specs of a model that there is already (Context.model_specs).
+        """
+        model = {"model": f"cell:{support.name}"} if isinstance(support, Cell) else dict(support)
+        specs = {
+            "data": self.material.name, "labels": list(self.material.labels), **model, "base": self.base,
+            "settings": dict(settings), "seed": seed, "explainer_full": _full(explainer), "ratio": ratio,
+            "thresholder": thresholder,
+        }  # fmt: skip
+        awaited = (support.name,) if isinstance(support, Cell) else ()
+        return self.plan.add(Cell("fresh", specs, (*self._parents, *awaited)))
+
+    def explanation(
+        self, model: Cell, explainer: str, *, units: str = "token", split: str = "test", magnitude: bool = False
+    ) -> Cell:
+        """Attributions for the class a trained model predicts."""
+        data = self.data[split]
+        specs = {
+            **{key: value for key, value in data.specs.items() if key != "labels"},
+            "model": f"cell:{model.name}", "units": units, "target": "predicted", "against": None, "segments": "first",
+            "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
+            "magnitude": magnitude, "seed": model.specs["seed"],
+        }  # fmt: skip
+        return self.plan.add(Cell("explanation", specs, (data.name, model.name)))
+
+    def metric(self, explanation: Cell, metric: str) -> Cell:
+        """Scores of an explanation."""
+        specs = {**explanation.specs, "metric": metric, "metric_full": _full(metric, "metrics")}
+        return self.plan.add(Cell("metric", specs, (explanation.name, explanation.parents[0])))
+
+
+# The works
+
+
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """Trains a model into the cell's folder; the parents are train, validation and test."""
+    specs, data = cell.specs, _splits(cell, parents)
+    with context.making(cell) as folder, _quiet():
+        trained = fit.train(
+            specs["recipe"], data["train"], specs["base"], folder, validation=data["validation"], checkpoints=False,
+            seed=specs["seed"], **specs["settings"],
+        )  # fmt: skip
+        model = load_model(str(trained.folder))
+        said = {split: predict(model, data[split]) for split in ("validation", "test")}
+    return Made(_predictions(data, said))
+
+
+def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
+    specs, data = cell.specs, _splits(cell, parents)
+    with context.making(cell) as folder, _quiet():
+        done = fresh(
+            context.model(specs), data, specs["base"], folder, explainer=specs["explainer_full"], ratio=specs["ratio"],
+            thresholder=specs["thresholder"], seed=specs["seed"], checkpoints=False, **specs["settings"],
+        )  # fmt: skip
+    return Made(_predictions(data, done.logits))
+
+
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """One attribution an example; the parents are the data and the model's training."""
+    specs, prober = cell.specs, Prober(context.model(cell.specs), cell.specs["masking"])
+    found = explain_each(
+        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], seed=specs["seed"]
+    )
+    table = attributions_to_table(one.magnitude() if specs["magnitude"] else one for one in found)
+    return Made(table, prober.cost.forward, prober.cost.backward)
+
+
+# What was stored
+
+
+class Results:
+    """What a store holds of a plan's cells; what could not be made is missing, not an error."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def table(self, cell: Cell) -> pa.Table | None:
+        """A cell's rows."""
+        return self.store.table(cell.name) if self.store.has(cell.name) else None
+
+    def scores(self, cell: Cell) -> list[Score]:
+        """A metric's, one an example."""
+        table = self.table(cell)
+        return [] if table is None else table_to_scores(table)
+
+    def values(self, cell: Cell) -> Floats:
+        """A metric's values; NaN where one is undefined."""
+        return np.array([score.value for score in self.scores(cell)], np.float64)
+
+    def predicted(self, cell: Cell, split: str = "test") -> tuple[Any, Any]:
+        """Labels and predictions of a trained model."""
+        rows = [row for row in self._rows(cell) if row["split"] == split]
+        return np.array([row["label"] for row in rows]), np.array([row["predicted"] for row in rows])
+
+    def quality(self, cell: Cell, metric: Any = "macro_f1", split: str = "test") -> float:
+        """How well a trained model does."""
+        rows = [row for row in self._rows(cell) if row["split"] == split]
+        if not rows:
+            return float("nan")
+        logits = torch.tensor([row["probabilities"] for row in rows]).clamp(min=1e-12).log()
+        return quality(metric, logits, torch.tensor([row["label"] for row in rows]))
+
+    def _rows(self, cell: Cell) -> list[dict[str, Any]]:
+        table = self.table(cell)
+        return [] if table is None else table.to_pylist()
+
+    def troubles(self, plan: Plan) -> str:
+        """The errors of cells that failed, each once; where no model could be trained, that is the user's to mend."""
+        failures = [self.store.failure(name) for name in plan.cells if not self.store.has(name)]
+        errors = dict.fromkeys(f"{one.kind} failed: {one.error}" for one in failures if one is not None)
+        trainings = list(plan.of("training"))
+        if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
+            raise TrothError(next(iter(errors)))
+        return "; ".join(errors)
+
+
+def require_base(base: str | None, why: str) -> str:
+    """One line where no base was named."""
+    if not base:
+        raise TrothError(f"name a model to start from: --base FOLDER_OR_HUB_NAME{why}")
+    return base
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    import transformers
+
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
+        yield
+
+
+def _splits(cell: Cell, parents: Sequence[pa.Table]) -> dict[str, Data]:
+    name, labels = cell.specs["data"], tuple(cell.specs["labels"])
+    tables = dict(zip(_SPLITS, parents, strict=False))
+    return {split: Data(name, table_to_examples(table), labels, (), split) for split, table in tables.items()}
+
+
+def _predictions(data: Mapping[str, Data], said: Mapping[str, torch.Tensor]) -> pa.Table:
+    rows = []
+    for split, logits in said.items():
+        for example, row in zip(data[split], logits.double(), strict=True):
+            rows.append(
+                {
+                    "split": split, "example_id": example.id, "label": example.label,
+                    "predicted": int(row.argmax()), "probabilities": row.softmax(-1).tolist(),
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=PREDICTIONS)
+
+
+def _full(spec: str, kind: str = "explainers") -> str:
+    return catalog.spec(catalog.build(kind, spec), full=True)

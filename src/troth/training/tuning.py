@@ -1,0 +1,94 @@
+"""λ of the salience recipe, searched as SaLoss does: of several trainings the one whose attention flips the
+development predictions with the smallest share of tokens erased.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from troth.errors import TrothError
+from troth.models import load_model
+from troth.training import fit, recipes
+from troth.training.examples import Source
+from troth.training.fit import Trained
+from troth.training.predicting import flip_fraction
+from troth.training.recipes.salience import WEIGHTS, Salience
+
+_TRIALS = "lambda"
+
+
+def with_salience(recipe: recipes.RecipeLike, **changes: Any) -> recipes.Recipe:
+    """A recipe whose salience has another source, weight (λ) or variant.
+
+    >>> recipes.spec(with_salience("masked + salience", weight=0.01))
+    'masked + salience(weight=0.01)'
+    """
+    parts = recipes.parts_of(recipes.build(recipe))
+    if not any(isinstance(part, Salience) for part in parts):
+        name = recipes.spec(recipes.build(recipe))
+        raise TrothError(f"only the recipe salience has a salience and λ, not {name}; write '{name} + salience'")
+    given = tuple(replace(part, **changes) if isinstance(part, Salience) else part for part in parts)
+    return given[0] if len(given) == 1 else recipes.Composed(given)
+
+
+def best_weight(flips: Mapping[float, float]) -> float:
+    """The λ with the lowest flip fraction; of equal ones the smallest, which changes least.
+
+    >>> best_weight({0.01: 0.5, 0.001: 0.4, 0.0001: 0.4})
+    0.0001
+    """
+    return min(flips, key=lambda weight: (flips[weight], weight))
+
+
+def search(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: Any,
+    out: str | os.PathLike[str],
+    *,
+    weights: Sequence[float] = WEIGHTS,
+    **options: Any,
+) -> Trained:
+    """As `train` with each λ; the one with the lowest development flip fraction of attention becomes `out`.
+
+    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped goes on.
+    """
+    folder = Path(out)
+    trials = {
+        weight: fit.train(with_salience(recipe, weight=weight), data, base, folder / _TRIALS / f"{weight:g}", **options)
+        for weight in weights
+    }
+    flips = {weight: _flips(trained, recipe, data, base, options) for weight, trained in trials.items()}
+    chosen = best_weight(flips)
+    report = {
+        **trials[chosen].report,
+        "lambda_search": {
+            "chosen": chosen,
+            "by": "lowest mean decision_flip of attention on the development set",
+            "flip_fraction": {f"{weight:g}": flip for weight, flip in flips.items()},
+        },
+    }
+    for file in trials[chosen].folder.iterdir():
+        if file.is_file() and file.name != "train.json":
+            shutil.copy2(file, folder / file.name)
+    (folder / "train.json").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return Trained(folder, report)
+
+
+def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any, options: Mapping[str, Any]) -> float:
+    """Of a trial on the development set, measured once."""
+    file = trained.folder / "flip_fraction.json"
+    if not file.is_file():
+        how = {key: value for key, value in options.items() if key not in ("resume", "progress", "cpu")}
+        examples = fit.plan(recipe, data, base, **how).labelled.validation.examples
+        device = "cpu" if options.get("cpu") else None
+        value = flip_fraction(load_model(str(trained.folder), device=device), examples)
+        file.write_text(json.dumps({"flip_fraction": value}) + "\n")
+    found: float = json.loads(file.read_text())["flip_fraction"]
+    return found
