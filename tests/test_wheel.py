@@ -1,0 +1,43 @@
+"""What is shipped: a wheel under 25 MB that installs without a network and brings its model and data along."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CODE = """
+import json
+import torch, troth
+from troth import published
+torch.set_num_threads(1)
+data = troth.load_data("reviews", limit=2)
+(first, _) = troth.explain("embedded", data, "gradient")
+print(json.dumps({"place": troth.__file__, "units": list(first.units), "published": len(published.read("aml_human"))}))
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_is_small_and_works_offline(tmp_path):
+    source = tmp_path / "source"
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        source.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(source))
+    (wheel,) = tmp_path.glob("troth-*.whl")
+    assert wheel.stat().st_size < 25e6
+    run(*pip, "install", "--no-deps", "--no-index", "--target", str(tmp_path / "installed"), str(wheel))
+    offline = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    said = json.loads(run(sys.executable, "-c", CODE, env=offline, cwd=tmp_path))
+    assert said["place"].startswith(str(tmp_path / "installed"))
+    assert "tender" in said["units"]
+    assert said["published"] == 8
