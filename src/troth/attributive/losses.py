@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -59,12 +59,12 @@ def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor
 
 
 def prediction_loss(logits: Tensor, told: Tensor) -> Tensor:
-    """L_p: cross-entropy between what F said of the whole input and says of the masked one. [rows, classes] -> [rows]"""
+    """L_p: cross-entropy of what F says of the masked input with what it said of the whole. -> [rows]"""
     return -(told * logits.log_softmax(-1)).sum(-1)
 
 
 def inverse_loss(logits: Tensor, target: Tensor, form: Inverse = "log") -> Tensor:
-    """L_inv: −log(1 − p + 1e-30) of the class F chose; or p itself, or the negative entropy. [rows, classes] -> [rows]"""
+    """L_inv: −log(1 − p + 1e-30) of the class F chose, or p itself, or −entropy. [rows, classes] -> [rows]"""
     logs = logits.log_softmax(-1)
     chosen = torch.nn.functional.one_hot(target, logits.shape[-1]).bool()
     if form == "probability":
@@ -77,11 +77,13 @@ def inverse_loss(logits: Tensor, target: Tensor, form: Inverse = "log") -> Tenso
 
 
 def sparsity_loss(scores: Tensor, present: Tensor, form: Sparsity = "cross_entropy") -> Tensor:
-    """L_a: the mean of −log(1 − a) over the text, or of a (L1), from scores before the sigmoid. [rows, units] -> [rows]"""
+    """L_a: the text's mean of −log(1 − a), or of a (L1), from scores before the sigmoid. [rows, units] -> [rows]"""
     each = torch.nn.functional.softplus(scores) if form == "cross_entropy" else scores.sigmoid()
     return torch.where(present, each, 0).sum(-1) / present.sum(-1).clamp(min=1)
 
 
 def _twice(rows: Rows) -> Rows:
-    parts = {name: torch.cat([part, part]) for name, part in vars(rows).items() if isinstance(part, Tensor)}
+    parts: dict[str, Any] = {
+        name: torch.cat([part, part]) for name, part in vars(rows).items() if isinstance(part, Tensor)
+    }
     return replace(rows, encodings=[*rows.encodings, *rows.encodings], **parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -100,7 +100,7 @@ def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Ten
 
 def take(rows: Rows, part: slice) -> Rows:
     """Some of the rows."""
-    parts = {name: value[part] for name, value in vars(rows).items() if isinstance(value, Tensor)}
+    parts: dict[str, Any] = {name: value[part] for name, value in vars(rows).items() if isinstance(value, Tensor)}
     return replace(rows, encodings=list(rows.encodings)[part], **parts)
 
 

@@ -137,7 +137,8 @@ class AttributionModel(nn.Module):
 
 def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
     """On a copy of the explained model's own encoder, as the released code has it."""
-    network, tokenizer = getattr(model, "model", None), getattr(model, "tokenizer", None)
+    network: Any = getattr(model, "model", None)
+    tokenizer = getattr(model, "tokenizer", None)
     body = getattr(network, "base_model", None)
     is_encoder = hasattr(network, "config") and getattr(network.config, "model_type", "") != "bilstm_attention"
     if body is None or body is network or tokenizer is None or not is_encoder or not model.pads:

@@ -69,7 +69,7 @@ def _load(folder: str, written: int) -> AttributionModel:
     about = facts(folder)
     try:
         with torch.random.fork_rng(devices=[]):
-            backbone = AutoModel.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+            backbone = AutoModel.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)  # type: ignore[no-untyped-call]
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AttributionModel(backbone, tokenizer, tuple(about["labels"]), about["variant"])
         model.load_state_dict(load_file(str(Path(folder) / _WEIGHTS)))
