@@ -88,7 +88,7 @@ class Tuned(Want):
 
 def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:
     """What G reads of these rows, and what it is told: F's prediction, or the class asked about where it is another."""
-    own.require_classes(model)
+    own.require_fit(model)
     if own.device != model.device:
         own.to(model.device)
     own.eval()

@@ -7,6 +7,7 @@ layer stays as it is. G may have another tokenizer than F: see `reading`.
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ class AttributionModel(nn.Module):
         self.classes = nn.Parameter(torch.randn(len(labels), words) * spread)  # zⱼ
         for parameter in _embedding_layer(backbone).parameters():
             parameter.requires_grad_(False)
+        self.fitted_to: str | None = None  # fingerprint of the classifier, once it is fitted
         self.texts: weakref.WeakKeyDictionary[Encoding, Text] = weakref.WeakKeyDictionary()  # read before
 
     @property
@@ -67,12 +69,18 @@ class AttributionModel(nn.Module):
             limits.append(positions - (2 if config.model_type in _FROM_PADDING else 0) - 1)
         return int(min(limits))
 
-    def require_classes(self, model: TextClassifier) -> None:
-        """One line where it was fitted to tell other classes apart than the model does."""
+    def require_fit(self, model: TextClassifier) -> None:
+        """Refuses a model of other classes than it was fitted for; warns of another model of the same."""
         if tuple(model.labels) != self.labels:
             raise TrothError(
                 f"this attribution model was fitted for the classes {', '.join(self.labels)}, but {model.name} has "
                 f"{', '.join(model.labels)}; fit one to it (troth fit attributive_masking), or use another explainer"
+            )
+        if self.fitted_to not in (None, model.fingerprint):
+            warnings.warn(
+                f"this attribution model was fitted to another model of these classes ({self.fitted_to}) than "
+                f"{model.name} ({model.fingerprint}): its maps are that one's",
+                stacklevel=2,
             )
 
     def told(self, probabilities: Tensor) -> Tensor:

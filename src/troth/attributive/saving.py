@@ -76,4 +76,5 @@ def _load(folder: str, written: int) -> AttributionModel:
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().split("\n")[0]
         raise TrothError(f"cannot load the attribution model in {folder}: {first}; fit it again") from None
+    model.fitted_to = about.get("model", {}).get("fingerprint")
     return model.eval()

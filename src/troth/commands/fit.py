@@ -27,9 +27,7 @@ def fit(
     lambdas: Annotated[
         str | None, typer.Option(help="Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them.")
     ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(help="A loss to leave out: prediction, sparsity, inverse.")
-    ] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Leave a loss out: prediction, sparsity, inverse.")] = None,
     inverse_form: Annotated[str, typer.Option(help="L_inv: log, probability or negative_entropy.")] = "log",
     sparsity_form: Annotated[str, typer.Option(help="L_a: cross_entropy or l1.")] = "cross_entropy",
     examples: Annotated[int | None, typer.Option(help="To train on; 1000.")] = None,

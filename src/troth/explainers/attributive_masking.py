@@ -59,6 +59,10 @@ class AttributiveMasking(Explainer):
         if self.steps == 0 or question.n_units == 0:
             return best
         metric: Any = catalog.build("metrics", self.metric or saving.facts(self.checkpoint)["metric"])
+        if metric.explains_again:
+            raise TrothError(
+                "attributive_masking cannot watch a metric that explains again; use comprehensiveness or the like"
+            )
         sign = -1.0 if metric.higher_is_better is False else 1.0
         highest = -torch.inf
         for place, scores in enumerate(maps):
@@ -70,4 +74,4 @@ class AttributiveMasking(Explainer):
 
 
 def _never(question: Question) -> Ask[Attribution]:
-    raise TrothError("attributive_masking cannot watch a metric that explains again; use comprehensiveness or the like")
+    raise AssertionError("a metric that explains again says so: explains_again = True")
