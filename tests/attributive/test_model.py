@@ -1,6 +1,8 @@
 import pytest
 import torch
+from transformers import GPT2Config, GPT2Model
 
+from asking import Additive
 from attributive.test_losses import rows_of
 from fakes import FAMILIES, attribution_model, encoder, hf_model, tokenizer_for
 from troth.attributive import saving
@@ -148,8 +150,11 @@ def test_bad_backbones(tmp_path):
     model = encoder("bert")
     with pytest.raises(TrothError, match=r"cannot load .*nowhere as the backbone"):
         from_backbone(str(tmp_path / "nowhere"), model, 0)
-    from asking import Additive
-
+    config = GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=99)
+    GPT2Model(config).save_pretrained(tmp_path)
+    tokenizer_for("bert").save_pretrained(tmp_path)
+    with pytest.raises(TrothError, match="does not read in both directions"):
+        from_backbone(str(tmp_path), model, 0)
     with pytest.raises(TrothError, match="name one: --backbone"):
         from_model(Additive({"good": 1.0}), 0)
 

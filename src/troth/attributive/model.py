@@ -38,8 +38,11 @@ class AttributionModel(nn.Module):
     def __init__(self, backbone: Any, tokenizer: Any, labels: tuple[str, ...], variant: Variant = "paper") -> None:
         super().__init__()
         config = backbone.config
-        if not hasattr(config, "hidden_size") or getattr(config, "is_decoder", False) or hasattr(backbone, "wte"):
-            raise TrothError(f"{config.model_type} is no encoder; use a BERT-like backbone: --backbone FOLDER")
+        if not _reads_both_ways(config):
+            raise TrothError(
+                f"a {config.model_type} model does not read in both directions, as an attribution model must; "
+                "use a BERT-like backbone: --backbone FOLDER"
+            )
         self.backbone, self.tokenizer, self.labels, self.variant = backbone, tokenizer, labels, variant
         if getattr(backbone, "pooler", None) is not None:
             backbone.pooler = None  # what it gives is not read
@@ -148,8 +151,7 @@ def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> 
     network: Any = getattr(model, "model", None)
     tokenizer = getattr(model, "tokenizer", None)
     body = getattr(network, "base_model", None)
-    is_encoder = hasattr(network, "config") and getattr(network.config, "model_type", "") != "bilstm_attention"
-    if body is None or body is network or tokenizer is None or not is_encoder or not model.pads:
+    if body is None or tokenizer is None or not _reads_both_ways(body.config):
         raise TrothError(
             f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER"
         )
@@ -178,6 +180,12 @@ def _drawn(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draws.key(seed, "attribution model"))
         yield
+
+
+def _reads_both_ways(config: Any) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def _embedding_layer(backbone: Any) -> nn.Module:
