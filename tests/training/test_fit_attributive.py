@@ -17,7 +17,7 @@ from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import _attributive_search
 from troth.training._attributive_loop import choose, is_better, judge, stratified, train
-from troth.training.attributive_masking import METRICS, Settings, fit, lambdas_of
+from troth.training.attributive_masking import METRICS, Settings, _load, fit, lambdas_of
 from troth.types import Example
 
 WORDS = ["film", "book", "plot", "cast", "service", "phone", "bill", "soup", "the", "was", "a", "with", "and"]
@@ -225,6 +225,17 @@ def test_bad_input(folders, tmp_path):
     result = CliRunner().invoke(app, ["fit", "lime"])
     assert isinstance(result.exception, TrothError)
     assert "there are: attributive_masking" in str(result.exception)
+
+
+def test_the_training_split_is_used_where_there_is_one(tmp_path):
+    for split, examples in (("train", planted(12)), ("test", planted(14, seed=1))):
+        rows = [{"id": one.id, "text": one.text, "label": one.label} for one in examples]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(_load(tmp_path)) == len(_load(str(tmp_path))) == 12
+    (tmp_path / "train.jsonl").unlink()
+    assert len(_load(tmp_path)) == 14
+    assert _load("reviews").split == "test"  # the only one it has
+    assert len(_load(planted(9))) == 9
 
 
 def test_a_model_that_cannot_pad_gets_texts_of_one_length():

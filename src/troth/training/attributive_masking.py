@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from troth.attributive import saving
 from troth.attributive.losses import DualMask
 from troth.attributive.model import AttributionModel, from_backbone, from_model
 from troth.data import Data, load_data
+from troth.data._folders import tables_in
 from troth.errors import TrothError, unknown
 from troth.models import TextClassifier, load_model
 from troth.training._attributive_loop import Examples, Settings, choose, is_better, judge, train
@@ -160,11 +161,12 @@ def _watch(model: TextClassifier, validation: Examples, metric: str) -> Callable
 
 
 def _load(data: Source) -> Data:
+    """The training split where there is one, else what there is."""
     entry = entry_of(data)
-    has_training = entry is not None and "train" in entry.split_names
-    if has_training or (isinstance(data, str | Path) and Path(data).is_dir()):
-        return load_data(data, split="train")
-    return load_data(data)
+    splits: Iterable[str] = () if entry is None else entry.split_names
+    if entry is None and isinstance(data, str | Path) and Path(data).is_dir():
+        splits = tables_in(Path(data))
+    return load_data(data, split="train" if "train" in splits else None)
 
 
 def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:
