@@ -167,21 +167,6 @@ def encoder(family: str = "bert", classes: int = 3, seed: int = 0) -> Encoder:
     return Encoder(hf_model(family, classes, seed), tokenizer_for(family), name=f"tiny {family}")
 
 
-def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> AttributionModel:
-    """A random attribution model for the random classifier of three classes."""
-    return from_model(encoder(family, classes), seed).eval()
-
-
-@lru_cache
-def checkpoint(family: str = "bert", classes: int = 3, **facts: float) -> str:
-    """A folder with such a model, as `troth fit` writes it; its steps are long, so that each moves the map."""
-    folder = Path(tempfile.mkdtemp(prefix="troth-attributive-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    about = {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3, **facts}
-    saving.save(folder, attribution_model(family, classes), about)
-    return str(folder)
-
-
 class Lookup(BlackBox):
     """Logits by text, written in the test; "[M]" is what erased words become. Unknown texts are an error."""
 
@@ -207,3 +192,18 @@ def planted(word: str = "awful"):
         ]
 
     return predict
+
+
+def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> AttributionModel:
+    """A random attribution model for the random classifier of three classes."""
+    return from_model(encoder(family, classes), seed).eval()
+
+
+@lru_cache
+def checkpoint(family: str = "bert", classes: int = 3, **facts: float) -> str:
+    """A folder with such a model, as `troth fit` writes it; its steps are long, so that each moves the map."""
+    folder = Path(tempfile.mkdtemp(prefix="troth-attributive-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    about = {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3, **facts}
+    saving.save(folder, attribution_model(family, classes), about)
+    return str(folder)
