@@ -200,10 +200,11 @@ def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> 
 
 
 @lru_cache
-def checkpoint(family: str = "bert", classes: int = 3, **facts: float) -> str:
+def checkpoint(family: str = "bert", labels: tuple[str, ...] = ("LABEL_0", "LABEL_1", "LABEL_2")) -> str:
     """A folder with such a model, as `troth fit` writes it; its steps are long, so that each moves the map."""
     folder = Path(tempfile.mkdtemp(prefix="troth-attributive-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    about = {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3, **facts}
-    saving.save(folder, attribution_model(family, classes), about)
+    own = attribution_model(family, len(labels))
+    own.labels = labels
+    saving.save(folder, own, {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3})
     return str(folder)
