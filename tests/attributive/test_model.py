@@ -3,7 +3,7 @@ import torch
 from transformers import GPT2Config, GPT2Model
 
 from asking import Additive
-from attributive.test_losses import rows_of
+from attributive.batches import rows_of
 from fakes import FAMILIES, attribution_model, encoder, hf_model, tokenizer_for
 from troth.attributive import saving
 from troth.attributive.model import from_backbone, from_model

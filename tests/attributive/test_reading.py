@@ -56,9 +56,4 @@ def test_pairs_are_read_as_pairs_and_only_the_first_is_scored():
     assert page.types[0, :-1].tolist() == encoding.token_types.tolist()
     assert page.label[0].tolist() == [False] * len(encoding.ids) + [True]
     assert page.reach[0, :, 0].tolist() == [1, 2, 3, 4]
-    (both,) = model.encode([encoding.example], segments="both")
-    assert len(both.unit_texts) == 9
-    from attributive.test_losses import rows_of
-
-    assert rows_of(model, ["a good film"]).kept is None
-    assert own.max_length == 63
+    assert own.max_length == 63  # one less than the backbone has positions for: the prediction takes one
