@@ -174,7 +174,7 @@ class Aml(Study):
         facts = {"data": marked.name, "failed": failed, "methods": by_method, "examples": max(counts, default=0)}
         words = (
             f"Token F1 of the 25 top tokens on {max(counts, default=0)} of {len(marked)} documents; the others have no "
-            "marked token within what the model reads."
+            "marked token within what the model reads. The paper's: BERT on ERASER's films."
         )
         title = f"Agreement with humans on {marked.name}; attribution models fitted on {name}, chosen by aopc_comp"
         return Section("human", title, ["method", "macro F1", "paper", "micro F1", "paper"], rows, words, facts)
@@ -183,10 +183,13 @@ class Aml(Study):
         model = explained(self, setting, names[0])
         cell = fitted(self, setting, model, names[0], VARIANTS[:1])[""]
         loaded = setting.context.model(model)
+        baselines = {"SIG": BASELINES["SIG"], "DCMP": BASELINES["DCMP"]}
+        baselines |= {f"SLVX-{width}": solvex(width) for width in (10, 50, 100)}
+        chosen = self.methods or BASELINES
         methods = {
-            **self._maps(setting, cell, METRICS["aopc_comp"]), "SIG": BASELINES["SIG"], "DCMP": BASELINES["DCMP"],
-            **{f"SLVX-{width}": solvex(width) for width in (10, 50, 100) if not self.methods or "SLVX" in self.methods},
-        }  # fmt: skip
+            **self._maps(setting, cell, METRICS["aopc_comp"]),
+            **{method: spec for method, spec in baselines.items() if method.split("-")[0] in chosen},
+        }
         rows: list[list[Any]] = [[method] for method in methods]
         facts: dict[str, Any] = {}
         for name in names:
