@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -19,6 +23,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+from troth.attributive import saving
+from troth.attributive.model import AttributionModel, from_model
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
 
@@ -186,3 +192,19 @@ def planted(word: str = "awful"):
         ]
 
     return predict
+
+
+def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> AttributionModel:
+    """A random attribution model for the random classifier of three classes."""
+    return from_model(encoder(family, classes), seed).eval()
+
+
+@lru_cache
+def checkpoint(family: str = "bert", labels: tuple[str, ...] = ("LABEL_0", "LABEL_1", "LABEL_2")) -> str:
+    """A folder with such a model, as `troth fit` writes it; its steps are long, so that each moves the map."""
+    folder = Path(tempfile.mkdtemp(prefix="troth-attributive-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    own = attribution_model(family, len(labels))
+    own.labels = labels
+    saving.save(folder, own, {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3})
+    return str(folder)

@@ -24,6 +24,15 @@ Of = Literal["logit", "probability", "log_probability", "largest_logit"]
 PREDICTED = -1  # as a target: the class that each row gets
 
 
+@dataclass(frozen=True)
+class Passes:
+    """Rows that went through a model."""
+
+    forward: int = 0
+    backward: int = 0
+    beside: int = 0  # through another model than the one explained, either way
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """What one batch gives, before the prober sums tokens into units and deals it out."""
@@ -31,6 +40,7 @@ class Reading:
     logits: Tensor  # [rows, classes]
     tokens: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, length], 0 at padding
     rows: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, ...]
+    more: Passes = Passes()  # beyond the one pass of every row (and one backward, where that is wanted)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Cost:
     forward: int = 0  # rows
     backward: int = 0  # rows
     batches: int = 0
+    beside: int = 0  # rows through another model than the one explained: an attribution model's own passes
 
 
 class Prober:
@@ -156,8 +157,10 @@ class Prober:
             self._answer(jobs, batch[half:])
             return
         self.cost.batches += 1
-        self.cost.forward += len(batch)
-        self.cost.backward += len(batch) if jobs[0].want.backward else 0
+        more = found[1].more
+        self.cost.forward += len(batch) + more.forward
+        self.cost.backward += (len(batch) if jobs[0].want.backward else 0) + more.backward
+        self.cost.beside += more.beside
         self._deal(jobs, batch, *found)
 
     def _try(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
@@ -214,6 +217,7 @@ class Prober:
             fixed = torch.tensor([job.base_key for job in used])[place_of].to(device)
             gone = spread(left[place_of].to(device), rows.units)
             rows = replace(base.erase(replace(rows, keys=fixed), gone, self.model), keys=rows.keys)
+            rows = replace(rows, kept=keep * left[place_of])
         if bool((keep == 1).all()) and bool((others == 1).all()):
             return rows
         kept = spread(keep.to(device), rows.units, others[:, None].to(device))
@@ -221,7 +225,7 @@ class Prober:
         if prompt:
             kept[:, :prompt] = 1
         erased: Rows = used[0].masking.erase(rows, kept, self.model)
-        return erased
+        return erased if erased.kept is not None else replace(erased, kept=keep)
 
     def _deal(self, jobs: Sequence[_Job], batch: NDArray[np.int64], rows: Rows, reading: Reading) -> None:
         logits = at_least_single(reading.logits).cpu()

@@ -247,6 +247,7 @@ class Rows:
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
     output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives
+    kept: Tensor | None = None  # [rows, units] how much of each unit is left here, on the CPU; None = all
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -22,13 +22,21 @@ CHEAP = {
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=3)",
     "beam_search": "beam_search(width=3)",
 }
-# What needs more than a model and a text (a fitted checkpoint, an LLM) has tests of its own.
-NEEDS_MORE = {"attributive_masking", "llm_ranking"}
+# What needs more than a model and a text (an LLM) has tests of its own.
+NEEDS_MORE = {"llm_ranking"}
+
+
+def spec_of(kind, name):
+    if name != "attributive_masking":
+        return CHEAP.get(name, name)
+    # An attribution model for the classes of this model; a black box has no vectors to take steps by.
+    checkpoint = fakes.checkpoint(labels=tuple(model_of(kind).labels))
+    return f"attributive_masking(checkpoint={checkpoint!r}, steps={0 if kind == 'black_box' else 1})"
 
 
 def run(kind, name, texts, **options):
     try:
-        return troth.explain(model_of(kind), texts, CHEAP.get(name, name), **options)
+        return troth.explain(model_of(kind), texts, spec_of(kind, name), **options)
     except TrothError as error:
         # A refusal names the model or its kind, and what to use instead.
         assert "use " in str(error), error
@@ -50,14 +58,14 @@ def test_explainer(kind, name):
         assert attribution.example is example
         assert attribution.scores.shape == (len(attribution.units),)
         assert np.isfinite(attribution.scores).all()
-        assert attribution.signed == type(catalog.build("explainers", name)).signed
+        assert attribution.signed == catalog.find("explainers", name).signed
         assert attribution.signed or (attribution.scores >= 0).all()
         for text, (start, end) in zip(attribution.units, attribution.spans, strict=True):
             assert example.text[start:end] == text
     if name != "tf_idf":  # which is fitted on the company it keeps
         alone = [run(kind, name, [example])[0] for example in texts[:2]]
         tight = Prober(model_of(kind), memory=1, window=2)  # a row at a time
-        backwards = list(explain_each(tight, texts[::-1], CHEAP.get(name, name)))[::-1]
+        backwards = list(explain_each(tight, texts[::-1], spec_of(kind, name)))[::-1]
         for others in (alone, backwards):
             for attribution, other in zip(together, others, strict=False):
                 close(attribution.scores, other.scores)
@@ -109,7 +117,7 @@ def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name, monkeypatch
 
     monkeypatch.setattr(type(wrapped), "forward", failing)
     try:
-        troth.explain(wrapped, ["a good film", "the soup was cold"], CHEAP.get(name, name))
+        troth.explain(wrapped, ["a good film", "the soup was cold"], spec_of("bert", name))
     except RuntimeError as error:
         assert str(error) == "planted"
     assert state_of(model) == before
@@ -124,7 +132,9 @@ def test_planted_word_is_found():
         if name in NEEDS_MORE or not method.asks_model:
             continue
         try:
-            (attribution,) = troth.explain(model, text, {"lime": "lime", "kernel_shap": "kernel_shap"}.get(name, name))
+            (attribution,) = troth.explain(
+                model, text, name if name != "attributive_masking" else spec_of("black_box", name)
+            )
         except TrothError:
             continue  # a black box has no gradients
         asked += 1

@@ -1,0 +1,1 @@
+"""AML (Barkan et al., 2024): the attribution model G, its losses and its maps."""

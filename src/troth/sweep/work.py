@@ -46,7 +46,8 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         against=specs["against"],
         segments=specs["segments"],
     )
-    return Made(attributions_to_table(attributions), prober.cost.forward, prober.cost.backward)
+    table = attributions_to_table(attributions)  # only now is the model asked
+    return Made(table, prober.cost.forward + prober.cost.beside, prober.cost.backward)
 
 
 def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:

@@ -1,0 +1,115 @@
+"""Fits what an explainer learns: an attribution model for attributive_masking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+
+def fit(
+    explainer: Annotated[str, typer.Argument(help="attributive_masking.")],
+    model: _options.Model = "embedded",
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name; its train split.")
+    ] = "reviews",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result; runs/… unless named.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option("--backbone", help="A pretrained encoder to start from; by default the model's own.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="What it is chosen by; repeat, or say all, for a folder each. aopc_comprehensiveness."),
+    ] = None,
+    lambdas: Annotated[
+        str | None, typer.Option(help="Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them.")
+    ] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Leave a loss out: prediction, sparsity, inverse.")] = None,
+    inverse_form: Annotated[str, typer.Option(help="L_inv: log, probability or negative_entropy.")] = "log",
+    sparsity_form: Annotated[str, typer.Option(help="L_a: cross_entropy or l1.")] = "cross_entropy",
+    examples: Annotated[int | None, typer.Option(help="To train on; 1000.")] = None,
+    validation: Annotated[int | None, typer.Option(help="To choose on; 200.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Times through them; 10.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Texts of a step; 20.")] = None,
+    rows_per_pass: Annotated[int | None, typer.Option(help="Texts at a time, if memory is short.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="4e-5.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Of the search for the weights; 30.")] = None,
+    trial_examples: Annotated[int | None, typer.Option(help="To train on in a trial; 450.")] = None,
+    trial_epochs: Annotated[float | None, typer.Option(help="Of a trial; 2.")] = None,
+    units: _options.Units = "token",
+    variant: Annotated[str, typer.Option(help="paper, or released: the label encoding is divided.")] = "paper",
+    seed: _options.Seed = 0,
+    device: _options.Device = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
+    as_json: _options.Json = False,
+) -> None:
+    """Fits an attribution model to a classifier (AML): explain with it through attributive_masking(checkpoint=FOLDER).
+
+    Run the same command again after an interruption and it goes on.
+
+    Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
+    """
+    from rich.console import Console
+
+    from troth.attributive.losses import DualMask
+    from troth.errors import TrothError, unknown
+    from troth.models import load_model
+    from troth.training import attributive_masking
+
+    _options.quieten()
+    if explainer != "attributive_masking":
+        raise unknown("explainer that is fitted", explainer, ["attributive_masking"])
+    _one_of("--inverse-form", inverse_form, ("log", "probability", "negative_entropy"))
+    _one_of("--sparsity-form", sparsity_form, ("cross_entropy", "l1"))
+    _one_of("--variant", variant, ("paper", "released"))
+    _one_of("--units", units, ("token", "word", "sentence"))
+    if not data:
+        raise TrothError("name the data: --data sst2")
+    chosen = list(metric or [attributive_masking.CHOSEN])
+    settings = attributive_masking.settings_of(
+        examples=examples, validation=validation, epochs=epochs, batch_size=batch_size, rows_per_pass=rows_per_pass,
+        learning_rate=learning_rate, trials=trials, trial_examples=trial_examples, trial_epochs=trial_epochs,
+        units=units, variant=variant, seed=seed,
+    )  # fmt: skip
+    form: Any = {"inverse_form": inverse_form, "sparsity_form": sparsity_form}
+    errors = Console(stderr=True, highlight=False)
+    fitted = attributive_masking.fit(
+        load_model(model, device=device),
+        data,
+        out or Path("runs") / f"attributive-{_plain(model)}-{_plain(data)}",
+        backbone=backbone,
+        metrics=list(attributive_masking.METRICS) if chosen == ["all"] else chosen,
+        lambdas=None if lambdas is None else attributive_masking.lambdas_of(lambdas),
+        without=without or (),
+        form=DualMask(**form),
+        settings=settings,
+        restart=restart,
+        progress=not as_json,
+        say=None if as_json else lambda line: errors.print(line, style="dim", markup=False),
+    )
+    if as_json:
+        folders = {name: str(folder) for name, folder in fitted.folders.items()}
+        _options.print_json({"folders": folders, "reports": dict(fitted.reports)})
+        return
+    console = Console(highlight=False)
+    for name, folder in fitted.folders.items():
+        report = fitted.reports[name]
+        scores = ", ".join(f"{metric} {value:.3f}" for metric, value in report["scores"].items())
+        weights = ", ".join(f"{loss} {report['loss'][loss]:.2f}" for loss in ("prediction", "sparsity", "inverse"))
+        console.print(f"{name}: {scores}", markup=False)
+        console.print(f"  weights of the losses: {weights} ({report['search']['sampler']})", markup=False, style="dim")
+        console.print(f"  attributive_masking(checkpoint='{folder}')", markup=False, soft_wrap=True)
+
+
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    from troth.errors import TrothError
+
+    if value not in allowed:
+        raise TrothError(f"{option} must be {' or '.join(allowed)}, not {value!r}")
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "._" else "_" for letter in Path(name).name)[:40]

@@ -1,0 +1,77 @@
+"""How much of the unit an attribution model G, fitted to this model, would keep: 1 what the prediction rests on, 0 what
+may be masked (Barkan et al., 2024, "AML").
+
+G reads the text and the prediction, and is fitted so that the input masked by its map is still predicted alike and the
+inversely masked one is not: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the model, one of G. With
+`steps=10` (fAML) a copy of G takes so many more steps on the example alone and the best map by the metric that G was
+chosen by is kept, G's own included. A later map must be better by more than rounding (1e-4). Where another class than
+the predicted one is asked about, G is told that class alone. G's passes are counted beside the model's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+
+from troth import catalog
+from troth.attributive import saving
+from troth.attributive.maps import Map, Tuned
+from troth.attributive.model import AttributionModel
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.looks import Ask, Look, Want, keep_all
+from troth.types import Attribution, Question
+
+_BETTER = 1e-4
+
+
+@dataclass(frozen=True)
+class AttributiveMasking(Explainer):
+    signed: ClassVar[bool] = False
+
+    checkpoint: str  # the folder that `troth fit attributive_masking` wrote
+    steps: int = 0
+    metric: str | None = None  # that chooses among the maps of fAML; None = the one G was chosen by
+    learning_rate: float | None = None  # of the steps; None = the one G was fitted with
+    # G itself, where it is at hand; no option, so it is neither shown nor compared.
+    fitted: AttributionModel | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise TrothError(f"attributive_masking: steps must be 0 or more, not {self.steps}")
+        if self.learning_rate is not None and self.learning_rate <= 0:
+            raise TrothError(f"attributive_masking: learning_rate must be above 0, not {self.learning_rate}")
+
+    def reads(self) -> Want:
+        model = self.fitted if self.fitted is not None else saving.load(self.checkpoint)
+        if self.steps == 0:
+            return Map(model)
+        about = saving.facts(self.checkpoint)
+        return Tuned(model, saving.loss_of(about), self.steps, self.learning_rate or about["learning_rate"])
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        answer = yield Look(question, keep_all(question), want=self.reads())
+        there = question.left * ~question.encoding.tokenless
+        maps = answer.rows["maps"][0, :, : question.n_units] * there  # [steps + 1, units]
+        best = Attribution(question, maps[0].numpy(), signed=self.signed)
+        if self.steps == 0 or question.n_units == 0:
+            return best
+        metric: Any = catalog.build("metrics", self.metric or saving.facts(self.checkpoint)["metric"])
+        if metric.explains_again:
+            raise TrothError(
+                "attributive_masking cannot watch a metric that explains again; use comprehensiveness or the like"
+            )
+        sign = -1.0 if metric.higher_is_better is False else 1.0
+        highest = -torch.inf
+        for place, scores in enumerate(maps):
+            found = Attribution(question, scores.numpy(), signed=self.signed)
+            value = sign * (yield from metric.ask(question, found, _never)).value
+            if place == 0 or value > highest + _BETTER or highest != highest:
+                best, highest = found, value
+        return best
+
+
+def _never(question: Question) -> Ask[Attribution]:
+    raise AssertionError("a metric that explains again says so: explains_again = True")

@@ -1,0 +1,110 @@
+"""One search a data set for the weights λ of AML's losses: all metrics judge every trial, each keeps its best.
+
+Optuna's TPE over all metrics at once where it is installed, else Sobol points; which of them is recorded. A trial that
+is written down is not done again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from troth import catalog, draws
+from troth.attributive.losses import DualMask
+from troth.errors import TrothError
+from troth.training._attributive_loop import is_better
+
+LAMBDAS = ("prediction", "sparsity", "inverse")
+Trial = dict[str, Any]  # {"lambdas": {name: weight}, "scores": {metric: mean}}
+
+
+def search(
+    form: DualMask,
+    without: Sequence[str],
+    metrics: Sequence[str],
+    trials: int,
+    seed: int,
+    attempt: Callable[[DualMask], Mapping[str, float]],
+    file: Path,
+    identity: Mapping[str, Any],
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """The trials and the best loss for each metric; `without` names the losses that are left out."""
+    free = [name for name in LAMBDAS if name not in without]
+    sampler = "optuna TPE" if importlib.util.find_spec("optuna") is not None else "Sobol points"
+    done = _resumed(file, identity, sampler)
+    while len(done) < trials:
+        number = len(done)
+        point = _tpe(free, metrics, done, seed) if sampler == "optuna TPE" else _sobol(free, number, seed)
+        lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
+        scores = dict(attempt(weighted(form, lambdas)))
+        done.append({"lambdas": lambdas, "scores": scores})
+        _write(file, {"identity": identity, "sampler": sampler, "trials": done})
+        if say is not None:
+            shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
+            say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
+    best = {metric: asdict(weighted(form, _best(done, metric)["lambdas"])) for metric in metrics}
+    return {"sampler": sampler, "trials": done, "best": best}
+
+
+def weighted(form: DualMask, lambdas: Mapping[str, float]) -> DualMask:
+    """The loss with other weights."""
+    return DualMask(**{**asdict(form), **lambdas})
+
+
+def _best(trials: Sequence[Trial], metric: str) -> Trial:
+    better, found = is_better(metric), trials[0]
+    for trial in trials[1:]:
+        if better(trial["scores"], found["scores"]):
+            found = trial
+    return found
+
+
+def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], seed: int) -> dict[str, float]:
+    """The next point, which only the trials so far and the seed decide."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
+    judges = [catalog.find("metrics", catalog.parse(metric)[0]) for metric in metrics]
+    ways: list[Any] = ["minimize" if one.higher_is_better is False else "maximize" for one in judges]
+    sampler = optuna.samplers.TPESampler(seed=draws.key(seed, "lambdas", len(done)) % 2**32)
+    study = optuna.create_study(sampler=sampler, directions=ways)
+    for trial in done:
+        values = [trial["scores"][metric] for metric in metrics]
+        if np.isfinite(values).all():
+            params = {name: trial["lambdas"][name] for name in free}
+            study.add_trial(optuna.trial.create_trial(params=params, distributions=spaces, values=values))
+    asked = study.ask(spaces)
+    return {name: float(asked.params[name]) for name in free}
+
+
+def _sobol(free: Sequence[str], number: int, seed: int) -> dict[str, float]:
+    from scipy.stats import qmc
+
+    points = qmc.Sobol(len(free), rng=np.random.default_rng(draws.key(seed, "lambdas")))
+    point = points.random_base2(max(1, int(number).bit_length()))[number]
+    return dict(zip(free, point.tolist(), strict=True))
+
+
+def _resumed(file: Path, identity: Mapping[str, Any], sampler: str) -> list[Trial]:
+    if not file.is_file():
+        return []
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        raise TrothError(f"{file} cannot be read; delete it, or begin anew with --restart") from None
+    return list(known["trials"]) if known.get("identity") == identity and known.get("sampler") == sampler else []
+
+
+def _write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}")
+    aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    aside.replace(file)
