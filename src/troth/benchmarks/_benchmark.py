@@ -80,7 +80,7 @@ def carry_out(
 ) -> Result:
     """Plans, trains what the folder does not have yet, and reads the curves."""
     planner, methods = plan_for(data, base, explainers, (way,), **options)
-    store = Store(out)
+    store = Store(Path(out))
     outcome = run(planner.plan, store, workers=workers, progress=progress)
     if outcome.interrupted:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What a retraining benchmark came to: curves of performance, RACU, class leakage, sparsity and time, from stored rows."""
+"""What a retraining benchmark came to, from stored rows: curves of performance, RACU, class leakage, sparsity, time."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ class Curve:
         if not self.rises:
             return ""
         where = ", ".join(f"{place:.0%}" if self.counted == "share" else f"{place:.0f} tokens" for place in self.rises)
-        return f"class leakage: with {self.explainer} performance rises at {where}: which tokens are masked tells the class"
+        said = f"class leakage: with {self.explainer} performance rises at {where}"
+        return f"{said}, so which tokens are masked tells the class"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -171,7 +172,7 @@ class Reader:
         return self.scores.get(training.name(self.planner.common))
 
     def sparsity(self, explainer: Explainer) -> dict[str, Floats] | None:
-        """[seeds, tops or ratios] share of all importance that the top tokens hold, on the test texts of the 0 % model."""
+        """[seeds, tops or ratios] share of all importance the top tokens hold, on the test texts of the 0 % model."""
         found: dict[str, list[Floats]] = {"by_top": [], "by_ratio": []}
         for seed in self.planner.seeds:
             cell = self.planner.importances[Training(seed)][catalog.spec(explainer, full=True)]
@@ -188,7 +189,7 @@ class Reader:
         return {name: np.array(rows) for name, rows in found.items()}
 
     def times(self, explainers: Sequence[Explainer]) -> dict[str, dict[str, float]]:
-        """Mean seconds of one training and of one importance of all examples, by measure; random chooses for nothing."""
+        """Mean seconds of one training and of one importance of all examples, by measure."""
         cells = {one.name: one.seconds for one in self.store.cells() if not one.error}
         found: dict[str, dict[str, float]] = {}
         trained = [

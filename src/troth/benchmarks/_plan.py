@@ -71,7 +71,8 @@ class Planner:
         """Everything that the curves of these explainers need."""
         methods = {catalog.spec(one, full=True): one for one in explainers}
         self._train([(Training(seed), None, True) for seed in self.seeds])
-        self._random()
+        if ways:
+            self._random()
         for method in methods.values():
             for seed in self.seeds:
                 self._explain(method, Training(seed))
@@ -168,9 +169,7 @@ class Planner:
         cell = self._importance(method, training.seed, parents, specs)
         self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
 
-    def _importance(
-        self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]
-    ) -> Cell:
+    def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
         """Of every token of every split; the parents tell the model, and what has been erased before."""
         own = {
             "explainer": catalog.spec(method),

@@ -47,13 +47,17 @@ def steps_of(step: Step, most: int = MOST) -> Steps:
         if most < 1:
             raise TrothError(f"most must be 1 token or more, not {most}")
         return Steps("tokens", tuple(range(1, most + 1)))
-    if isinstance(step, str) or isinstance(step, bool) or not 0 < step <= 1 or ALL % (points := basis_points(step)):
+    if isinstance(step, str | bool) or not 0 < step <= 1 or ALL % (points := basis_points(step)):
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …) or be 'one' token, not {step!r}")
     return Steps("share", tuple(range(points, ALL + 1, points)))
 
 
 def erase(
-    scores: NDArray[np.float32], left: NDArray[np.bool_], sizes: Sequence[int] | NDArray[np.int64], counted: str, amount: int
+    scores: NDArray[np.float32],
+    left: NDArray[np.bool_],
+    sizes: Sequence[int] | NDArray[np.int64],
+    counted: str,
+    amount: int,
 ) -> NDArray[np.bool_]:
     """What is left of each text's tokens once so much of it is gone in all; texts stand one behind the other.
 

@@ -167,7 +167,7 @@ def _enough(subject: Subject, limit: int | None) -> None:
 
 
 def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
-    """Each explainer on the two shortest texts, partly erased: what the model lacks is told before hours of training."""
+    """Each explainer on the two shortest texts, partly erased: what the model lacks is told before any training."""
     chosen: list[Example] = sorted(subject.labelled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")
     prober = Prober(subject.model, subject.masking)

@@ -7,6 +7,7 @@ dealt out, so that a cell that was killed did either nothing or everything.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ from troth.benchmarks._plan import Training
 from troth.benchmarks._steps import ALL, erase
 from troth.explainers import Explainer
 from troth.looks import Ask
-from troth.maskings import Masking
 from troth.models.encoder import Encoder
 from troth.probing import Prober
 from troth.sweep.cells import Cell, Made, canonical
@@ -74,15 +74,14 @@ class Read:
 
     @property
     def ends(self) -> list[int]:
-        return np.cumsum([len(corpus) for corpus in self.corpora]).tolist()
+        return list(itertools.accumulate(map(len, self.corpora)))
 
     def erased(self, left: NDArray[np.bool_]) -> tuple[Corpus, ...]:
         """Train, validation and test with only so much left."""
         keeps = torch.split(torch.from_numpy(left.astype(np.float32)), self.sizes.tolist())
         starts = [0, *self.ends[:-1]]
         return tuple(
-            corpus.erased(keeps[start:end])
-            for corpus, start, end in zip(self.corpora, starts, self.ends, strict=True)
+            corpus.erased(keeps[start:end]) for corpus, start, end in zip(self.corpora, starts, self.ends, strict=True)
         )
 
 
@@ -101,11 +100,11 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         models = [untrained(cell, parents[0], context, wanted[number][0].seed) for number in missing]
         seeds = [wanted[number][0].seed for number in missing]
         checkpoints = context.made_path(f".{names[missing[0]]}.checkpoints")
-        fitted = fit_all(models, data, seeds, _settings(cell), checkpoints)
+        fitted = fit_all(models, data, seeds, settings_of(cell), checkpoints)
         with context.making(cell) as folder:
             for number, model, (_, _, test), done in zip(missing, models, data, fitted, strict=True):
                 training, given = wanted[number]
-                found = {**training.specs(), **_outcome(model, test, done, _settings(cell))}
+                found = {**training.specs(), **_outcome(model, test, done, settings_of(cell))}
                 _write(folder / names[number], found, model if given["keep_model"] else None)
         _deal_out(context, cell)
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -125,10 +124,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     prober = Prober(model, specs["masking"], window=_WINDOW)
     method: Explainer = catalog.build("explainers", specs["explainer_full"])
     method = method.prepare(prober, read.encodings[: read.ends[0]])
-    keeps = torch.split(torch.from_numpy(left.astype(np.float32)), read.sizes.tolist())
-    masking = prober.masking if "erased" in specs else None
-    questions = _questions(read.encodings, keeps, masking, specs["seed"])
-    found = np.concatenate([np.zeros(0, np.float32), *prober.run(_scores(method, one) for one in questions)])
+    found = scores_of(method, prober, read, left if "erased" in specs else None, specs["seed"])
     if specs["absolute"]:
         found = np.abs(found)
     offsets = np.concatenate([[0], np.cumsum(read.sizes)]).astype(np.int32)
@@ -219,12 +215,19 @@ def _outcome(model: Encoder, test: Corpus, fitted: Fitted, settings: Settings) -
     }
 
 
-def _questions(
-    encodings: Sequence[Encoding], keeps: Sequence[Tensor], masking: Masking | None, seed: int
-) -> Iterator[Question]:
-    for encoding, left in zip(encodings, keeps, strict=True):
-        target = int(encoding.example.label or 0)
-        yield Question(encoding, target, base=None if masking is None else left, erased_by=masking, seed=seed)
+def scores_of(
+    method: Explainer, prober: Prober, read: Read, left: NDArray[np.bool_] | None, seed: int
+) -> NDArray[np.float32]:
+    """What a method says of every token, texts one behind the other; None: nothing has been erased yet."""
+    bases_left: Iterator[Tensor | None] = itertools.repeat(None)
+    if left is not None:
+        bases_left = iter(torch.split(torch.from_numpy(left.astype(np.float32)), read.sizes.tolist()))
+    gone = None if left is None else prober.masking
+    asks = (
+        _scores(method, Question(one, int(one.example.label or 0), base=base, erased_by=gone, seed=seed))
+        for one, base in zip(read.encodings, bases_left, strict=False)
+    )
+    return np.concatenate([np.zeros(0, np.float32), *prober.run(asks)])
 
 
 def _scores(method: Explainer, question: Question) -> Ask[NDArray[np.float32]]:
@@ -255,7 +258,7 @@ def _training(given: Mapping[str, Any]) -> Training:
     return Training(given["seed"], given["by"], tuple(given["trail"]), given["counted"])
 
 
-def _settings(cell: Cell) -> Settings:
+def settings_of(cell: Cell) -> Settings:
     return every_setting.settings(**cell.specs["settings"])
 
 

@@ -3,9 +3,9 @@
 one does speak against the explanation.
 
 Tokens that are erased stay erased and stay in the count. The random baseline is not recursive and its masks are nested;
-0 % and 100 % are shared by all measures. RACU is the area between the curves, relative to reaching the 100 % performance
-at once; the released code clips it to [−1, 1] (`variant="released"`). Performance that rises as more is erased means
-class leakage, which is warned of.
+0 % and 100 % are shared by all measures. RACU is the area between the curves, relative to reaching the 100 %
+performance at once; the released code clips it to [−1, 1] (`variant="released"`). Performance that rises as more is
+erased means class leakage, which is warned of.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ def recursive_roar(
     progress: Callable[[Progress], None] | None = None,
     **options: Any,
 ) -> Result:
-    """As `roar`, explaining anew at every step; the two share a folder, and what is trained for both is trained once."""
+    """As `roar`, explaining anew at every step; in one folder with it what both need is trained once."""
     common: dict[str, Any] = {"seeds": seeds, "step": step, "variant": variant, "workers": workers}
     return carry_out("recursive", data, base, explainers, out, progress=progress, **common, **options)

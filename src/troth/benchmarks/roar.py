@@ -2,7 +2,7 @@
 worse the model gets than when random tokens are erased (Hooker et al., 2019; for text Madsen et al., 2022).
 
 The 0 % model is explained once. A curve below the random one speaks for the explanation; one that is not below it says
-nothing, since what is left may hold the same information again: see recursive_roar. At ratio r, floor(r·n) of a text's n
+nothing, since what is left may hold the same information again: see recursive_roar. At ratio r, floor(r·n) of n
 tokens are masked, the highest scores first, of equal ones the earlier; train, validation and test alike. Scores are
 magnitudes (`absolute=False`: as they stand), for the gold class's logit. RACU is the area between the curves a seed.
 """

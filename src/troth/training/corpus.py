@@ -150,4 +150,3 @@ def by_length(lengths: Tensor, size: int) -> list[Tensor]:
 
 def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat(list(parts)) if parts else torch.empty(0, dtype=torch.int64)
-
