@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+import transformers
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -87,6 +88,7 @@ class Read:
 
 def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """Trains what no cell has trained yet; one row a training, with its predictions on the test examples."""
+    transformers.logging.disable_progress_bar()  # a bar for every model would bury the run's own
     specs, common = cell.specs, shared(cell)
     wanted = [(_training(given), given) for given in specs["copies"]]
     names = [training.name(common) for training, _ in wanted]
@@ -114,6 +116,7 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
+    transformers.logging.disable_progress_bar()
     specs = cell.specs
     read = read_examples(cell, parents[:3], context)
     left = np.ones(int(read.sizes.sum()), bool)
