@@ -28,7 +28,7 @@ def train(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float
     size = min(parts[0].num_rows, _BATCHES * settings.batch_size)
     share = size / parts[0].num_rows
     few = [part.slice(0, max(2, math.ceil(part.num_rows * share))) for part in parts]
-    read = read_examples(cell, few, context)
+    read = read_examples(cell, few, context, parts[0])
     seeds = [int(given["seed"]) for given in cell.specs["copies"]]
     everything = np.ones(int(read.sizes.sum()), bool)
     seconds = 0.0
@@ -45,7 +45,7 @@ def explain(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> flo
     """Seconds for all examples, from those of a few on the untrained model."""
     parts = [tables[parent] for parent in cell.parents[:3]]
     few = [part.slice(0, _EXAMPLES if place == 0 else 1) for place, part in enumerate(parts)]
-    read = read_examples(cell, few, context)
+    read = read_examples(cell, few, context, parts[0])
     prober = Prober(untrained(cell, parts[0], context, 0), cell.specs["masking"])
     method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
     method = method.prepare(prober, read.encodings)

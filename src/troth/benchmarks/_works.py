@@ -88,7 +88,7 @@ class Read:
 
 def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """Trains what no cell has trained yet; one row a training, with its predictions on the test examples."""
-    transformers.logging.disable_progress_bar()  # a bar for every model would bury the run's own
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every model would bury the run's own
     specs, common = cell.specs, shared(cell)
     wanted = [(_training(given), given) for given in specs["copies"]]
     names = [training.name(common) for training, _ in wanted]
@@ -116,7 +116,7 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
-    transformers.logging.disable_progress_bar()
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     specs = cell.specs
     read = read_examples(cell, parents[:3], context)
     left = np.ones(int(read.sizes.sum()), bool)
@@ -151,11 +151,11 @@ def shared(cell: Cell) -> dict[str, Any]:
     return {name: cell.specs[name] for name in SHARED}
 
 
-def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context) -> Read:
-    """The splits as the base's tokenizer reads them, kept between cells."""
+def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context, training: pa.Table | None = None) -> Read:
+    """The splits as the base's tokenizer reads them, kept between cells; `training` where they are only some of it."""
 
     def make() -> Read:
-        model = untrained(cell, tables[0], context, 0)
+        model = untrained(cell, tables[0] if training is None else training, context, 0)
         sets = [_examples(table) for table in tables]
         encodings = [model.encode(examples, units="token") for examples in sets]
         first, second, third = (

@@ -6,6 +6,7 @@ sets named with --data, and print RACU beside table 2. 10 % a step unless said; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -161,10 +162,12 @@ def _faithfulness(found: _Found) -> Section:
     rows = []
     for curve in curves:
         paper = found.published("roar_faithfulness", curve.explainer)
-        value, low, high = (100 * number for number in curve.faithfulness)
-        rows.append([curve.explainer, value, low, high, *(_number(paper, key) for key in ("racu", "plus", "minus"))])
-    columns = ["measure", "RACU %", "low", "high", "published", "+", "−"]
-    facts = {"curves": [curve.to_dict() for curve in curves], "racu": {row[0]: row[1] for row in rows}}
+        rows.append([curve.explainer, _percent(curve.faithfulness), _printed(paper)])
+    columns = ["measure", "RACU % [95 %]", "published"]
+    facts = {
+        "curves": [curve.to_dict() for curve in curves],
+        "racu": {curve.explainer: 100 * curve.faithfulness[0] for curve in curves},
+    }
     draw = partial(_roar_figures.draw_curves, panels={"Recursive ROAR": curves}, metric=found.metric)
     return found.section("Recursive ROAR", columns, rows, facts, _words(found, curves), draw)
 
@@ -172,19 +175,21 @@ def _faithfulness(found: _Found) -> Section:
 def _comparison(found: _Found) -> Section:
     recursive, once = found.curves("recursive"), found.curves("once")
     known = {curve.explainer: curve for curve in once}
-    rows = []
+    rows, racu = [], {}
     for curve in recursive:
         if curve.explainer in known:
             paper = found.published("roar_faithfulness", curve.explainer)
-            both = [100 * number for one in (known[curve.explainer], curve) for number in one.faithfulness]
-            more = estimate(100 * (curve.racu - known[curve.explainer].racu))
-            rows.append([curve.explainer, *both, *more, _number(paper, "racu")])
-    columns = ["measure", "ROAR RACU %", "low", "high", "recursive RACU %", "low", "high", "more", "low", "high"]
-    columns.append("published recursive")
+            plain = known[curve.explainer]
+            three = plain.faithfulness, curve.faithfulness, estimate(curve.racu - plain.racu)
+            racu[curve.explainer] = dict(
+                zip(("roar", "recursive", "more"), (100 * one[0] for one in three), strict=True)
+            )
+            rows.append([curve.explainer, *map(_percent, three), _printed(paper)])
+    columns = ["measure", "ROAR RACU %", "recursive", "more", "published recursive"]
     facts = {
         "roar": [curve.to_dict() for curve in once],
         "recursive": [curve.to_dict() for curve in recursive],
-        "racu": {row[0]: {"roar": row[1], "recursive": row[4], "more": row[7]} for row in rows},
+        "racu": racu,
     }
     panels = {"ROAR": once, "Recursive ROAR": recursive}
     draw = partial(_roar_figures.draw_curves, panels=panels, metric=found.metric)
@@ -290,6 +295,15 @@ def _kind(planner: Planner) -> str:
 
 def _by_name(methods: Sequence[Explainer]) -> dict[str, Explainer]:
     return {catalog.spec(method): method for method in methods}
+
+
+def _percent(estimated: tuple[float, float, float]) -> str:
+    value, low, high = (100 * number for number in estimated)
+    return "–" if math.isnan(value) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+
+
+def _printed(row: Mapping[str, str]) -> str:
+    return f"{row['racu']} [+{row['plus']} −{row['minus']}]" if row.get("racu") else "–"
 
 
 def _number(row: Mapping[str, str], key: str) -> float | None:

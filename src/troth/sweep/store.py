@@ -268,8 +268,9 @@ def _identity(cell: Cell) -> dict[str, Any]:
 
 
 def _foreign(path: Path) -> bool:
-    """Nothing of ours, nor what another process is writing aside right now."""
-    return path.name not in {*_FOLDERS, "run.json"} and not path.name.startswith(".")
+    """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
+    ours = path.name in {*_FOLDERS, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
+    return not ours and not path.name.startswith(".")
 
 
 def _parquet(folder: Path) -> list[Path]:
