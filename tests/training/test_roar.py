@@ -195,5 +195,6 @@ def test_bad_input_is_told_in_one_line_before_anything_is_trained(tmp_path, monk
     refused(r"1 of 11 train examples are of class '1'; retraining needs two of each", few, start, [METHOD], out)
     refused(r"1 of 3 train .* raise --limit", splits(), start, [METHOD], out, limit=3)
     refused("no explainer is called 'grad'", splits(), start, ["grad"], out)
+    refused("stack=4: .* not zero; use stack=1", splits(), start, [METHOD], out, stack=4, masking="zero")
     refused("seed", splits(), start, [METHOD], out, seeds=())
     assert not out.exists()

@@ -60,6 +60,8 @@ def plan_for(
     methods: list[Explainer] = [catalog.build("explainers", one) for one in explainers]
     methods = [one for one in dict.fromkeys(methods) if catalog.name_of(one) != "random"]
     subject = settle(data, base, **options)
+    if stack is not None and stack > 1 and subject.why_alone is not None:
+        raise TrothError(f"stack={stack}: {subject.why_alone}; use stack=1")
     try_out(subject, methods)
     planner = Planner(subject, steps, seeds, absolute=absolute, most=stack)
     planner.add(methods, ways)

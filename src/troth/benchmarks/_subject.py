@@ -62,9 +62,17 @@ class Subject:
     def side_by_side(self, seeds: int) -> int:
         """How many trainings one cell does at once: small models fill a GPU together; a core does a measure's seeds."""
         small = sum(parameter.numel() for parameter in self.model.model.parameters()) <= _SMALL
-        if why_not(self.model) is not None or not small:
+        if self.why_alone is not None or not small:
             return 1
         return _SIDE_BY_SIDE if torch.cuda.is_available() else seeds
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why its trainings cannot share a cell; None where they can."""
+        if self.masking.level != "ids":
+            name = catalog.name_of(self.masking)
+            return f"copies side by side can only have tokens replaced or deleted (mask_token, pad, delete), not {name}"
+        return why_not(self.model)
 
     @cached_property
     def specs(self) -> dict[str, Any]:
