@@ -22,11 +22,14 @@ def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry
             {
                 "cells": dict(found.cells), "finished": found.finished, "failed": found.failed, "to_do": found.to_do,
                 "seconds": found.seconds, "workers": count, "probed": found.probed,
+                **({"trainings": plan.about["trainings"]} if "trainings" in plan.about else {}),
             }
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in found.cells.items())
     typer.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
+    if "trainings" in plan.about:
+        typer.echo(f"{plan.about['trainings']:,} trainings, side by side in {found.cells['training']:,} cells")
     typer.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
     took = "unknown" if found.seconds is None else f"about {duration(found.seconds)} with {count} workers"
     how = f"; {found.probed} methods were tried on a few examples" if found.probed else ""

@@ -28,7 +28,7 @@ from troth.sweep.context import Context
 from troth.sweep.store import Store
 from troth.sweep.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
 from troth.training import bases, fit, presets, recipes
-from troth.training.examples import Labelled, Source, entry_of, load_labelled, split_names
+from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
 from troth.training.fresh import fresh
 from troth.training.predicting import predict
 from troth.training.quality import quality
@@ -67,7 +67,7 @@ class Material:
 
 def load(source: Source, *, hold_out: float | None = None, limit: int | None = None, examples: int = 0) -> Material:
     """Train, validation and test; what is missing is held out of train. `examples`: so many to test on, 0 = all."""
-    if "test" in (split_names(source) or ()):
+    if "test" in (splits_of(source, entry_of(source)) or ()):
         labelled = load_labelled(source, hold_out=hold_out, tests=("test",), limit=limit)
         test = labelled.others["test"]
     else:

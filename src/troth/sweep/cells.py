@@ -80,6 +80,8 @@ class Plan:
     cells: dict[str, Cell] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)  # cells whose rows were known when planning
     about: dict[str, Any] = field(default_factory=dict)  # for run.json: models and data with their fingerprints, seeds
+    # How long a cell of a kind would take, where a try on a few examples would not tell: "package.module:function".
+    probes: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, cell: Cell, table: pa.Table = None) -> Cell:
         """Adds a cell, with its rows where they are known already; a cell that is there is not added twice."""
@@ -96,8 +98,11 @@ class Plan:
         return len(self.cells)
 
 
-def find_work(path: str) -> Work:
-    """The function that "package.module:function" names."""
+# Seconds a cell would take, given the tables known when planning.
+Probe: TypeAlias = "Callable[[Cell, Mapping[str, pa.Table], Context], float]"
+
+
+def find_work(path: str) -> Any:
+    """The function (a Work or a Probe) that "package.module:function" names."""
     module, _, function = path.partition(":")
-    work: Work = getattr(import_module(module), function)
-    return work
+    return getattr(import_module(module), function)

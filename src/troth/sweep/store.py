@@ -66,9 +66,7 @@ class Store:
         self._places: dict[str, tuple[Segment, int]] = {}  # by cell
         if self.folder.exists() and not self.folder.is_dir():
             raise TrothError(f"{self.folder} is a file; a run needs a folder")
-        # A study may have written a result that needed no cell before its first cell.
-        is_study = (self.folder / "study.json").is_file()
-        if self.about() is None and not is_study and any(map(_foreign, self.folder.glob("*"))):
+        if self.about() is None and any(map(_foreign, self.folder.glob("*"))):
             raise TrothError(f"{self.folder} is no run: it has no run.json; name a new or empty folder")
         self.refresh()
 
@@ -270,8 +268,9 @@ def _identity(cell: Cell) -> dict[str, Any]:
 
 
 def _foreign(path: Path) -> bool:
-    """Nothing of ours, nor what another process is writing aside right now."""
-    return path.name not in {*_FOLDERS, "run.json"} and not path.name.startswith(".")
+    """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
+    ours = path.name in {*_FOLDERS, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
+    return not ours and not path.name.startswith(".")
 
 
 def _parquet(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ Nothing is padded to the longest text, and no text is tokenised twice.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,22 +39,31 @@ class Corpus:
         self._units = _flat([encoding.units for encoding in self.encodings])
         types = [encoding.token_types for encoding in self.encodings]
         self._types = None if any(one is None for one in types) else _flat([one for one in types if one is not None])
-        self.keeps = keeps
-        self._keys: Tensor | None = None  # [examples] of each one's id
-        self._kept = None  # [tokens] how much of each is left
+        self._kept: Tensor | None = None  # [tokens] how much of each is left
+        self._own_keys: Tensor | None = None  # [examples]
         if keeps is not None:
-            kept = [encoding.per_token(_filled(keep, encoding))[0] for encoding, keep in self._paired(keeps)]
-            self._kept = torch.cat(kept).to(torch.float32)
+            self._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
 
     def __len__(self) -> int:
         return len(self.encodings)
 
-    def _paired(self, keeps: Sequence[Tensor]) -> Sequence[tuple[Encoding, Tensor]]:
-        return list(zip(self.encodings, keeps, strict=True))
+    def _per_token(self, keeps: Sequence[Tensor]) -> Tensor:
+        """[tokens] what is left of each; a keep over the first text's units leaves the second whole."""
+        sizes = torch.tensor([len(keep) for keep in keeps], dtype=torch.int64)
+        for size, encoding in zip(sizes.tolist(), self.encodings, strict=True):
+            if size > encoding.n_units:
+                name = encoding.example.id
+                raise ValueError(f"example {name}: keep has {size} units, the encoding {encoding.n_units}")
+        flat = torch.cat([*keeps, torch.ones(1)])
+        begins = (sizes.cumsum(0) - sizes).repeat_interleave(self.lengths)
+        inside = (self._units >= 0) & (self._units < sizes.repeat_interleave(self.lengths))
+        return flat[torch.where(inside, begins + self._units, len(flat) - 1)]
 
-    def all_keeps(self) -> Sequence[Tensor]:
-        """What is left of every example: all of it where nothing was said."""
-        return self.keeps or [torch.ones(encoding.n_units) for encoding in self.encodings]
+    def erased(self, keeps: Sequence[Tensor]) -> Corpus:
+        """The same examples with less left of them; what they share is not copied."""
+        other = copy.copy(self)
+        other._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
+        return other
 
     def to(self, device: torch.device) -> Corpus:
         """Its flat tensors moved to a device; lengths and starts stay, so that cutting a batch waits for nobody."""
@@ -64,9 +74,9 @@ class Corpus:
 
     def keys(self, *parts: object) -> Tensor:
         """A key of random draws for every example and purpose. [examples]"""
-        if self._keys is None:
-            self._keys = torch.tensor([draws.key(encoding.example.id) for encoding in self.encodings])
-        return draws.row_keys(draws.key(*parts), self._keys)
+        if self._own_keys is None:
+            self._own_keys = torch.tensor([draws.key(encoding.example.id) for encoding in self.encodings])
+        return draws.row_keys(draws.key(*parts), self._own_keys)
 
     def rows(self, index: Tensor, keys: Tensor, model: TextClassifier) -> Rows:
         """Some of the examples as rows, with the keys of their random draws. [rows], [rows]"""
@@ -101,12 +111,20 @@ def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
         return different[0], starts
     if len({corpus.masking for corpus in different}) > 1:
         raise ValueError("joined corpora must erase in the same way")
-    keeps = None
-    if any(corpus.keeps is not None for corpus in different):
-        keeps = [keep for corpus in different for keep in corpus.all_keeps()]
-    encodings = [encoding for corpus in different for encoding in corpus.encodings]
-    labels = torch.cat([corpus.labels.cpu() for corpus in different])
-    return Corpus(encodings, labels, keeps, different[0].masking), starts
+    joined = copy.copy(different[0])
+    joined.encodings = [encoding for corpus in different for encoding in corpus.encodings]
+    joined.labels = torch.cat([corpus.labels.cpu() for corpus in different])
+    joined.lengths = torch.cat([corpus.lengths for corpus in different])
+    joined._starts = joined.lengths.cumsum(0) - joined.lengths
+    joined._ids = torch.cat([corpus._ids.cpu() for corpus in different])
+    joined._units = torch.cat([corpus._units.cpu() for corpus in different])
+    types = [corpus._types.cpu() for corpus in different if corpus._types is not None]
+    joined._types = torch.cat(types) if len(types) == len(different) else None
+    joined._own_keys = None
+    if any(corpus._kept is not None for corpus in different):
+        parts = [torch.ones(len(corpus._ids)) if corpus._kept is None else corpus._kept.cpu() for corpus in different]
+        joined._kept = torch.cat(parts)
+    return joined, starts
 
 
 def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
@@ -132,11 +150,3 @@ def by_length(lengths: Tensor, size: int) -> list[Tensor]:
 
 def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat(list(parts)) if parts else torch.empty(0, dtype=torch.int64)
-
-
-def _filled(keep: Tensor, encoding: Encoding) -> Tensor:
-    """A keep over the first text's units is one over both texts' that keeps the second whole. [units] -> [1, units]"""
-    rest = encoding.n_units - len(keep)
-    if rest < 0:
-        raise ValueError(f"example {encoding.example.id}: keep has {len(keep)} units, the encoding {encoding.n_units}")
-    return torch.cat([keep.to(torch.float32), torch.ones(rest)])[None]

@@ -48,7 +48,7 @@ def load_labelled(
 ) -> Labelled:
     """What to train and validate on: the train and validation splits, another source, or a share held out of train."""
     entry, options = entry_of(source), dict(columns or {})
-    splits = _splits(source, entry)
+    splits = splits_of(source, entry)
     training = load_data(source, split="train" if splits and "train" in splits else None, limit=limit, **options)
     if splits and "train" not in splits and len(splits) > 1:
         raise TrothError(f"{training.name} has no train split, only {', '.join(sorted(splits))}")
@@ -95,12 +95,7 @@ def entry_of(source: Source) -> Dataset | None:
     return None
 
 
-def split_names(source: Source) -> set[str] | None:
-    """The splits a source has; None where only reading would tell, or where there are none."""
-    return _splits(source, entry_of(source))
-
-
-def _splits(source: Source, entry: Dataset | None) -> set[str] | None:
+def splits_of(source: Source, entry: Dataset | None) -> set[str] | None:
     """The splits there are; None where only reading would tell, or where there are none."""
     if entry is not None:
         return set(entry.split_names)

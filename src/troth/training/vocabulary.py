@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,14 @@ def _by_index(tokenizer: Any) -> list[tuple[int, str]]:
 
 def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float]]:
     """The vectors of some words from a text file (GloVe, fastText; .gz too) or a JSON of word to numbers."""
-    file, wanted = Path(path), set(words)
+    file = Path(path)
     if not file.is_file():
         raise TrothError(f"there is no file of word vectors {path}")
+    return _read_once(file, file.stat().st_mtime_ns, frozenset(words))
+
+
+@lru_cache(maxsize=1)  # the seeds of a model ask for the same
+def _read_once(file: Path, _changed: int, wanted: frozenset[str]) -> dict[str, list[float]]:
     found = dict(_from_json(file, wanted) if file.suffix == ".json" else _from_text(file, wanted))
     sizes = {len(vector) for vector in found.values()}
     if len(sizes) > 1:
@@ -82,7 +88,7 @@ def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float
     return found
 
 
-def _from_json(file: Path, wanted: set[str]) -> Iterator[tuple[str, list[float]]]:
+def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
     vectors, size = _json_vectors(file)
     return ((word, vectors[word][:size]) for word in wanted if word in vectors)
 
@@ -93,7 +99,7 @@ def _json_vectors(file: Path) -> tuple[Mapping[str, list[float]], int | None]:
     return content.get("vectors", content), content.get("dimensions") if "vectors" in content else None
 
 
-def _from_text(file: Path, wanted: set[str]) -> Iterator[tuple[str, list[float]]]:
+def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
     with _opened(file) as lines:
         for number, line in enumerate(lines, start=1):
             word, _, rest = line.rstrip("\n").partition(" ")
