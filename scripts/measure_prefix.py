@@ -15,7 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # the tests' small tokenizers
 
-from troth import explain, load_model  # noqa: E402
+from troth import explain, load_model
 
 SIZES = {"hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
 

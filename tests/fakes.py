@@ -168,7 +168,13 @@ def encoder(family: str = "bert", classes: int = 3, seed: int = 0) -> Encoder:
     return Encoder(hf_model(family, classes, seed), tokenizer_for(family), name=f"tiny {family}")
 
 
-CAUSAL = {"gpt2": GPT2Config, "llama": LlamaConfig, "mistral": MistralConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Config}
+CAUSAL = {
+    "gpt2": GPT2Config,
+    "llama": LlamaConfig,
+    "mistral": MistralConfig,
+    "qwen2": Qwen2Config,
+    "qwen3": Qwen3Config,
+}
 PROMPTS = {
     "gpt2": "Is the text good?\nText: {text}\nLabel:",
     "llama": "is the film good or bad ? the book : {text} it is",

@@ -32,8 +32,9 @@ def model_of(kind):
 
 @lru_cache
 def decoder_with_head():
-    tokenizer = fakes.causal_tokenizer("llama")
-    return troth.load_model(fakes.causal_model("llama", head=True), tokenizer=tokenizer)
+    tokenizer = fakes.tokenizer_for("roberta")  # which has a mask token and a padding token
+    model = fakes.causal_model("llama", head=True, vocab_size=len(tokenizer))
+    return troth.load_model(model, tokenizer=tokenizer)
 
 
 def readable(kind, texts):

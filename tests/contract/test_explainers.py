@@ -43,7 +43,8 @@ def cases():
 
 @pytest.mark.parametrize(("kind", "name"), cases())
 def test_explainer(kind, name):
-    texts = [text for text in readable(kind, TEXTS) if name != "exact_shapley" or len(text.text) < 30]  # which asks 2ⁿ times
+    # exact_shapley asks 2ⁿ times.
+    texts = [text for text in readable(kind, TEXTS) if name != "exact_shapley" or len(text.text) < 30]
     together = run(kind, name, texts)
     weights = fingerprint_of(kind)
     for example, attribution in zip(texts, together, strict=True):

@@ -105,9 +105,11 @@ def load_model(
     """
     if hasattr(model, "at_rest"):
         return cast(TextClassifier, model)  # one of ours already
-    from troth.models import _loading, black_box, embedded, encoder, prompted
+    from troth.models import _loading, black_box, embedded, encoder
 
     if prompt is not None:
+        from troth.models import prompted
+
         return prompted.load(
             model, tokenizer, prompt=prompt, class_words=class_words or (), shots=shots, chat=chat, labels=labels,
             mask_text=mask_text, explain_shots=explain_shots, device=device, dtype=dtype, max_length=max_length,

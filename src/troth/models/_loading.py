@@ -120,7 +120,7 @@ def _pretrained(source: str, dtype: torch.dtype, kind: Kind, options: dict[str, 
     """The model, and the names of the weights that its files lack."""
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    auto = AutoModelForSequenceClassification if kind == "text classifier" else AutoModelForCausalLM
+    auto: Any = AutoModelForSequenceClassification if kind == "text classifier" else AutoModelForCausalLM
     if "gguf_file" not in options:
         options = {**options, "use_safetensors": True}
     model, report = auto.from_pretrained(source, dtype=dtype, output_loading_info=True, **options)

@@ -13,16 +13,18 @@ _KEPT = 4  # prefixes at a time
 _WORTH = 4  # a shorter prefix is not worth a pass of its own
 
 
-class Lent(DynamicLayer):
+class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
     """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is put behind them is never kept."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.keys, self.values = keys, values
         self.dtype, self.device = keys.dtype, keys.device
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        assert self.keys is not None
+        assert self.values is not None
         rows = len(key_states)
         keys = torch.cat([self.keys.expand(rows, -1, -1, -1), key_states], dim=-2)
         return keys, torch.cat([self.values.expand(rows, -1, -1, -1), value_states], dim=-2)

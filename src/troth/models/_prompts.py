@@ -133,13 +133,11 @@ def _parts(marked: str, fields: Sequence[str], shown: Sequence[str], explain_sho
     if sorted(segments) != wanted:
         raise TrothError("the tokenizer's chat template drops or repeats the message; pass chat=False")
     parts: list[Part] = [(None, pieces[0])]
-    for segment, words in zip(segments, pieces[2::2], strict=True):
-        if segment < SHOTS:
-            parts.append((segment, ""))
-        elif explain_shots:
-            parts.append((segment, shown[segment - SHOTS]))
+    for number, words in zip(segments, pieces[2::2], strict=True):
+        if number < SHOTS:
+            parts.append((number, ""))
         else:
-            parts.append((None, shown[segment - SHOTS]))
+            parts.append((number if explain_shots else None, shown[number - SHOTS]))
         parts.append((None, words))
     joined: list[Part] = []
     for segment, words in parts:

@@ -166,7 +166,7 @@ class Prompted(Encoder):
             unit_texts=tuple(texts),
             unit_spans=tuple(spans),
             unit_segments=tuple(of_unit),
-            prefix_length=int((of_token == PROMPT).cumprod().sum()),
+            prefix_length=int((of_token == PROMPT).astype(np.int64).cumprod().sum()),
             truncated=truncated,
             around=self.template.parts,
         )
@@ -255,7 +255,7 @@ class Prompted(Encoder):
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         own = length if backward or attentions else max(1, length - self._usual_prefix)
-        lent = 16 * (length - own) * self.model.config.hidden_size
+        lent = 16 * (length - own) * int(self.model.config.hidden_size)
         return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent
 
     @cached_property
