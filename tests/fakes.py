@@ -195,10 +195,10 @@ def sentence_piece() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names)
 
 
-def end_of_text() -> PreTrainedTokenizerFast:
+def end_of_text(*more: str) -> PreTrainedTokenizerFast:
     """Byte-level BPE whose only special token is begin, end and unknown at once, as GPT-2's."""
     merges: list[tuple[str, str]] = []
-    for word in ("Ġ_", "Ġgood", "Ġbad", "Ġthe", "Ġa", "Ġfilm", "Ġwas", ".Ċ"):
+    for word in ("Ġ_", "Ġgood", "Ġbad", "Ġthe", "Ġa", "Ġfilm", "Ġwas", ".Ċ", *more):
         merges += [(word[:end], word[end]) for end in range(1, len(word))]
     merges = list(dict.fromkeys(merges))
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -235,6 +235,14 @@ def causal_model(family: str = "llama", seed: int = 0, head: bool = False, **opt
             if parameter.dim() > 1:
                 parameter.normal_(0, 0.3)
     return model.eval()
+
+
+def saved_causal(path, family: str, tokenizer=None, **options):
+    """The folder of a random causal language model."""
+    tokenizer = tokenizer or causal_tokenizer(family)
+    causal_model(family, vocab_size=len(tokenizer), **options).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
 
 
 @lru_cache

@@ -97,9 +97,7 @@ def tokens_run(model, work):
     layers = getattr(model.model.base_model, "layers", None) or model.model.base_model.h
     counted = []
     handle = layers[0].register_forward_pre_hook(
-        lambda module, inputs, named: counted.append(
-            (inputs[0] if inputs else named["hidden_states"]).shape[:2].numel()
-        ),
+        lambda _, inputs, named: counted.append(len((*inputs, *named.values())[0].flatten(0, 1))),
         with_kwargs=True,
     )
     try:
@@ -249,9 +247,9 @@ def test_pairs_stand_where_the_prompt_says():
 
 
 def test_a_pair_and_its_place_go_together():
-    with pytest.raises(TrothError, match="example 0: there is a second text, but the prompt does not hold {text_pair}"):
+    with pytest.raises(TrothError, match=r"example 0: there is a second text, but the prompt does not hold"):
         load().encode([Example("0", "a", text_pair="b")])
-    with pytest.raises(TrothError, match="example 7: the prompt holds {text_pair}, but there is no second text"):
+    with pytest.raises(TrothError, match=r"example 7: the prompt holds \{text_pair\}, but there is no second text"):
         load("gpt2", "{text} and {text_pair} is").encode([Example("7", "a")])
 
 
@@ -416,10 +414,10 @@ def test_a_prompt_is_part_of_the_model():
 
 @pytest.mark.parametrize("units", ["token", "word"])
 def test_a_long_text_is_cut_inside_the_text(units):
-    model = load("gpt2", "Text: {text}\nLabel:", max_length=24)
+    model = load("gpt2", "Text: {text}\nLabel:", max_length=18)
     text = "a good film was bad. the film was good."
     (encoding,) = model.encode([Example("0", text)], units)
-    assert len(encoding.ids) <= 24
+    assert len(encoding.ids) <= 18
     read = model.tokenizer.decode(encoding.ids)
     assert read.startswith("Text: a good film")
     assert read.endswith("\nLabel:")
@@ -433,7 +431,7 @@ def test_a_long_text_is_cut_inside_the_text(units):
 def test_no_room_for_the_text():
     model = load("gpt2", "Text: {text}\nLabel:", max_length=12)
     with pytest.raises(
-        TrothError, match="example 0: the prompt takes 12 of 12 tokens, so no room is left for the text"
+        TrothError, match="example 0: the prompt takes 13 of 12 tokens, so no room is left for the text"
     ):
         model.encode([Example("0", "a good film")])
 

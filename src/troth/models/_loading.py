@@ -135,7 +135,9 @@ def _adapted(folder: Path, dtype: torch.dtype, kind: Kind) -> tuple[Any, list[st
         raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft") from None
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     source = str(config.get("base_model_name_or_path") or "")
-    source = next((str(path) for path in (folder.parent / source, Path(source)) if source and path.is_dir()), source)
+    if not source:
+        raise TrothError(f"{folder}: adapter_config.json names no base model; write base_model_name_or_path there")
+    source = next((str(path) for path in (folder.parent / source, Path(source)) if path.is_dir()), source)
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         raise TrothError(f"{folder} has no adapter_model.safetensors; save the adapter with safe_serialization=True")

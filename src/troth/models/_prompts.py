@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from troth.errors import TrothError
 from troth.types import Example
 from troth.units import Span
@@ -50,6 +52,28 @@ class Template:
                 spans[segment] = (len(text), len(text) + len(piece))
             text += piece
         return Filled(text, spans)
+
+
+class Tokens:
+    """A tokenised prompt; what the tokenizer adds behind it (an end token) is left out, for a word is to follow."""
+
+    def __init__(self, encoding: Any) -> None:
+        added = np.array([number is None for number in encoding.sequence_ids], dtype=bool)
+        count = len(added) - int(added[::-1].astype(np.int64).cumprod().sum())
+        self.ids: list[int] = encoding.ids[:count]
+        self.offsets = np.array(encoding.offsets[:count], dtype=np.int64).reshape(-1, 2)
+        self.own = ~added[:count]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def inside(self, span: Span, free: np.ndarray[Any, Any] | bool = True) -> tuple[np.ndarray[Any, Any], list[Span]]:
+        """Numbers of the tokens that overlap a span of characters, and the span of each, counted from its start."""
+        (start, end), (starts, ends) = span, self.offsets.T
+        empty = (starts == ends) & (starts >= start) & (starts < end)
+        here = np.flatnonzero((((starts < end) & (ends > start) & (starts < ends)) | empty) & self.own & free)
+        clipped = np.clip(self.offsets[here], start, end) - start
+        return here, [(int(first), int(last)) for first, last in clipped]
 
 
 def template(

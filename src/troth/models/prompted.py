@@ -22,7 +22,7 @@ from troth.errors import TrothError
 from troth.models import Output, Segments, check_choices, refuse
 from troth.models._loading import bring, fingerprint
 from troth.models._prefix import Prefixes, shared
-from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, as_shots, template
+from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models.encoder import Encoder
 from troth.types import PROMPT, Encoding, Example, Rows
 from troth.units import Span, UnitKind, join, sentence_spans, word_spans
@@ -118,15 +118,15 @@ class Prompted(Encoder):
         tokens = self._tokenise([one.text for one in filled])
         return [self._encoding(*one, units, segments) for one in zip(examples, filled, tokens, strict=True)]
 
-    def _tokenise(self, texts: list[str]) -> list[_Tokens]:
+    def _tokenise(self, texts: list[str]) -> list[Tokens]:
         if not texts:
             return []
         # A chat template writes its special tokens itself.
         batch = self.tokenizer(texts, add_special_tokens=not self.chat, verbose=False)
-        return [_Tokens(encoding) for encoding in batch.encodings]
+        return [Tokens(encoding) for encoding in batch.encodings]
 
     def _encoding(
-        self, example: Example, filled: Filled, tokens: _Tokens, units: UnitKind, segments: Segments
+        self, example: Example, filled: Filled, tokens: Tokens, units: UnitKind, segments: Segments
     ) -> Encoding:
         whole, end = tokens, len(example.text)
         if len(tokens) > self.max_length:
@@ -171,7 +171,7 @@ class Prompted(Encoder):
             around=self.template.parts,
         )
 
-    def _shortened(self, example: Example, tokens: _Tokens, filled: Filled) -> tuple[Filled, _Tokens, int]:
+    def _shortened(self, example: Example, tokens: Tokens, filled: Filled) -> tuple[Filled, Tokens, int]:
         """The prompt around as much of the text's beginning as fits; tokenised anew, so that the prompt stays whole."""
         _, pieces = tokens.inside(filled.spans[TEXT])
         ends = [0, *(stop for _, stop in pieces)]
@@ -324,28 +324,6 @@ class Prompted(Encoder):
             whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, list(self.class_ids)]
             found = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1])[0]
         return torch.allclose(whole.to(found.dtype), found, rtol=2e-2, atol=2e-2 * float(found.abs().max()))
-
-
-class _Tokens:
-    """A tokenised prompt; what the tokenizer adds behind it (an end token) is left out, for a word is to follow."""
-
-    def __init__(self, encoding: Any) -> None:
-        added = np.array([number is None for number in encoding.sequence_ids], dtype=bool)
-        count = len(added) - int(added[::-1].astype(np.int64).cumprod().sum())
-        self.ids: list[int] = encoding.ids[:count]
-        self.offsets = np.array(encoding.offsets[:count], dtype=np.int64).reshape(-1, 2)
-        self.own = ~added[:count]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def inside(self, span: Span, free: np.ndarray[Any, Any] | bool = True) -> tuple[np.ndarray[Any, Any], list[Span]]:
-        """Numbers of the tokens that overlap a span of characters, and the span of each, counted from its start."""
-        (start, end), (starts, ends) = span, self.offsets.T
-        empty = (starts == ends) & (starts >= start) & (starts < end)
-        here = np.flatnonzero((((starts < end) & (ends > start) & (starts < ends)) | empty) & self.own & free)
-        clipped = np.clip(self.offsets[here], start, end) - start
-        return here, [(int(first), int(last)) for first, last in clipped]
 
 
 def load(
