@@ -21,7 +21,7 @@ from torch import Tensor
 from troth.errors import TrothError
 from troth.models import Output, Segments, check_choices, refuse
 from troth.models._loading import bring, fingerprint
-from troth.models._prefix import Prefixes, shared
+from troth.models._prefix import Prefixes, lending, shared
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models.encoder import Encoder
 from troth.types import PROMPT, Encoding, Example, Rows
@@ -240,15 +240,14 @@ class Prompted(Encoder):
             begun = begun if lent is not None else 0
             inputs = self._inputs(rows, begun)
             inputs |= {"output_attentions": attentions, "output_hidden_states": hidden}
-            last = rows.lengths - 1 - begun
-            if lent is not None:
-                inputs["past_key_values"] = lent
-            if self._has_plain_head:
-                output = self._body(**inputs)
-                logits = self._head(output.last_hidden_state[torch.arange(len(rows), device=last.device), last])
+            everyone, last = torch.arange(len(rows), device=rows.ids.device), rows.lengths - 1 - begun
+            plain = self._has_plain_head
+            with lending(self.model.config, lent) as options:
+                output = (self._body if plain else self.model)(**inputs, **options)
+            if plain:
+                logits = self._head(output.last_hidden_state[everyone, last])
             else:
-                output = self.model(**inputs)
-                logits = output.logits[torch.arange(len(rows), device=last.device), last][:, list(self.class_ids)]
+                logits = output.logits[everyone, last][:, list(self.class_ids)]
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
         return Output(logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
@@ -283,7 +282,7 @@ class Prompted(Encoder):
     def _inputs(self, rows: Rows, begun: int) -> dict[str, Any]:
         width = rows.ids.shape[1]
         places = torch.arange(begun, width, device=rows.ids.device)
-        inputs: dict[str, Any] = {"position_ids": places.expand(len(rows), -1), "use_cache": begun > 0}
+        inputs: dict[str, Any] = {"position_ids": places.expand(len(rows), -1)}
         if rows.embeddings is None:
             inputs["input_ids"] = rows.ids[:, begun:]
         else:
@@ -293,15 +292,16 @@ class Prompted(Encoder):
         return inputs
 
     def _additive_mask(self, rows: Rows, places: Tensor) -> Tensor:
-        """[rows, 1, queries, length] what is added to the attention logits: the rows' own, and −inf for the future."""
+        """[rows, 1, queries, length] what is added to the attention logits: the rows' own, and next to −∞ for later."""
         window = getattr(self.model.config, "sliding_window", None)
         if self._implementation not in ("eager", "sdpa") or (window is not None and window < rows.ids.shape[1]):
             raise TrothError(f"{self.name} takes no additive attention mask; use masking zero, soft or delete")
         assert rows.attention is not None
-        bias = rows.attention.to(self.dtype).clamp(min=torch.finfo(self.dtype).min)[:, None, None, :]
+        lowest = torch.finfo(self.dtype).min
+        bias = rows.attention.to(self.dtype).clamp(min=lowest / 2)[:, None, None, :]
         later = torch.arange(rows.ids.shape[1], device=places.device) > places[:, None]
         # Below even what nobody attends to: a first token that is erased must not look ahead.
-        return bias.expand(-1, 1, len(places), -1).masked_fill(later, -torch.inf)
+        return bias.expand(-1, 1, len(places), -1).masked_fill(later, lowest)
 
     def _head(self, states: Tensor) -> Tensor:
         """[rows, hidden] -> [rows, classes]"""
