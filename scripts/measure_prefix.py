@@ -15,7 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # the tests' small tokenizers
 
-from troth import explain, load_model
+from troth import Example, explain, load_model
 
 SIZES = {"hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
 
@@ -24,9 +24,9 @@ def random_model() -> tuple[Any, Any]:
     """A Llama of SmolLM2-135M's shape with the tests' vocabulary."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from fakes import causal_tokenizer
+    from fakes import sentence_piece
 
-    tokenizer = causal_tokenizer("llama")
+    tokenizer = sentence_piece()
     torch.manual_seed(0)
     config = LlamaConfig(
         **SIZES, vocab_size=max(len(tokenizer), 49152), intermediate_size=1536, max_position_embeddings=1024
@@ -51,13 +51,13 @@ def measure(folder: str | None, repeats: int = 3) -> dict[str, float]:
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    prompt = f"{words(tokenizer, 396)}\n{{text}}\nis"
+    prompt = f"{words(tokenizer, 398)} {{text}} is"
     model: Any = load_model(
         network, None if folder else tokenizer, device="cpu" if folder else None, prompt=prompt,
-        class_words=["good", "bad"] if folder else ["a", "the"], chat=False,
+        class_words=["good", "bad"], chat=False,
     )  # fmt: skip
     text = words(tokenizer, 30)
-    (encoding,) = model.encode([next(iter(_examples(text)))], "token")
+    (encoding,) = model.encode([Example("0", text)], "token")
     seconds: dict[bool, list[float]] = {True: [], False: []}
     scores: dict[bool, Any] = {}
     for _ in range(repeats):
@@ -78,12 +78,6 @@ def measure(folder: str | None, repeats: int = 3) -> dict[str, float]:
         "largest_difference": float(np.abs(scores[True] - scores[False]).max()),
         "largest_score": float(np.abs(scores[False]).max()),
     }
-
-
-def _examples(text: str) -> Any:
-    from troth.explaining import as_examples
-
-    return as_examples(text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """A causal language model asked for a class word: against transformers called by hand."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, GraniteConfig
 
 import fakes
 import troth
@@ -90,6 +93,68 @@ def test_sharing_the_prompt_changes_no_score(family, explainer):
             break  # what travels is no masking of the user's
     assert shared._prefixes._kept
     assert not apart._prefixes._kept
+
+
+def compare_with_transformers(network, prompt="is the film good or bad ? the book : {text} it is"):
+    model = troth.load_model(network, fakes.sentence_piece(), prompt=prompt, class_words=["good", "bad"])
+    text = "a good film"
+    (attribution,) = troth.explain(model, text, "leave_one_out", target=0)
+    (encoding,) = model.encode([Example("0", text)])
+    whole = by_hand(model, text)
+    torch.testing.assert_close(torch.tensor(attribution.probabilities), whole.softmax(-1), rtol=1e-4, atol=1e-5)
+    for unit, score in enumerate(attribution.scores):
+        ids = torch.where(encoding.units == unit, model.mask_id, encoding.ids)
+        assert score == pytest.approx(float(whole[0] - by_hand(model, text, ids[None])[0]), abs=1e-4)
+    return model
+
+
+def test_families_whose_attention_we_do_not_know(monkeypatch):
+    monkeypatch.setattr("troth.models._prefix._PLAIN_ATTENTION", ())
+    assert compare_with_transformers(fakes.causal_model())._prefixes._kept
+
+
+def test_families_that_scale_their_logits():
+    sizes = dict(fakes.SIZES, vocab_size=len(fakes.sentence_piece()), num_key_value_heads=1)
+    torch.manual_seed(0)
+    network = AutoModelForCausalLM.from_config(GraniteConfig(**sizes, logits_scaling=3.0)).eval()
+    assert not compare_with_transformers(network)._has_plain_head
+
+
+def test_a_window_that_slides_past_the_prompt():
+    model = compare_with_transformers(fakes.causal_model("mistral", sliding_window=6))
+    assert not model._prefixes._kept  # what is behind the window must be forgotten, so nothing is lent
+    assert compare_with_transformers(fakes.causal_model("mistral", sliding_window=60))._prefixes._kept
+
+
+def test_half_precision_reads_the_same_words():
+    exact, coarse = load("llama"), load("llama", network=fakes.causal_model().to(torch.bfloat16))
+    for text in TEXTS:
+        (one,), (other,) = (troth.explain(model, text, "leave_one_out", target=0) for model in (exact, coarse))
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=0.05)
+
+
+def test_the_attention_of_the_model_is_put_back(monkeypatch):
+    model = load("gpt2")
+    troth.explain(model, TEXTS, "leave_one_out")
+    assert model.model.config._attn_implementation == "sdpa"
+    monkeypatch.setattr("troth.models._prefix._attend_some", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        troth.explain(model, TEXTS, "leave_one_out")
+    assert model.model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.full
+def test_sharing_the_prompt_is_eight_times_faster():
+    """A random Llama of SmolLM2-135M's shape, 400 tokens of prompt, 30 of text, CPU time of one thread."""
+    path = Path(__file__).parents[2] / "scripts" / "measure_prefix.py"
+    spec = importlib.util.spec_from_file_location("measure_prefix", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    found = script.measure(None, repeats=2)
+    assert found["prompt_tokens"] >= 400
+    assert found["text_tokens"] == 30
+    assert found["times_faster"] >= 8
+    assert found["largest_difference"] < 1e-4
 
 
 def tokens_run(model, work):
