@@ -1,6 +1,7 @@
 """Causal language models from folders, adapters and GGUF files; decoders with a classification head."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -111,6 +112,17 @@ def test_a_decoder_with_a_head_reads_its_last_token(family, pad):
             states = network.base_model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, -1]
             expected = network.score(states).softmax(-1)
         torch.testing.assert_close(torch.tensor(attribution.probabilities), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_path_from_zero_through_rms_norm_is_warned_of():
+    tokenizer = fakes.tokenizer_for("roberta")
+    model = troth.load_model(fakes.causal_model("llama", head=True, vocab_size=len(tokenizer)), tokenizer)
+    with pytest.warns(UserWarning, match="RMSNorm"):
+        troth.explain(model, TEXT, "integrated_gradients(steps=2, moves='all')")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        troth.explain(model, TEXT, "integrated_gradients(steps=2)")
+        troth.explain(model, TEXT, "integrated_gradients(steps=2, moves='all', baseline=mask)")
 
 
 # --- GGUF

@@ -77,6 +77,11 @@ class Encoder:
     ) -> list[Encoding]:
         return encode(self.tokenizer, examples, units, segments, self.max_length)
 
+    @cached_property
+    def has_rms_norm(self) -> bool:
+        """Whether vectors are divided by their size, which has no limit at zero."""
+        return any("RMSNorm" in type(module).__name__ for module in self.model.modules())
+
     @property
     def mask_id(self) -> int:
         if self.tokenizer.mask_token_id is None:

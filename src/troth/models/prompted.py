@@ -253,7 +253,9 @@ class Prompted(Encoder):
         return Output(logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        own = length if backward or attentions else max(1, length - self._usual_prefix)
+        own = length if attentions else max(1, length - self._usual_prefix)
+        # Paths, which have many rows, share the prompt; a plain gradient, one row an example, runs it whole.
+        own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)
         return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent
 
