@@ -102,6 +102,7 @@ def test_a_sweep_knows_a_prompted_model_by_all_its_options(folder):
     options = {"prompt": PROMPT, "class_words": WORDS, "shots": [troth.Example("0", "a joy", label=0)]}
     specs = context.model_specs(str(folder), options)
     assert specs["model_options"]["mask_text"] == " _"
+    assert specs["model_options"]["dtype"] == "float32"
     other = Context()
     assert other.model(json.loads(json.dumps(specs))).fingerprint == specs["model_fingerprint"]
 

@@ -62,7 +62,8 @@ class Context:
             loaded = self._load(specs)
             specs["model_fingerprint"] = loaded.fingerprint
             if hasattr(loaded, "spec"):  # a prompted model, with what it chose by itself
-                specs["model_options"] = {**(options or {}), **loaded.spec}
+                chosen = {"dtype": str(loaded.dtype).removeprefix("torch.")}  # a GPU's would differ from a CPU's
+                specs["model_options"] = {**(options or {}), **loaded.spec, **chosen}
             _recall(self._models, model_key(specs), lambda: loaded, _MODELS)
         else:
             from troth.models import load_model
