@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
-from fakes import CORPUS, FAMILIES, encoder, planted  # noqa: E402
+from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
 from troth import catalog  # noqa: E402
 from troth.errors import TrothError  # noqa: E402
 from troth.explainers import Explainer  # noqa: E402
@@ -143,6 +143,7 @@ def models_of(explainer: str) -> tuple[str, str]:
     """The kinds of models an explainer works on, and what it says where it works on none."""
     kinds: dict[str, Callable[[], TextClassifier]] = {
         **{NAMES[family]: (lambda family=family: encoder(family)) for family in FAMILIES},
+        "prompted language models": prompted,
         "black boxes": lambda: load_model(planted()),
     }
     works, problem = [], ""
@@ -216,7 +217,7 @@ def explainers_page() -> str:
     intro = (
         "Which units spoke for the class? One score a unit; a signed score below 0 speaks against the class. Cost is "
         "what a text of n units takes, in forward passes. The models are those it was tried on: small ones of each "
-        "family, and a function from texts to probabilities (a black box)."
+        "family, a prompted Llama, and a function from texts to probabilities (a black box)."
     )
     table = ["| explainer | signed | forward passes | models |", "|---|---|---|---|", *rows]
     return page("Explainers", intro, table, sections)

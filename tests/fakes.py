@@ -9,16 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
+    AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     BertConfig,
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
     ModernBertConfig,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen3Config,
     RobertaConfig,
     XLMRobertaConfig,
 )
@@ -27,6 +33,7 @@ from troth.attributive import saving
 from troth.attributive.model import AttributionModel, from_model
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
+from troth.models.prompted import Prompted
 
 CORPUS = [
     "a good film with a great cast and a bad ending",
@@ -165,6 +172,93 @@ def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
 def encoder(family: str = "bert", classes: int = 3, seed: int = 0) -> Encoder:
     """A troth model around a random classifier."""
     return Encoder(hf_model(family, classes, seed), tokenizer_for(family), name=f"tiny {family}")
+
+
+CAUSAL = {
+    "gpt2": GPT2Config,
+    "llama": LlamaConfig,
+    "mistral": MistralConfig,
+    "qwen2": Qwen2Config,
+    "qwen3": Qwen3Config,
+}
+PROMPTS = {
+    "gpt2": "Is the text good?\nText: {text}\nLabel:",
+    "llama": "is the film good or bad ? the book : {text} it is",
+}
+CLASS_WORDS = ["good", "bad", "the"]
+
+
+def sentence_piece() -> PreTrainedTokenizerFast:
+    """<s> text over a sentence-piece vocabulary with a real <unk>, as Llama's."""
+    special = ["<unk>", "<s>", "</s>"]
+    pieces = dict.fromkeys([*special, "▁", *LETTERS, *(f"▁{word}" for word in WORDS if word.isalpha())])
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - len(piece) / 9) for piece in pieces], unk_id=0))
+    tokenizer.add_special_tokens(special)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", None, [("<s>", 1)])
+    names = dict(zip(("unk_token", "bos_token", "eos_token"), special, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names)
+
+
+def end_of_text(*more: str) -> PreTrainedTokenizerFast:
+    """Byte-level BPE whose only special token is begin, end and unknown at once, as GPT-2's."""
+    merges: list[tuple[str, str]] = []
+    for word in ("Ġ_", "Ġgood", "Ġbad", "Ġthe", "Ġa", "Ġfilm", "Ġwas", ".Ċ", *more):
+        merges += [(word[:end], word[end]) for end in range(1, len(word))]
+    merges = list(dict.fromkeys(merges))
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = dict.fromkeys(["<|endoftext|>", *alphabet, *(left + right for left, right in merges)])
+    tokenizer = Tokenizer(models.BPE({piece: index for index, piece in enumerate(pieces)}, merges))
+    # As GPT-2 cuts words, but a full stop may merge with the line's end.
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r" ?[^\s.]+|\.\n|\.|\s+(?!\S)|\s+"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    names = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **names)
+
+
+@lru_cache
+def causal_tokenizer(family: str = "llama") -> PreTrainedTokenizerFast:
+    return end_of_text() if family in ("gpt2", "qwen2", "qwen3") else sentence_piece()
+
+
+def causal_model(family: str = "llama", seed: int = 0, head: bool = False, **options):
+    """A random decoder, with a language head or, `head=True`, one of three classes."""
+    tokenizer = causal_tokenizer(family)
+    sizes = dict(SIZES, max_position_embeddings=128, vocab_size=len(tokenizer), bos_token_id=1, eos_token_id=2)
+    if family != "gpt2":
+        sizes |= {"num_key_value_heads": 1, "head_dim": 8}
+    config = CAUSAL[family](**{**sizes, "num_labels": 3, "pad_token_id": None, **options})
+    torch.manual_seed(seed)
+    model = (AutoModelForSequenceClassification if head else AutoModelForCausalLM).from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.3)
+    return model.eval()
+
+
+def saved_causal(path, family: str, tokenizer=None, **options):
+    """The folder of a random causal language model."""
+    tokenizer = tokenizer or causal_tokenizer(family)
+    causal_model(family, vocab_size=len(tokenizer), **options).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+@lru_cache
+def prompted(family: str = "llama") -> Prompted:
+    """A random causal language model, asked for one of three words."""
+    tokenizer = causal_tokenizer(family)
+    prompt = PROMPTS["gpt2" if tokenizer is causal_tokenizer("gpt2") else "llama"]
+    return Prompted(
+        causal_model(family), tokenizer, name=f"tiny prompted {family}", prompt=prompt, class_words=CLASS_WORDS
+    )
 
 
 class Lookup(BlackBox):

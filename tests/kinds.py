@@ -1,6 +1,7 @@
 """What the contract tests share: every kind of model, texts with their traps, and what must not change."""
 
 import hashlib
+from functools import lru_cache
 
 import numpy as np
 
@@ -8,7 +9,7 @@ import fakes
 import troth
 from troth.types import Example
 
-KINDS = [*fakes.FAMILIES, "black_box"]
+KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head"]
 
 TEXTS = [
     Example("short", "a good film", label=0),
@@ -22,7 +23,23 @@ TEXTS = [
 def model_of(kind):
     if kind == "black_box":
         return troth.load_model(probabilities, labels=["no", "yes", "perhaps"])
+    if kind.startswith("prompted_"):
+        return fakes.prompted(kind.removeprefix("prompted_"))
+    if kind == "llama_head":
+        return decoder_with_head()
     return fakes.encoder(kind)
+
+
+@lru_cache
+def decoder_with_head():
+    tokenizer = fakes.tokenizer_for("roberta")  # which has a mask token and a padding token
+    model = fakes.causal_model("llama", head=True, vocab_size=len(tokenizer))
+    return troth.load_model(model, tokenizer=tokenizer)
+
+
+def readable(kind, texts):
+    """The texts that a kind of model reads: a prompt without {text_pair} takes no pairs."""
+    return [text for text in texts if text.text_pair is None or not kind.startswith("prompted_")]
 
 
 def probabilities(texts):

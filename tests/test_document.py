@@ -36,8 +36,8 @@ def test_costs_are_those_of_the_definition():
 
 
 def test_models_are_tried():
-    assert document.models_of("leave_one_out")[0] == "every encoder, black boxes"
-    assert document.models_of("gradient")[0] == "every encoder"
+    assert document.models_of("leave_one_out")[0] == "every encoder, prompted language models, black boxes"
+    assert document.models_of("gradient")[0] == "every encoder, prompted language models"
 
 
 def test_every_metric_says_what_a_reader_needs():

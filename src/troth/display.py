@@ -29,7 +29,8 @@ def strengths(attribution: Attribution) -> np.ndarray:
 def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, int | None]]:
     """The text of one segment cut into (text, unit), with None for what lies between units."""
     encoding = attribution.question.encoding
-    text = (encoding.example.text, encoding.example.text_pair or "")[segment]
+    texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
+    text = texts[segment] if segment in texts else dict(encoding.around)[segment]
     cursor = 0
     for unit, (start, end) in enumerate(encoding.unit_spans):
         if encoding.unit_segments[unit] != segment or end <= cursor:
@@ -40,6 +41,19 @@ def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, in
         cursor = end
     if cursor < len(text):
         yield text[cursor:], None
+
+
+def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
+    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair."""
+    example, around = attribution.example, attribution.question.encoding.around
+    bar: tuple[int | None, str] = (None, "")
+    plain = ((0, ""), bar, (1, "")) if example.text_pair is not None else ((0, ""),)
+    for segment, words in around or plain:
+        if segment is None:
+            yield words, None, "prompt" if around else "bar"
+            continue
+        for text, unit in pieces(attribution, segment):
+            yield text, unit, "text"
 
 
 def heading(attribution: Attribution) -> str:
@@ -55,17 +69,19 @@ def html(attribution: Attribution) -> str:
     """One self-contained, escaped HTML fragment, readable on dark and light ground."""
     strength = strengths(attribution)
     parts = []
-    for segment in (0, 1) if attribution.example.text_pair is not None else (0,):
-        for text, unit in pieces(attribution, segment):
-            shown = markup.escape(text)
-            if unit is None:
-                parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
-                continue
+    for text, unit, role in layout(attribution):
+        shown = markup.escape(text)
+        if role == "bar":
+            parts.append(" <b>|</b> ")
+        elif role == "prompt":
+            parts.append(f'<span class="prompt" style="color:#888;white-space:pre-wrap">{shown}</span>')
+        elif unit is None:
+            parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
+        else:
             red, green, blue = _FOR if strength[unit] >= 0 else _AGAINST
             alpha = 0.65 * abs(strength[unit])
             ground = f"background:rgba({red},{green},{blue},{alpha:.2f});border-radius:.2em;padding:.05em .1em"
             parts.append(f'<span title="{attribution.scores[unit]:+.4g}" style="{ground}">{shown}</span>')
-        parts.append(" <b>|</b> " if segment == 0 and attribution.example.text_pair is not None else "")
     method = markup.escape(attribution.explainer.split("(")[0])
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
@@ -79,11 +95,13 @@ def text(attribution: Attribution) -> Text:
 
     strength = strengths(attribution)
     shown = Text()
-    for segment in (0, 1) if attribution.example.text_pair is not None else (0,):
-        for piece, unit in pieces(attribution, segment):
-            shown.append(piece, style="dim" if unit is None else _style(float(strength[unit])))
-        if segment == 0 and attribution.example.text_pair is not None:
+    for piece, unit, role in layout(attribution):
+        if role == "bar":
             shown.append("  |  ", style="bold")
+        elif role == "prompt":
+            shown.append(piece, style="bright_black")
+        else:
+            shown.append(piece, style="dim" if unit is None else _style(float(strength[unit])))
     return shown
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from troth.maskings import Masking
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
-from troth.types import Question, Rows
+from troth.types import PROMPT, Question, Rows
 
 T = TypeVar("T")
 Of = Literal["logit", "probability", "log_probability", "largest_logit"]
@@ -84,15 +84,17 @@ class Gradient(Want):
     reference: Reference = "zero"
     l1: bool = False
     l2: bool = True
+    prompt: bool = True  # False: a prompt stays as it is on a path, so its tokens get 0
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.enable_grad():
             vectors = rows.vectors(model).detach().requires_grad_()
-            logits = model.forward(replace(rows, embeddings=vectors)).logits
+            logits = model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=not self.prompt)).logits
             value = value_of(self.of, logits, rows.target, rows.against)
             (gradient,) = torch.autograd.grad(value.sum(), vectors)
         # In half precision a sum over the vocabulary would overflow.
-        gradient = at_least_single(gradient) * rows.real[..., None]
+        counted = rows.real if self.prompt else rows.real & (rows.units != PROMPT)
+        gradient = at_least_single(gradient) * counted[..., None]
         away = at_least_single(model.embed(rows.ids) - reference_vector(model, self.reference))
         tokens = {"dot": (gradient * away).sum(-1)}
         if self.l2:

@@ -23,7 +23,7 @@ from troth.errors import TrothError
 from troth.looks import Answer, Ask, Look, Reading, Want, at_least_single
 from troth.maskings import Masking
 from troth.models import TextClassifier
-from troth.types import Encoding, Rows, gather_units, spread
+from troth.types import PROMPT, Encoding, Rows, gather_units, spread
 
 T = TypeVar("T")
 
@@ -221,9 +221,7 @@ class Prober:
         if bool((keep == 1).all()) and bool((others == 1).all()):
             return rows
         kept = spread(keep.to(device), rows.units, others[:, None].to(device))
-        prompt = max(encoding.prefix_length for encoding in encodings)
-        if prompt:
-            kept[:, :prompt] = 1
+        kept = kept.masked_fill(rows.units == PROMPT, 1)
         erased: Rows = used[0].masking.erase(rows, kept, self.model)
         return erased if erased.kept is not None else replace(erased, kept=keep)
 

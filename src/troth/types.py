@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 Scores = NDArray[np.float32]
+PROMPT = -2  # as the unit of a token: it belongs to the prompt, so nothing ever changes it
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,14 @@ class Encoding:
 
     example: Example
     ids: Tensor  # [length]
-    units: Tensor  # [length] unit of each token, -1 = never erased
+    units: Tensor  # [length] unit of each token, below 0 = never erased (PROMPT: nor ever moved on a path)
     unit_texts: tuple[str, ...]
     unit_spans: tuple[Span, ...]  # characters in the original text
-    unit_segments: tuple[int, ...]  # 0 = in text, 1 = in text_pair
+    unit_segments: tuple[int, ...]  # 0 = in text, 1 = in text_pair, 2 + i = shot i of a prompt
     token_types: Tensor | None = None  # [length]
-    prefix_length: int = 0  # tokens of a prompt shared by all examples
+    prefix_length: int = 0  # tokens of a prompt before the text, shared by all erased inputs
     truncated: int = 0  # units cut off at the end of the text
+    around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
 
     @property
     def n_units(self) -> int:
@@ -237,12 +239,13 @@ class Rows:
 
     encodings: Sequence[Encoding]  # one a row
     ids: Tensor  # [rows, length]
-    units: Tensor  # [rows, length] unit of each token, -1 = none
+    units: Tensor  # [rows, length] unit of each token, below 0 = none
     lengths: Tensor  # [rows]
     target: Tensor  # [rows]
     against: Tensor  # [rows] -1 = none
     keys: Tensor  # [rows] of the random draws
     token_types: Tensor | None = None  # [rows, length]
+    prompt_is_fixed: bool = False  # nobody wants derivatives with respect to the prompt's vectors
     in_place: bool = False  # positions count from the left whatever the ids are (an inner pad id shifts RoBERTa's)
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import fakes
-from kinds import KINDS, model_of
+from kinds import KINDS, model_of, readable
 from troth import catalog
 from troth.errors import TrothError
 from troth.looks import Look
@@ -29,7 +29,7 @@ def ask(prober, question, keep, masking):
 @pytest.mark.parametrize("name", MASKINGS)
 def test_masking(kind, name):
     model, masking = model_of(kind), catalog.build("maskings", name)
-    encodings = model.encode(EXAMPLES)
+    encodings = model.encode(readable(kind, EXAMPLES))
     together = Prober(model)
 
     def looks(encoding):

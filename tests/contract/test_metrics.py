@@ -6,7 +6,7 @@ import torch
 
 import fakes
 import troth
-from kinds import KINDS, TEXTS, close, fingerprint_of, model_of
+from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable
 from troth import catalog
 from troth.errors import TrothError
 from troth.measuring import measure_each
@@ -22,7 +22,7 @@ LABELLED = [
 def run(kind, name):
     try:
         model = model_of(kind)
-        attributions = troth.explain(model, LABELLED, "leave_one_out")
+        attributions = troth.explain(model, readable(kind, LABELLED), "leave_one_out")
         return model, attributions, troth.measure(model, attributions, name)
     except TrothError as error:
         assert "use " in str(error), error

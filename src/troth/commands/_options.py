@@ -17,6 +17,38 @@ Target = Annotated[str, typer.Option(help="The class explained: predicted, gold,
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Json = Annotated[bool, typer.Option("--json", help="Plain JSON for machines.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by default a GPU if there is one.")]
+Prompt = Annotated[
+    str | None, typer.Option(help='Asks a causal language model: "Review: {text} Sentiment:" with --class-words.')
+]
+ClassWords = Annotated[str | None, typer.Option(help="The words of the classes, in order: positive,negative.")]
+Shots = Annotated[
+    str | None, typer.Option(help="Data whose labelled examples the prompt shows first (a file or a name).")
+]
+ShotCount = Annotated[int, typer.Option(help="At most so many shots.")]
+Chat = Annotated[
+    bool | None, typer.Option("--chat/--no-chat", help="The tokenizer's chat template; by default if it has one.")
+]
+MaskText = Annotated[str | None, typer.Option(help="What erased words of a prompted model become; one token.")]
+
+
+def prompting(
+    prompt: str | None,
+    class_words: str | None,
+    shots: str | None = None,
+    shot_count: int = 4,
+    chat: bool | None = None,
+    mask_text: str | None = None,
+) -> dict[str, Any]:
+    """Options of load_model for a prompted model, plain values all; none without a prompt."""
+    options: dict[str, Any] = {"prompt": None if prompt is None else prompt.replace("\\n", "\n")}
+    options["class_words"] = None if class_words is None else [word.strip() for word in class_words.split(",")]
+    if shots is not None:
+        from troth.data import load_data
+
+        shown = load_data(shots, limit=shot_count)
+        options["shots"] = [{"text": one.text, "text_pair": one.text_pair, "label": one.label} for one in shown]
+    options |= {"chat": chat, "mask_text": mask_text}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def quieten() -> None:
@@ -24,6 +56,7 @@ def quieten() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=".*: erased words become")  # it is among the notes
     import transformers
 
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -41,6 +41,12 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be done, and how long it takes.")
     ] = False,
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
+    shots: _options.Shots = None,
+    shot_count: _options.ShotCount = 4,
+    chat: _options.Chat = None,
+    mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
@@ -64,14 +70,16 @@ def bench(
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
+    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    asked: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()
-        plan = benching.plan_of(context, model, data, chosen, judged, **options)
+        plan = benching.plan_of(context, asked, data, chosen, judged, **options)
         _sweeping.say_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
         return
     with _sweeping.shown(not as_json) as progress:
         result = benching.bench(
-            model, data, chosen, judged, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
+            asked, data, chosen, judged, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
             retry=retry, progress=progress, **options,
         )  # fmt: skip
     report = result.folder / "report.html"
@@ -85,6 +93,8 @@ def bench(
         console.print(leaderboard.table(board, order, console.width))
         console.print()
         for note in board.about.get("data", {}).get(board.data, {}).get("notes", ()):
+            console.print(note, style="dim", markup=False)
+        for note in board.about.get("models", {}).get(board.model, {}).get("notes", ()):
             console.print(note, style="dim", markup=False)
         for line in board.answer():
             console.print(f"• {line}", markup=False)

@@ -34,6 +34,12 @@ def check(
     target: _options.Target = "predicted",
     seed: _options.Seed = 0,
     device: _options.Device = None,
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
+    shots: _options.Shots = None,
+    shot_count: _options.ShotCount = 4,
+    chat: _options.Chat = None,
+    mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
 ) -> None:
     """Tests whether masked inputs are in distribution for a model: p-values by erased share and explainer (MaSF).
@@ -47,11 +53,12 @@ def check(
     from troth.validity.checking import splits_of
 
     _options.quieten()
+    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
     asked, known = splits_of(data, split, validation_data, validation_split, limit or None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it is among the notes
         found = check_model(
-            load_model(model, device=device), asked, known, explainers or ["random"], masking, step, seed,
+            load_model(model, device=device, **prompted), asked, known, explainers or ["random"], masking, step, seed,
             units=units, target=target, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
     if as_json:

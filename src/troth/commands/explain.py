@@ -29,11 +29,19 @@ def explain(
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
+    shots: _options.Shots = None,
+    shot_count: _options.ShotCount = 4,
+    chat: _options.Chat = None,
+    mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colours the units that made the model decide.
 
     Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
+
+    A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
     from troth import catalog, display
     from troth.errors import TrothError
@@ -53,7 +61,8 @@ def explain(
     if pair is not None and len(given) != 1:
         raise TrothError(f"--pair goes with one text, not {len(given)}")
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
-    prober = Prober(load_model(model, device=device), masking)
+    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    prober = Prober(load_model(model, device=device, **asked), masking)
     options: dict[str, Any] = {"units": units, "target": target, "seed": seed, "against": against, "segments": segments}
     found = [list(explain_each(prober, examples, method, **options)) for method in methods]
     by_text = [attribution for row in zip(*found, strict=True) for attribution in row]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from troth.salience import Salience
-from troth.types import Attribution, Encoding, Question
+from troth.types import PROMPT, Attribution, Encoding, Question
 
 
 def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
@@ -19,9 +19,9 @@ def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
         return torch.ones_like(encoding.ids, dtype=torch.bool), list(encoding.unit_texts)
     inside = encoding.units >= 0
     if encoding.example.text_pair is not None:
-        inside = torch.ones_like(inside)
-        inside[: max(1, encoding.prefix_length)] = False
-        inside[-1] = False
+        inside = encoding.units != PROMPT
+        if bool(inside.all()):
+            inside[0] = inside[-1] = False
     return inside, [str(number) for number in encoding.ids[inside].tolist()]
 
 

@@ -21,7 +21,7 @@ from troth.types import Attribution, Question, Rows
 
 def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:
     """What the classifier's own position attends to. [rows, heads, queries, length] -> [rows, heads, length]"""
-    if model.pads:
+    if not model.reads_last:
         return attention[:, :, 0]
     return attention[torch.arange(len(rows), device=attention.device), :, rows.lengths - 1]
 

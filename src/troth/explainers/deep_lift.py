@@ -20,7 +20,7 @@ from troth.explainers._multipliers import multipliers
 from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
-from troth.types import Attribution, Question, Rows
+from troth.types import PROMPT, Attribution, Question, Rows
 
 _Of = Literal["logit", "probability", "log_probability"]
 _Moves = Literal["units", "all"]
@@ -41,7 +41,7 @@ class Lift(Want):
         logits: list[Tensor] = []
 
         def value(vectors: Tensor) -> Tensor:
-            logits.append(model.forward(replace(rows, embeddings=vectors)).logits)
+            logits.append(model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=True)).logits)
             return value_of(self.of, logits[-1], rows.target, rows.against)
 
         now = rows.vectors(model).detach()
@@ -69,8 +69,7 @@ def _moving(rows: Rows, moves: _Moves) -> Tensor:
     """[rows, length] True where the word vector leaves for the reference."""
     if moves == "units":
         return rows.units >= 0
-    prompt = torch.tensor([encoding.prefix_length for encoding in rows.encodings], device=rows.ids.device)
-    return rows.real & (torch.arange(rows.ids.shape[1], device=rows.ids.device) >= prompt[:, None])
+    return rows.real & (rows.units != PROMPT)
 
 
 @dataclass(frozen=True)

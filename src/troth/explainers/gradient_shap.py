@@ -41,7 +41,7 @@ class GradientShap(Explainer):
         if len(places) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         keep = places[:, None].expand(-1, question.n_units)
-        want = Gradient(of=self.of, reference=self.baseline, l2=False)
+        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         others = places if self.moves == "all" else None
         answer = yield Look(question, keep, Mix(reference=self.baseline), want, others=others)
         scores = answer.units["dot"].sum(0) / self.samples * question.left

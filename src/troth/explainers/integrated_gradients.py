@@ -54,7 +54,7 @@ class IntegratedGradients(Explainer):
         places, weights = quadrature(self.steps, self.rule)
         everything = self.moves == "all"
         keep = places[:, None].expand(-1, question.n_units)
-        want = Gradient(of=self.of, reference=self.baseline, l2=False)
+        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         answer = yield Look(question, keep, path, want, others=places if everything else None)
         # The right rule's last place is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])

@@ -45,7 +45,7 @@ class SequentialIntegratedGradients(Explainer):
     def ask(self, question: Question) -> Ask[Attribution]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
-        want = Gradient(of=self.of, reference=self.baseline, l2=False)
+        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         scores = torch.zeros(question.n_units)
         travelling = players(question)
         for units in _parts(travelling, self.steps * question.n_units):

@@ -5,6 +5,7 @@ The mask token's vector in AML (Barkan et al.); the baselines of path methods ar
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -27,6 +28,16 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
     return matrix[model.mask_id if reference == "mask" else model.pad_id].detach()
 
 
+def _warn_of_zero(rows: Rows, keep: Tensor, model: TextClassifier) -> None:
+    if bool(((keep < 1) & (rows.units < 0) & rows.real).any()):
+        warnings.warn(
+            f"{model.name} divides by the size of its vectors (RMSNorm), so a path on which all of them start at zero "
+            'says little: use moves="units" or baseline="mask"',
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 @dataclass(frozen=True)
 class Mix(Masking):
     level: ClassVar[Literal["embeddings"]] = "embeddings"
@@ -34,6 +45,8 @@ class Mix(Masking):
     reference: Reference = "mask"
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        if self.reference == "zero" and getattr(model, "has_rms_norm", False):
+            _warn_of_zero(rows, keep, model)
         vectors = rows.vectors(model)
         share = keep[..., None].to(vectors.dtype)
         return replace(rows, embeddings=share * vectors + (1 - share) * reference_vector(model, self.reference))

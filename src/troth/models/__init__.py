@@ -31,6 +31,7 @@ class TextClassifier(Protocol):
 
     name: str
     pads: bool  # rows of different lengths may share a batch
+    reads_last: bool  # decides at the last position (a decoder), not at the first
 
     @property
     def labels(self) -> tuple[str, ...]: ...
@@ -88,24 +89,48 @@ def load_model(
     max_length: int | None = None,
     *,
     labels: Sequence[str] | None = None,
+    prompt: str | None = None,
+    class_words: Sequence[str] | None = None,
+    shots: Iterable[Any] = (),
+    chat: bool | None = None,
+    mask_text: str | None = None,
+    explain_shots: bool = False,
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
 
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
-    classes where the model does not.
+    classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
+    asked for one of the `class_words`; `shots` are labelled examples shown first, `chat` is the tokenizer's chat
+    template (used where there is one), `mask_text` what erased words become (docs/prompted.md).
     """
     if hasattr(model, "at_rest"):
         return cast(TextClassifier, model)  # one of ours already
-    from troth.models import black_box, embedded, encoder
+    from troth.models import _loading, black_box, embedded, encoder
 
+    if prompt is not None:
+        from troth.models import prompted
+
+        return prompted.load(
+            model, tokenizer, prompt=prompt, class_words=class_words or (), shots=shots, chat=chat, labels=labels,
+            mask_text=mask_text, explain_shots=explain_shots, device=device, dtype=dtype, max_length=max_length,
+        )  # fmt: skip
+    shots = list(shots)
+    given = {"class_words": class_words, "shots": shots, "chat": chat, "explain_shots": explain_shots}
+    for option, value in given.items():
+        if value:
+            raise TrothError(f'{option} goes with a prompt; pass prompt="… {{text}} …"')
+
+    masked = {} if mask_text is None else {"mask_text": mask_text}
     if isinstance(model, str) and model == "embedded":
         return embedded.load(device=device, dtype=dtype, max_length=max_length)
-    if hasattr(model, "predict_proba") and not encoder.is_transformers(model):
+    if hasattr(model, "predict_proba") and not _loading.is_transformers(model):
         known = getattr(model, "classes_", None)
         labels = labels if labels is not None or known is None else [str(label) for label in known]
-        return black_box.BlackBox(model.predict_proba, labels=labels, name=type(model).__name__)
-    if not isinstance(model, str) and callable(model) and not encoder.is_transformers(model):
-        return black_box.BlackBox(model, labels=labels)
+        return black_box.BlackBox(model.predict_proba, labels=labels, name=type(model).__name__, **masked)
+    if not isinstance(model, str) and callable(model) and not _loading.is_transformers(model):
+        return black_box.BlackBox(model, labels=labels, **masked)
+    if masked:
+        raise TrothError("mask_text goes with a prompt or a function; a classifier has its own mask token")
     return encoder.load(model, tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels)
 
 

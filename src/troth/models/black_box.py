@@ -18,7 +18,7 @@ from torch import Tensor
 
 from troth.errors import TrothError
 from troth.models import Output, Segments, check_choices, refuse
-from troth.models.encoder import fingerprint
+from troth.models._loading import fingerprint
 from troth.types import Encoding, Example, Rows
 from troth.units import Span, UnitKind, sentence_spans, word_spans
 
@@ -30,6 +30,7 @@ class BlackBox:
     """One "token" a unit; a row is turned back into text just before the callable is asked."""
 
     pads = True
+    reads_last = False
     device = torch.device("cpu")
     mask_id = _MASKED
     filler_id = 0

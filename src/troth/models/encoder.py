@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import Tensor
 
 from troth.errors import TrothError
 from troth.models import Output, Segments, refuse
 from troth.models._encoding import encode
+from troth.models._loading import bring, fingerprint, longest
+from troth.models._loading import know_own_models as know_own_models
 from troth.types import Encoding, Example, Rows
 from troth.units import UnitKind
 
@@ -36,11 +34,29 @@ class Encoder:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.labels = _labels(model.config, name, labels)
-        self.max_length = _max_length(model.config, tokenizer, max_length)
+        self.labels = self._labels(labels)
+        self.max_length = longest(model.config, tokenizer, max_length)
         # A decoder with a classification head reads the last position, which must not be padding.
         self.pads = not hasattr(model, "score")
+        self.reads_last = not self.pads
         self._resting = False
+
+    def _labels(self, given: Sequence[str] | None) -> tuple[str, ...]:
+        config, count = self.model.config, int(self.model.config.num_labels)
+        if count < 2:
+            raise TrothError(
+                f"{self.name} has one output, a regression; troth explains classifiers of two classes or more"
+            )
+        if config.problem_type == "multi_label_classification":
+            raise TrothError(
+                f"{self.name} is a multi-label model (its classes are not exclusive), which troth does not explain yet"
+            )
+        labels = tuple(given) if given is not None else tuple(str(config.id2label[index]) for index in range(count))
+        if len(labels) != count:
+            raise TrothError(
+                f"{self.name} has {count} classes, but {len(labels)} labels were given: {', '.join(labels)}"
+            )
+        return labels
 
     @property
     def device(self) -> torch.device:
@@ -60,6 +76,11 @@ class Encoder:
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
         return encode(self.tokenizer, examples, units, segments, self.max_length)
+
+    @cached_property
+    def has_rms_norm(self) -> bool:
+        """Whether vectors are divided by their size, which has no limit at zero."""
+        return any("RMSNorm" in type(module).__name__ for module in self.model.modules())
 
     @property
     def mask_id(self) -> int:
@@ -269,11 +290,6 @@ _ADDITIVE_MASK = (
 )  # fmt: skip
 
 
-def is_transformers(model: Any) -> bool:
-    """A transformers model or pipeline, which is also callable."""
-    return isinstance(model, nn.Module) or (hasattr(model, "model") and hasattr(model, "tokenizer"))
-
-
 def load(
     model: Any,
     tokenizer: Any = None,
@@ -284,126 +300,5 @@ def load(
     labels: Sequence[str] | None = None,
 ) -> Encoder:
     """A classifier from a folder, a hub name, a pipeline or a model in memory."""
-    if isinstance(model, str | Path):
-        name = str(model)
-        model, tokenizer = from_pretrained(name, tokenizer, dtype)
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            model.to(device)
-        except (RuntimeError, AssertionError) as error:
-            raise TrothError(f"cannot use device {device}: {_first_line(error)}") from None
-    else:
-        if hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module):
-            _refuse_sigmoid(model)
-            model, tokenizer = model.model, tokenizer or model.tokenizer
-        name = getattr(model, "name_or_path", "") or type(model).__name__
-        if tokenizer is None:
-            raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
-        if (device is not None and torch.device(device) != model.device) or dtype is not None:
-            raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
-    if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
-        raise TrothError(
-            f"{type(model).__name__} is no transformers model; pass one, or a function from texts to probabilities"
-        )
+    model, tokenizer, name = bring(model, tokenizer, "text classifier", device=device, dtype=dtype)
     return Encoder(model, tokenizer, name=name, max_length=max_length, labels=labels)
-
-
-def _refuse_sigmoid(pipeline: Any) -> None:
-    function = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
-    if str(getattr(function, "value", function)).lower() == "sigmoid":
-        raise TrothError(
-            "this pipeline applies a sigmoid, so its classes are not exclusive, which troth does not explain yet; "
-            "make it without function_to_apply"
-        )
-
-
-def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder or hub name; safetensors only, no code from elsewhere."""
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    folder, given = Path(name), tokenizer is not None
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise TrothError(
-            f"{name} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
-        )
-    if not folder.is_dir() and (folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1):
-        raise TrothError(f"there is no model folder {name}")
-    try:
-        know_own_models(folder)
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            name, dtype=_dtype(dtype), output_loading_info=True, use_safetensors=True
-        )
-        tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
-    except RuntimeError as error:
-        why = (
-            "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else _first_line(error)
-        )
-        raise TrothError(f"cannot load {name} as a text classifier: {why}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError) as error:
-        raise TrothError(f"cannot load {name} as a text classifier: {_first_line(error)}") from None
-    # Without its files transformers makes a tokenizer that knows no word.
-    files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
-    if not given and folder.is_dir() and not any((folder / file).is_file() for file in files):
-        raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
-    missing = sorted(report["missing_keys"])
-    if missing:
-        raise TrothError(
-            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
-            f"troth train plain --base {name}"
-        )
-    return model, tokenizer
-
-
-def know_own_models(folder: Path) -> None:
-    """Lets the Auto classes know a model of ours, where the folder holds one."""
-    config = folder / "config.json"
-    if config.is_file() and json.loads(config.read_text()).get("model_type") == "bilstm_attention":
-        import troth.models.bilstm_attention  # noqa: F401  (registers itself)
-
-
-def fingerprint(model: nn.Module) -> str:
-    """A short hash of the weights: names, shapes and a sample of the values of every tensor."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        flat = tensor.detach().flatten()
-        sample = flat[:: max(1, flat.numel() // 4096)].to("cpu", torch.float64)
-        digest.update(f"{name}{tuple(tensor.shape)}".encode())
-        digest.update(sample.numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _dtype(dtype: torch.dtype | str | None) -> torch.dtype:
-    if isinstance(dtype, str):
-        found = getattr(torch, dtype, None)
-        if not isinstance(found, torch.dtype):
-            raise TrothError(f"no number format is called {dtype!r}; use float32, bfloat16 or float16")
-        return found
-    return dtype or torch.float32
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0]
-
-
-def _labels(config: Any, name: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    count = int(config.num_labels)
-    if count < 2:
-        raise TrothError(f"{name} has one output, a regression; troth explains classifiers of two classes or more")
-    if config.problem_type == "multi_label_classification":
-        raise TrothError(
-            f"{name} is a multi-label model (its classes are not exclusive), which troth does not explain yet"
-        )
-    labels = tuple(given) if given is not None else tuple(str(config.id2label[index]) for index in range(count))
-    if len(labels) != count:
-        raise TrothError(f"{name} has {count} classes, but {len(labels)} labels were given: {', '.join(labels)}")
-    return labels
-
-
-def _max_length(config: Any, tokenizer: Any, given: int | None) -> int:
-    limits = [given or 10**6, min(tokenizer.model_max_length, 10**6)]
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions and getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= 2  # RoBERTa's positions begin behind its padding id
-    if positions and positions > 0:
-        limits.append(positions)
-    return int(min(limits))

@@ -61,12 +61,17 @@ class Context:
         if isinstance(model, str | Path):
             loaded = self._load(specs)
             specs["model_fingerprint"] = loaded.fingerprint
+            if hasattr(loaded, "spec"):  # a prompted model, with what it chose by itself
+                chosen = {"dtype": str(loaded.dtype).removeprefix("torch.")}  # a GPU's would differ from a CPU's
+                specs["model_options"] = {**(options or {}), **loaded.spec, **chosen}
             _recall(self._models, model_key(specs), lambda: loaded, _MODELS)
         else:
             from troth.models import load_model
 
             loaded = load_model(model, **(options or {}))
             specs |= {"model": loaded.name, "model_fingerprint": loaded.fingerprint}
+            if hasattr(loaded, "spec"):
+                specs["model_options"] = loaded.spec
             self.in_memory[model_key(specs)] = loaded
         self.labels[model_key(specs)] = loaded.labels
         return specs
@@ -115,7 +120,7 @@ class Context:
         if name.startswith("cell:"):
             source = str(self.made(name.removeprefix("cell:")))
         else:
-            source = str(self.home / name) if (self.home / name).is_dir() else name
+            source = str(self.home / name) if _is_path(self.home / name) else name
         begun = time.perf_counter()
         try:
             return load_model(source, **specs.get("model_options", {}))
@@ -138,4 +143,4 @@ def model_key(specs: Mapping[str, Any]) -> str:
 
 
 def _is_path(model: Any) -> bool:
-    return isinstance(model, Path) or (isinstance(model, str) and Path(model).is_dir())
+    return isinstance(model, str | Path) and (Path(model).is_dir() or Path(model).suffix == ".gguf")

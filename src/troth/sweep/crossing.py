@@ -109,7 +109,10 @@ def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
     source, options = model if isinstance(model, tuple) else (model, None)
     specs: dict[str, Any] = source if isinstance(source, dict) else context.model_specs(source, options)
     about = {"fingerprint": specs["model_fingerprint"], "labels": list(context.labels[model_key(specs)])}
-    plan.about["models"][specs["model"]] = about | ({"options": options} if options else {})
+    known = specs.get("model_options")
+    told = getattr(context.model(specs), "masked_by", "") if known else ""
+    about |= {"options": known} if known else {}
+    plan.about["models"][specs["model"]] = about | ({"notes": [told]} if told else {})
     return specs
 
 

@@ -16,7 +16,7 @@ _LISTS = ("models", "data", "explainers", "metrics", "seeds")
 _WORDS = ("units", "target", "against", "segments", "masking", "split", "out")
 _KEYS = (*_LISTS, *_WORDS, "limit")
 _CHOICES = {"units": ("token", "word", "sentence"), "segments": ("first", "both")}
-_MODEL_KEYS = ("path", "dtype", "max_length", "labels", "prompt", "class_words", "mask_text")
+_MODEL_KEYS = ("path", "dtype", "max_length", "labels", "prompt", "class_words", "shots", "chat", "mask_text")
 _DATA_KEYS = ("source", "split", "limit", "text", "text_pair", "label", "rationale", "id", "labels", "unlabelled")
 
 

@@ -1,0 +1,139 @@
+"""The unit's place in a ranking that an instruction-tuned language model writes down: n for the first unit it names,
+one less for each that follows, 0 for those it does not name (a baseline of AML; Barkan et al., 2024).
+
+The model that is explained is not asked. `model` is a folder or hub name of a causal language model, or with
+`endpoint=URL` the name of a model behind OpenAI's chat protocol; the key is read from the environment variable that
+`key_variable` names. Answers are read strictly: a JSON list of strings or a numbered list. Each entry is the next
+occurrence of that very unit; entries that are no unit of the text are dropped and counted in the attribution's note.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from troth.errors import TrothError
+from troth.explainers import Explainer
+from troth.explainers._language_models import Desk, Endpoint, endpoint_desk, local_desk
+from troth.looks import Ask, Look, keep_all
+from troth.probing import Prober
+from troth.types import Attribution, Encoding, Question
+
+_NUMBERED = re.compile(r"^\s*\d+\s*[.):]\s*(.+?)\s*$", re.MULTILINE)
+_QUOTES = "\"'`*“”‘’"
+
+
+@dataclass(frozen=True)
+class LlmRanking(Explainer):
+    signed: ClassVar[bool] = False
+    asks_model: ClassVar[bool] = False
+
+    model: str
+    endpoint: str = ""
+    task: str = ""  # what the classes mean, in words of one's own
+    key_variable: str = "OPENAI_API_KEY"
+    timeout: float = 60.0
+    retries: int = 4
+    backoff: float = 1.0  # seconds before the second try; doubled each time
+    parallel: int = 4  # questions to an endpoint at a time
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)  # of the classes, told by the model
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise TrothError("llm_ranking needs an instruction-tuned language model: llm_ranking(model=…)")
+        for option in ("timeout", "backoff"):
+            if not getattr(self, option) > 0:
+                raise TrothError(f"llm_ranking: {option} must be above 0, not {getattr(self, option)}")
+        if self.retries < 0 or self.parallel < 1:
+            raise TrothError("llm_ranking: retries must be 0 or more and parallel 1 or more")
+        if self.endpoint:
+            self._endpoint()
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> LlmRanking:
+        return replace(self, labels=prober.model.labels)
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        left = np.flatnonzero(question.left.numpy() > 0)
+        names = [question.encoding.unit_texts[unit] for unit in left]
+        scores = np.zeros(question.n_units, dtype=np.float32)
+        if not names:
+            return Attribution(question, scores, signed=self.signed)
+        answer = self._desk().ask(self._words(question, names), 16 * len(names) + 64)
+        # Known already, so it costs nothing; meanwhile the other examples ask their questions, too.
+        yield Look(question, keep_all(question))
+        ranked, dropped = match(parse(answer.result()), names)
+        for place, unit in enumerate(ranked):
+            scores[left[unit]] = len(names) - place
+        return Attribution(question, scores, signed=self.signed, note=_note(ranked, dropped, len(names)))
+
+    def _desk(self) -> Desk:
+        return endpoint_desk(self._endpoint(), self.parallel) if self.endpoint else local_desk(self.model)
+
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self.endpoint, self.model, self.key_variable, self.timeout, self.retries, self.backoff)
+
+    def _words(self, question: Question, names: Sequence[str]) -> str:
+        example, chosen = question.encoding.example, question.target
+        whole = question.base is None and not question.encoding.truncated
+        text = example.text if whole else " ".join(names)
+        beside = "" if example.text_pair is None else f"\nSecond text: {example.text_pair}"
+        named = [f'"{label}"' for label in self.labels] or [str(chosen)]
+        decision = named[chosen] if self.labels else str(chosen)
+        task = self.task or f"A classifier sorts texts into these classes: {', '.join(named)}."
+        return (
+            f"{task}\n\nText: {text}{beside}\n\nThe classifier chose {decision}. "
+            "Rank the words of the text by how much they matter for this decision, the most important word first. "
+            "Copy the words exactly as they are written here:\n"
+            f"{json.dumps(list(names), ensure_ascii=False)}\n"
+            "Answer with a JSON list of strings and nothing else."
+        )
+
+
+def parse(answer: str) -> list[str]:
+    """The entries of the first JSON list of strings in an answer, else of a numbered list; nothing else counts.
+
+    >>> parse('Sure: ["good", "film"]'), parse("1. good\\n2) film"), parse("good and film")
+    (['good', 'film'], ['good', 'film'], [])
+    """
+    for start in (found.start() for found in re.finditer(r"\[", answer)):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(answer, start)
+        except ValueError:
+            continue
+        if value and all(isinstance(entry, str) for entry in value):
+            return [entry.strip() for entry in value]
+    return [entry.strip(_QUOTES) for entry in _NUMBERED.findall(answer)]
+
+
+def match(entries: Sequence[str], names: Sequence[str]) -> tuple[list[int], int]:
+    """The unit each entry means, the next of that name that is still free, and how many entries mean none.
+
+    >>> match(["the", "superb", "the", "the"], ["the", "film", "the"])
+    ([0, 2], 2)
+    """
+    free = list(range(len(names)))
+    ranked = []
+    for entry in entries:
+        found = next((unit for unit in free if names[unit] == entry), None)
+        if found is None:
+            found = next((unit for unit in free if names[unit].casefold() == entry.casefold()), None)
+        if found is not None:
+            free.remove(found)
+            ranked.append(found)
+    return ranked, len(entries) - len(ranked)
+
+
+def _note(ranked: Sequence[int], dropped: int, count: int) -> str:
+    notes = []
+    if not ranked and not dropped:
+        notes.append("the language model's answer holds no list of words")
+    if dropped:
+        notes.append(f"{dropped} invented words dropped")
+    if len(ranked) < count:
+        notes.append(f"{count - len(ranked)} of {count} not ranked")
+    return "; ".join(notes)

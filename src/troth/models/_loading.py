@@ -1,0 +1,203 @@
+"""Models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory: no pickle, no foreign code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from troth.errors import TrothError
+
+Kind = Literal["text classifier", "causal language model"]
+_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
+
+
+def bring(
+    model: Any,
+    tokenizer: Any,
+    kind: Kind,
+    *,
+    device: str | torch.device | None = None,
+    dtype: torch.dtype | str | None = None,
+) -> tuple[Any, Any, str]:
+    """Model, tokenizer and name of what was given; only what is loaded here is moved and cast."""
+    if isinstance(model, str | Path):
+        name = str(model)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if dtype is None and kind == "causal language model" and str(device).startswith("cuda"):
+            dtype = torch.bfloat16
+        model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
+        try:
+            model.to(device)
+        except (RuntimeError, AssertionError) as error:
+            raise TrothError(f"cannot use device {device}: {first_line(error)}") from None
+    else:
+        if hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module):
+            _refuse_sigmoid(model)
+            model, tokenizer = model.model, tokenizer or model.tokenizer
+        if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+            model = model.get_base_model()  # the transformers model itself, its adapters in place
+        name = getattr(model, "name_or_path", "") or type(model).__name__
+        if tokenizer is None:
+            raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
+        if (device is not None and torch.device(device) != model.device) or dtype is not None:
+            raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
+    if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
+        raise TrothError(
+            f"{type(model).__name__} is no transformers model; pass one, or a function from texts to probabilities"
+        )
+    return model, tokenizer, name
+
+
+def is_transformers(model: Any) -> bool:
+    """A transformers model or pipeline, which is also callable."""
+    return isinstance(model, nn.Module) or (hasattr(model, "model") and hasattr(model, "tokenizer"))
+
+
+def _refuse_sigmoid(pipeline: Any) -> None:
+    function = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
+    if str(getattr(function, "value", function)).lower() == "sigmoid":
+        raise TrothError(
+            "this pipeline applies a sigmoid, so its classes are not exclusive, which troth does not explain yet; "
+            "make it without function_to_apply"
+        )
+
+
+def from_pretrained(
+    name: str, tokenizer: Any, dtype: torch.dtype | str | None, kind: Kind = "text classifier"
+) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
+    from transformers import AutoTokenizer
+
+    folder, given = Path(name), tokenizer is not None
+    is_gguf = folder.suffix == ".gguf" and folder.is_file()
+    is_adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
+    if folder.is_dir() and not is_adapter and not (folder / "config.json").is_file():
+        raise TrothError(
+            f"{name} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
+        )
+    missing_here = folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1
+    if not folder.is_dir() and not is_gguf and missing_here:
+        raise TrothError(f"there is no model folder {name}")
+    number_format, source, options = as_dtype(dtype), name, {}
+    try:
+        if is_adapter:
+            model, missing, source = _adapted(folder, number_format, kind)
+        else:
+            know_own_models(folder)
+            if is_gguf:
+                source, options = str(folder.parent), {"gguf_file": folder.name}
+            model, missing = _pretrained(source, number_format, kind, options)
+        own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
+        tokenizer = tokenizer or AutoTokenizer.from_pretrained(name if own_files else source, **options)
+    except RuntimeError as error:
+        why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else first_line(error)
+        raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
+    except _ERRORS as error:
+        raise TrothError(f"cannot load {name} as a {kind}: {first_line(error)}") from None
+    # Without its files transformers makes a tokenizer that knows no word.
+    files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
+    place = Path(name if own_files else source)
+    if not given and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
+        raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
+    if missing:
+        asked = "; or ask it for a class word: prompt=…, class_words=…" if _writes(model.config) else ""
+        raise TrothError(
+            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
+            f"troth train plain --base {name}{asked}"
+            if kind == "text classifier"
+            else f"{name} is no causal language model ({missing[0]} is missing); leave prompt=… out"
+        )
+    return model, tokenizer
+
+
+def _pretrained(source: str, dtype: torch.dtype, kind: Kind, options: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The model, and the names of the weights that its files lack."""
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+    auto: Any = AutoModelForSequenceClassification if kind == "text classifier" else AutoModelForCausalLM
+    if "gguf_file" not in options:
+        options = {**options, "use_safetensors": True}
+    model, report = auto.from_pretrained(source, dtype=dtype, output_loading_info=True, **options)
+    return model, sorted(report["missing_keys"])
+
+
+def _adapted(folder: Path, dtype: torch.dtype, kind: Kind) -> tuple[Any, list[str], str]:
+    """A base model with its adapter merged in, so that its layers are plain ones, and where the base was found."""
+    try:
+        from peft import PeftModel
+    except ImportError:
+        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft") from None
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    source = str(config.get("base_model_name_or_path") or "")
+    if not source:
+        raise TrothError(f"{folder}: adapter_config.json names no base model; write base_model_name_or_path there")
+    source = next((str(path) for path in (folder.parent / source, Path(source)) if path.is_dir()), source)
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise TrothError(f"{folder} has no adapter_model.safetensors; save the adapter with safe_serialization=True")
+    options: dict[str, Any] = {}
+    with safe_open(weights, framework="pt") as file:
+        saved = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118  (no mapping)
+    heads = [shape[0] for key, shape in saved.items() if key.endswith(("score.weight", "classifier.weight"))]
+    if kind == "text classifier" and heads:
+        options["num_labels"] = heads[0]
+    base, missing = _pretrained(source, dtype, kind, options)
+    # Heads that the adapter brings along are missing in the base only.
+    missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
+    return PeftModel.from_pretrained(base, str(folder)).merge_and_unload(), missing, source
+
+
+def _writes(config: Any) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and config.model_type not in ("bert", "roberta")
+
+
+def know_own_models(folder: Path) -> None:
+    """Lets the Auto classes know a model of ours, where the folder holds one."""
+    config = folder / "config.json"
+    if config.is_file() and json.loads(config.read_text()).get("model_type") == "bilstm_attention":
+        import troth.models.bilstm_attention  # noqa: F401  (registers itself)
+
+
+def fingerprint(model: nn.Module) -> str:
+    """A short hash of the weights: names, shapes and a sample of the values of every tensor."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().flatten()
+        sample = flat[:: max(1, flat.numel() // 4096)].to("cpu", torch.float64)
+        digest.update(f"{name}{tuple(tensor.shape)}".encode())
+        digest.update(sample.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:
+    """A number format by name; single precision unless said."""
+    if isinstance(dtype, str):
+        found = getattr(torch, dtype, None)
+        if not isinstance(found, torch.dtype):
+            raise TrothError(f"no number format is called {dtype!r}; use float32, bfloat16 or float16")
+        return found
+    return dtype or torch.float32
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, in one line."""
+    return str(error).strip().split("\n")[0]
+
+
+def longest(config: Any, tokenizer: Any, given: int | None) -> int:
+    """How many tokens the model reads at most."""
+    limits = [given or 10**6, min(tokenizer.model_max_length, 10**6)]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        positions -= 2  # RoBERTa's positions begin behind its padding id
+    if positions and positions > 0:
+        limits.append(positions)
+    return int(min(limits))

@@ -1,0 +1,148 @@
+"""Keys and values of a prompt's beginning, computed once and lent to every row that begins with it.
+
+In the families whose attention we know, queries meet the prefix's keys in one product for all rows, so that keys and
+values are never copied for each row; the others get copies, a layer at a time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+
+_KEPT = 4  # prefixes at a time
+_WORTH = 4  # a shorter prefix is not worth a pass of its own
+_PLAIN_ATTENTION = ("gpt2", "llama", "mistral", "qwen2", "qwen3")  # softmax(q · k · scaling + mask) · v, nothing else
+_NAME = "troth_prefix"
+# Attention logits at a time: what stays in a processor's cache is faster; a GPU wants large products.
+_CHUNK_BYTES = {"cpu": 4 << 20}
+_OTHER_CHUNK_BYTES = 1 << 30
+
+
+class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
+    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is put behind them is never kept."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.keys, self.values = keys, values
+        self.dtype, self.device = keys.dtype, keys.device
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        rows = len(key_states)
+        keys = torch.cat([self.keys.expand(rows, -1, -1, -1), key_states], dim=-2)
+        return keys, torch.cat([self.values.expand(rows, -1, -1, -1), value_states], dim=-2)
+
+
+class Prefixes:
+    """The last few prefixes of a decoder; forgotten as soon as its weights change."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, ...], list[Lent]] = OrderedDict()
+        self._weights: tuple[int, ...] = ()
+        self._refused = False  # a model whose memory is not plain keys and values
+
+    def of(self, body: Any, ids: Tensor) -> list[Lent] | None:
+        """What the body of a decoder made of these tokens, [prefix], by layer; None where that cannot be lent."""
+        if self._refused:
+            return None
+        weights = (id(body), *(parameter._version for parameter in body.parameters()))
+        if weights != self._weights:
+            self._kept.clear()
+            self._weights = weights
+        key = tuple(ids.tolist())
+        if key not in self._kept:
+            with torch.no_grad():
+                made = body(input_ids=ids[None], past_key_values=DynamicCache(), use_cache=True).past_key_values
+            layers = getattr(made, "layers", ())
+            if not layers or any(type(layer) is not DynamicLayer for layer in layers):
+                self._refused = True
+                return None
+            while len(self._kept) >= _KEPT:
+                self._kept.popitem(last=False)
+            self._kept[key] = [Lent(layer.keys, layer.values) for layer in layers]
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def __deepcopy__(self, memo: Any) -> Prefixes:
+        return Prefixes()  # a copied model may be about to change
+
+
+@contextmanager
+def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
+    """While it lasts, the model attends to the prefix, too; gives what the model must be called with."""
+    if layers is None:
+        yield {"use_cache": False}
+    elif config.model_type not in _PLAIN_ATTENTION:
+        yield {"use_cache": True, "past_key_values": Cache(layers=list(layers))}
+    else:
+        before, lent = config._attn_implementation, _LENT.set(layers)
+        config._attn_implementation = _NAME
+        try:
+            yield {"use_cache": False}
+        finally:
+            config._attn_implementation = before
+            _LENT.reset(lent)
+
+
+_LENT: ContextVar[list[Lent]] = ContextVar("lent")
+
+
+def _attend(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+) -> tuple[Tensor, None]:
+    """Each row attends to the prefix and to itself. [rows, heads, queries, size] -> [rows, queries, heads, size]"""
+    layer = _LENT.get()[module.layer_idx]
+    rows, heads, length, _ = query.shape
+    scaling = options.get("scaling") or query.shape[-1] ** -0.5
+    each = heads * length * (layer.keys.shape[2] + length) * 4
+    step = max(1, _CHUNK_BYTES.get(query.device.type, _OTHER_CHUNK_BYTES) // each)
+    mask = attention_mask
+    if mask is None:
+        mask = query.new_full((length, length), torch.finfo(query.dtype).min).triu(1).expand(1, 1, length, length)
+    found = []
+    for start in range(0, rows, step):
+        some = slice(start, start + step)
+        own = mask if len(mask) == 1 else mask[some]
+        found.append(_attend_some(layer, query[some] * scaling, key[some], value[some], own))
+    return (found[0] if len(found) == 1 else torch.cat(found)).transpose(1, 2).contiguous(), None
+
+
+def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    rows, heads, length, size = query.shape
+    groups = key.shape[1]  # several heads may share keys and values
+    begun = layer.keys.shape[2]
+    # All rows' queries of a group meet the prefix in one product: [groups, rows * heads * queries, prefix].
+    asked = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
+    together = asked.transpose(0, 1).reshape(groups, -1, size)
+    to_prefix = (together @ layer.keys[0].transpose(1, 2)).view(groups, rows, -1, begun).transpose(0, 1)
+    # Nothing masks the prefix: the prompt is never erased, and it lies behind every query.
+    to_own = (asked @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
+    logits = torch.cat([to_prefix, to_own.view(rows, groups, -1, length)], dim=-1)
+    weights = logits.softmax(-1, dtype=torch.float32).to(query.dtype)
+    of_prefix = weights[..., :begun].transpose(0, 1).reshape(groups, -1, begun) @ layer.values[0]
+    of_prefix = of_prefix.view(groups, rows, -1, size).transpose(0, 1)
+    return (of_prefix + weights[..., begun:] @ value).reshape(rows, heads, length, size)
+
+
+AttentionInterface.register(_NAME, _attend)
+
+
+def shared(ids: Tensor, fixed: Tensor, lengths: Tensor) -> int:
+    """How many tokens all rows begin with, none of which is ever changed; at least one is left to run.
+
+    [rows, length], [rows, length], [rows]
+    """
+    same = (ids == ids[:1]).all(0) & fixed.all(0)  # [length]
+    most = min(int(same.to(torch.int64).cumprod(0).sum()), int(lengths.min()) - 1)
+    return most if most >= _WORTH else 0

@@ -1,0 +1,122 @@
+"""Prompted models on the command line and in sweeps, and the example script."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fakes
+import troth
+from troth import cli
+from troth.sweep.context import Context
+
+ROOT = Path(__file__).parents[2]
+PROMPT = "Is the text good?\nText: {text}\nLabel:"
+WORDS = ["good", "bad"]
+TEXT = "a good film was bad"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny GPT-2 as save_pretrained writes it."""
+    return fakes.saved_causal(tmp_path / "tiny", "gpt2")
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Calls the command line in this process, in an empty folder. -> exit code, standard output, standard error"""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        told = capsys.readouterr()
+        return left.value.code or 0, told.out, told.err
+
+    return call
+
+
+ASKED = ["--prompt", r"Text: {text}\nLabel:", "--class-words", "good,bad"]
+
+
+def test_explain_on_the_command_line(folder, command):
+    code, said, _ = command("explain", TEXT, "-m", folder, *ASKED, "-e", "leave_one_out", "--html", "page.html")
+    assert code == 0
+    assert f"Text: {TEXT}" in said
+    assert "erased words become ' _'" in said
+    assert '<span class="prompt"' in Path("page.html").read_text()
+
+
+def test_a_long_text_is_said_to_be_cut(folder, command):
+    _, said, _ = command("explain", "a good film was bad " * 30, "-m", folder, *ASKED, "-e", "leave_one_out")
+    assert "units at the end were cut off: the text is longer than the model reads" in said
+    assert "Label:" in said
+
+
+def test_check_on_the_command_line(folder, command):
+    rows = [{"text": f"a {word} film was {word}", "label": 0} for word in ("good", "bad", "the", "a")] * 10
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--data", "data.jsonl", "--validation-data", "data.jsonl", "--step", "0.5", "--json")
+    code, said, problem = command("check", "-m", folder, *ASKED, *options)
+    assert code == 0, problem
+    assert json.loads(said)["examples"] == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--prompt", "Good?", "--class-words", "good,bad"], "holds no {text}"),
+        (["--prompt", "{text}:", "--class-words", "good,awful"], "class word 'awful' is not one token"),
+        (["--prompt", "{text}:"], "class_words must be two different words or more"),
+        (["--class-words", "good,bad"], "class_words goes with a prompt"),
+    ],
+)
+def test_bad_input_is_one_line(folder, command, options, problem):
+    code, _, said = command("explain", TEXT, "-m", folder, *options)
+    assert code == 2
+    assert problem in said
+    assert len([line for line in said.splitlines() if "troth:" in line]) == 1
+
+
+def test_bench_carries_the_prompt_to_its_workers(folder, command, tmp_path):
+    rows = [{"text": TEXT, "label": 0}, {"text": "a bad film", "label": 1}]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, problem = command(
+        "bench", "-m", folder, "-d", "data.jsonl", *ASKED, "--shots", "data.jsonl", "--shot-count", "1",
+        "-e", "leave_one_out", "--metrics", "comprehensiveness", "--workers", "2", "--json", "--out", "run",
+    )  # fmt: skip
+    assert code == 0, problem
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    (model,) = about["models"].values()
+    assert model["options"]["mask_text"] == " _"
+    assert model["options"]["shots"] == [{"text": TEXT, "text_pair": None, "label": "good"}]
+    assert "erased words become ' _'" in model["notes"][0]
+
+
+def test_a_sweep_knows_a_prompted_model_by_all_its_options(folder):
+    context = Context()
+    options = {"prompt": PROMPT, "class_words": WORDS, "shots": [troth.Example("0", "a joy", label=0)]}
+    specs = context.model_specs(str(folder), options)
+    assert specs["model_options"]["mask_text"] == " _"
+    assert specs["model_options"]["dtype"] == "float32"
+    other = Context()
+    assert other.model(json.loads(json.dumps(specs))).fingerprint == specs["model_fingerprint"]
+
+
+def test_the_example_runs(tmp_path):
+    tokenizer = fakes.end_of_text("Positive", "Negative")
+    tokenizer.chat_template = "{% for m in messages %}user: {{ m['content'] }}\n{% endfor %}answer:\n"
+    tokenizer.model_max_length = 512
+    folder = fakes.saved_causal(tmp_path / "tiny", "llama", tokenizer, max_position_embeddings=512)
+    script = ROOT / "examples" / "prompted_smollm2.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, str(script), str(folder), "out.html"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "user: Is this film review Positive or Negative?" in run.stdout
+    page = (tmp_path / "out.html").read_text()
+    assert page.count('class="prompt"') == 8
