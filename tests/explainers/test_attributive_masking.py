@@ -208,8 +208,9 @@ def test_other_units_and_tokenizers():
 
 
 def test_a_bench_leaves_it_out_and_says_why():
-    from troth.benching import expand
+    from troth.benching import plan_of
+    from troth.sweep.context import Context
 
-    chosen, _, left_out = expand(["all"], None)
-    assert "attributive_masking" not in chosen
-    assert "checkpoint" in left_out["attributive_masking"]
+    plan = plan_of(Context(), encoder(), [Example("0", "good film", label=0)], "all", ["sparsity"])
+    assert "attributive_masking" not in {cell.specs["explainer"] for cell in plan.of("explanation")}
+    assert "checkpoint" in plan.about["left_out"]["attributive_masking"]

@@ -53,7 +53,8 @@ def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor
     """
     both = _twice(rows)
     kept = spread(torch.cat([keep, 1 - keep]), both.units)
-    logits = at_least_single(model.forward(Mix().erase(both, kept, model)).logits)
+    mixed = replace(Mix().erase(both, kept, model), prompt_is_fixed=True)
+    logits = at_least_single(model.forward(mixed).logits)
     masked, inverted = logits.chunk(2)
     return masked, inverted
 

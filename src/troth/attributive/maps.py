@@ -79,7 +79,7 @@ class Tuned(Want):
                 loss = self.loss(model, rows, scores, page.present, told)
                 gradients = torch.autograd.grad(loss.sum(), list(weights.values()))
                 for weight, gradient in zip(weights.values(), gradients, strict=True):
-                    weight.grad = gradient
+                    weight.grad = gradient.contiguous()  # vmap may leave strides that the fused kernel refuses
                 optimizer.step()
         with torch.no_grad():
             maps.append(own.scores_of_each(weights, page, label).sigmoid())
