@@ -38,7 +38,7 @@ METRICS = (
 RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
 _REFERENCES = 1000  # of a check, at most
 # When everything there is is asked for, dear methods are given fewer examples, and what explains again with them none.
-_DEAR, _FEWER, _TOO_DEAR = 500, 30, 2_000  # passes an example, examples, passes of explaining again
+_DEAR, _FEWER, _TOO_DEAR = 500, 30, 1_000  # passes an example, examples, passes of explaining again
 _NEEDS_MORE = {
     "attributive_masking": "needs a fitted attribution model (checkpoint=…)",
     "llm_ranking": "needs an instruction-tuned language model (model=…)",
@@ -140,10 +140,18 @@ def plan_of(
 def _beside(
     data: str | Data | Iterable[Example], split: str | None, examples: Data, columns: Mapping[str, Any]
 ) -> list[Example]:
-    """Examples that the limit left out: references for the check, so that all that is measured can be tested."""
+    """Examples that the limit left out: references for the check, so that all that is measured can be tested.
+
+    Only those as long as the ones that are measured: the test would find the length otherwise, not the masking.
+    """
     taken = {example.id for example in examples}
     everything = load_data(data, split=split, **columns) if isinstance(data, str) else ()
-    others = [example for example in everything if example.id not in taken]
+    lengths = [len(word_spans(example.text)) for example in examples] or [0]
+    others = [
+        example
+        for example in everything
+        if example.id not in taken and min(lengths) <= len(word_spans(example.text)) <= max(lengths)
+    ]
     return others[:_REFERENCES] if len(others) >= FEWEST else []
 
 
