@@ -11,8 +11,10 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.metrics.sparsity import Sparsity
 from troth.models.black_box import BlackBox
 from troth.report import leaderboard
+from troth.statistics import simes
 from troth.sweep.query import query
 from troth.sweep.store import Store
+from troth.units import word_spans
 from troth.validity.checking import check
 from troth.validity.stamp import Stamp, stamps
 
@@ -27,7 +29,8 @@ def test_each_metric_is_stamped_by_its_masking():
         "d": RecursiveErasure(masking="zero"),
     }
     found = stamps(metrics, {0.0: 0.01, 0.5: 0.2, 1.0: 0.3}, "")
-    assert found["a"] == Stamp(0.2, 0.5)  # the whole input is not in question
+    # The whole input is not in question; Simes: min(0.2 · 2 / 1, 0.3 · 2 / 2).
+    assert (found["a"].p, found["a"].ratio) == (pytest.approx(0.3), 0.5)
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
@@ -40,14 +43,16 @@ def test_a_metric_is_judged_by_the_shares_it_erases():
     by_ratio = {0.0: 0.9, 0.1: 0.8, 0.2: 0.7, 0.5: 0.3, 1.0: 0.01}
     metrics = {"a": LogOdds(ratio=0.2), "b": LogOdds(ratio=0.01), "c": AopcLogOdds(), "d": RecursiveErasure()}
     found = stamps(metrics, by_ratio, "")
-    assert [(one.p, one.ratio) for one in found.values()] == [(0.7, 0.2), (0.8, 0.1), (0.3, 0.5), (0.01, 1.0)]
+    assert [one.ratio for one in found.values()] == [0.2, 0.1, 0.5, 1.0]
+    # min(0.7 · 2, 0.8), 0.8, min(0.3 · 3, 0.7 · 3 / 2, 0.8), 0.01 · 4
+    assert [one.p for one in found.values()] == pytest.approx([0.8, 0.8, 0.8, 0.04])
 
 
 def test_a_stamp_speaks():
     assert str(Stamp(0.43)) == "in distribution (p = 0.43)"
     assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
     assert str(Stamp(why="no check was run")) == "not tested: no check was run"
-    assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012 at 90% erased)"
+    assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012, lowest at 90% erased)"
     assert Stamp(0.05).verdict == "in distribution"
 
 
@@ -64,7 +69,7 @@ def test_every_number_of_a_bench_is_stamped(benched):
     assert result.outcome.complete
     told = leaderboard.as_dict(result.leaderboard)
     by_ratio = check(encoder(), data).by_ratio("random")
-    p, at = min(by_ratio[1:]), (1 + by_ratio[1:].argmin()) / 10
+    p, at = float(simes(by_ratio[1:])), (1 + by_ratio[1:].argmin()) / 10
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
     expected = {
@@ -107,7 +112,11 @@ def test_examples_beyond_the_limit_are_the_references(tmp_path):
     (cell,) = plan.of("check")
     references = plan.tables[cell.parents[1]]
     tested = set(plan.tables[cell.parents[0]].column("example_id").to_pylist())
-    assert references.num_rows > 200
+    assert references.num_rows >= 30
+    lengths = [[len(word_spans(text)) for text in table.column("text").to_pylist()]
+               for table in (plan.tables[cell.parents[0]], references)]  # fmt: skip
+    assert min(lengths[0]) <= min(lengths[1])
+    assert max(lengths[1]) <= max(lengths[0])
     assert not tested & set(references.column("example_id").to_pylist())
     assert not list(benching.plan_of(context, encoder(), "reviews", ["random"], ["sufficiency"], limit=5).of("check"))
     assert np.all([cell.specs["masking"] == "mask_token" for cell in plan.of("check")])

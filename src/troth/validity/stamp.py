@@ -8,6 +8,7 @@ from typing import Literal
 
 from troth import catalog
 from troth.metrics import Metric
+from troth.statistics import simes
 from troth.validity.checking import LEVEL
 
 Verdict = Literal["in distribution", "out of distribution", "not tested"]
@@ -16,7 +17,7 @@ TESTED = "mask_token"  # the masking whose inputs a bench checks
 
 @dataclass(frozen=True)
 class Stamp:
-    """The smallest p-value at any share the metric erases, and that share; or why there is none."""
+    """The p-value over all shares the metric erases, and the share that looks worst; or why there is none."""
 
     p: float | None = None
     ratio: float | None = None
@@ -31,7 +32,7 @@ class Stamp:
     def __str__(self) -> str:
         if self.p is None:
             return f"not tested: {self.why}"
-        where = "" if self.ratio is None else f" at {self.ratio:.0%} erased"
+        where = "" if self.ratio is None else f", lowest at {self.ratio:.0%} erased"
         return f"{self.verdict} (p = {self.p:.2g}{where})"
 
 
@@ -56,8 +57,11 @@ def stamps(metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: 
 
 
 def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
-    """A metric that erases a fifth is not judged by what erasing all does."""
+    """A metric that erases a fifth is not judged by what erasing all does.
+
+    Joined over shares by Simes, as over examples: the lowest of ten p-values is below 0.05 far too often by chance.
+    """
     most = max(getattr(metric, "shares", (1.0,)))
     ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])
-    return Stamp(by_ratio[worst], worst)
+    return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst)
