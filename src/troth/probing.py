@@ -9,8 +9,8 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from troth import catalog, draws
 from troth.errors import TrothError
-from troth.looks import Answer, Ask, Look, Reading, Want, at_least_single
+from troth.jobs import Job, Running
+from troth.looks import Ask, Reading, Want, at_least_single
 from troth.maskings import Masking
 from troth.models import TextClassifier
 from troth.types import PROMPT, Encoding, Rows, gather_units, spread
@@ -57,15 +58,15 @@ class Prober:
         self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
         self.window = window  # examples under way at a time
         self.cost = Cost()
-        self._known: weakref.WeakKeyDictionary[Encoding, dict[Hashable, tuple[_Job, int]]] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Encoding, dict[Hashable, tuple[Job, int]]] = weakref.WeakKeyDictionary()
 
     def run(self, asks: Iterable[Ask[T]]) -> Iterator[T]:
         """The result of every ask, in order; only a window of them is under way at a time."""
         source = iter(asks)
-        running: deque[_Running[T]] = deque()
+        running: deque[Running[T]] = deque()
         while True:
             while len(running) < self.window and (ask := next(source, None)) is not None:
-                running.append(_Running(ask))
+                running.append(Running(ask))
             if not running:
                 return
             self._round(running)
@@ -76,8 +77,8 @@ class Prober:
         """The result of one ask."""
         return next(self.run([ask]))
 
-    def _round(self, running: Iterable[_Running[T]]) -> None:
-        waiting: list[_Running[T]] = []
+    def _round(self, running: Iterable[Running[T]]) -> None:
+        waiting: list[Running[T]] = []
         elements = 0
         for one in running:
             if one.done or elements > _PENDING_ELEMENTS:
@@ -86,8 +87,8 @@ class Prober:
             if look is not None:
                 waiting.append(one)
                 elements += look.keep.numel()
-        jobs = [_Job(one.look, self.masking) for one in waiting if one.look is not None]
-        groups: dict[Hashable, list[_Job]] = {}
+        jobs = [Job(one.look, self.masking) for one in waiting if one.look is not None]
+        groups: dict[Hashable, list[Job]] = {}
         for job in jobs:
             self._reuse(job)
             groups.setdefault(job.group, []).append(job)
@@ -102,7 +103,7 @@ class Prober:
         for job in jobs:
             job.forget()
 
-    def _reuse(self, job: _Job) -> None:
+    def _reuse(self, job: Job) -> None:
         """Points rows that are known, or already asked for in this round, at the job that has them."""
         if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS or not job.want.remembered:
             return
@@ -112,7 +113,7 @@ class Prober:
             if owner[0] is not job:
                 job.elsewhere[row] = owner
 
-    def _compute(self, jobs: Sequence[_Job]) -> None:
+    def _compute(self, jobs: Sequence[Job]) -> None:
         """All rows of jobs that want the same of the model under the same masking."""
         parts = []
         for number, job in enumerate(jobs):
@@ -148,7 +149,7 @@ class Prober:
             yield table[start:end]
             start = end
 
-    def _answer(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> None:
+    def _answer(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> None:
         found = self._try(jobs, batch)
         if found is None:
             self.memory = max(self.memory // 2, 1)
@@ -163,7 +164,7 @@ class Prober:
         self.cost.beside += more.beside
         self._deal(jobs, batch, *found)
 
-    def _try(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
+    def _try(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
         try:
             rows = self._rows(jobs, batch)
@@ -178,7 +179,7 @@ class Prober:
                 "into memory; load the model with a smaller max_length or dtype=bfloat16"
             ) from None
 
-    def _rows(self, jobs: Sequence[_Job], batch: NDArray[np.int64]) -> Rows:
+    def _rows(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> Rows:
         """One batch of erased inputs, whatever examples its rows come from."""
         numbers, place = np.unique(batch[:, 0], return_inverse=True)
         used = [jobs[number] for number in numbers]
@@ -225,7 +226,7 @@ class Prober:
         erased: Rows = used[0].masking.erase(rows, kept, self.model)
         return erased if erased.kept is not None else replace(erased, kept=keep)
 
-    def _deal(self, jobs: Sequence[_Job], batch: NDArray[np.int64], rows: Rows, reading: Reading) -> None:
+    def _deal(self, jobs: Sequence[Job], batch: NDArray[np.int64], rows: Rows, reading: Reading) -> None:
         logits = at_least_single(reading.logits).cpu()
         widest = max(encoding.n_units for encoding in rows.encodings)
         parts: dict[tuple[str, str], Tensor] = {("logits", ""): logits}
@@ -243,7 +244,7 @@ class Prober:
             )
 
     def _refuse_undefined(
-        self, jobs: Sequence[_Job], batch: NDArray[np.int64], parts: dict[tuple[str, str], Tensor]
+        self, jobs: Sequence[Job], batch: NDArray[np.int64], parts: dict[tuple[str, str], Tensor]
     ) -> None:
         for (kind, name), part in parts.items():
             if part.is_floating_point() and not bool(torch.isfinite(part).all()):
@@ -253,117 +254,6 @@ class Prober:
                     f"{self.model.name} gave NaN or infinite {what} for example "
                     f"{jobs[batch[row, 0]].encoding.example.id}; check its weights, or load it with dtype=float32"
                 )
-
-
-class _Running(Generic[T]):
-    """One ask under way."""
-
-    def __init__(self, ask: Ask[T]) -> None:
-        self.ask = ask
-        self.look: Look | None = None
-        self.answer: Answer | None = None
-        self.done = False
-        self.result: T
-
-    def advance(self) -> Look | None:
-        """Hands the ask its answer and takes its next look; None when it is done."""
-        try:
-            self.look = next(self.ask) if self.answer is None else self.ask.send(self.answer)
-        except StopIteration as stop:
-            self.look, self.done, self.result = None, True, stop.value
-        self.answer = None
-        return self.look
-
-
-@dataclass(eq=False)
-class _Job:
-    """One look, its repeated rows dropped, and what has been answered of it."""
-
-    look: Look | None
-    default: Masking
-    elsewhere: dict[int, tuple[_Job, int]] = field(default_factory=dict)  # rows that another job has
-    parts: dict[tuple[str, str], Tensor] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        look = self.look
-        assert look is not None
-        self.question, self.encoding, self.want = look.question, look.question.encoding, look.want
-        if look.keep.dim() != 2 or look.keep.shape[1] != self.encoding.n_units:
-            raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
-        self.masking = look.masking or self.default
-        self.others = look.others
-        # Erased already by the same masking: one operation does both. By another: first that, then this.
-        self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
-        keep = look.keep.detach().to("cpu", torch.float32)
-        # A unit that no token joins cannot be erased: such rows are one, and its score exactly 0.
-        keep = torch.where(self.encoding.tokenless, 1.0, keep)
-        if self.erased_by == self.masking:
-            keep, self.erased_by = keep * self.question.left, None
-        if self.masking.whole and not bool(((keep == 0) | (keep == 1)).all()):
-            name = catalog.name_of(self.masking)
-            raise TrothError(f"{name} erases whole units; to fade them use zero, mix, soft, gaussian or attention")
-        if self.masking.stochastic or self.others is not None or len(keep) == 1 or keep.shape[1] == 0:
-            self.keep, self.inverse = keep, torch.arange(len(keep))
-        else:
-            self.keep, self.inverse = _distinct(keep)
-        self.lengths = self.masking.lengths(self.encoding, self.keep)
-        if self.erased_by is not None:
-            before = self.erased_by.lengths(self.encoding, self.question.left[None])
-            self.lengths = torch.minimum(self.lengths, before)  # at most one of the two deletes
-        self.group: Hashable = (self.want, self.masking, self.erased_by)
-        # What was erased at random before stays the same in every row.
-        by_chance = self.erased_by is not None and self.erased_by.stochastic
-        self.base_key = self.question.draws(catalog.spec(self.erased_by, full=True)).key if by_chance else 0
-        seed = self.question.seed
-        self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
-
-    def own_rows(self) -> NDArray[np.int64]:
-        """Numbers of the rows that no other job has."""
-        return np.delete(np.arange(len(self.keep)), list(self.elsewhere))
-
-    def row_keys(self) -> Iterator[Hashable]:
-        question = self.question
-        left = b"" if question.base is None or self.erased_by is None else question.base.numpy().tobytes()
-        target = (question.target, question.against) if self.want.about_target else None
-        about = (self.group, target, left, self.base_key)
-        others = np.ones(len(self.keep)) if self.others is None else self.others.numpy()
-        return ((about, float(other), row.tobytes()) for other, row in zip(others, self.keep.numpy(), strict=True))
-
-    def store(self, rows: Tensor, parts: dict[tuple[str, str], Tensor]) -> None:
-        for name, part in parts.items():
-            if name[0] == "units":
-                part = part[:, : self.encoding.n_units]
-            if name not in self.parts:
-                self.parts[name] = part.new_empty(len(self.keep), *part.shape[1:])
-            self.parts[name][rows] = part
-
-    def answer(self) -> Answer:
-        for row, (job, other) in self.elsewhere.items():
-            self.store(torch.tensor([row]), {name: part[other : other + 1] for name, part in job.parts.items()})
-        parts: dict[str, dict[str, Any]] = {"logits": {}, "units": {}, "rest": {}, "rows": {}}
-        for (kind, name), part in self.parts.items():
-            parts[kind][name] = part[self.inverse]
-        return Answer(
-            self.question, parts["logits"].get("", torch.empty(0, 0)), parts["units"], parts["rest"], parts["rows"]
-        )
-
-    def forget(self) -> None:
-        """Lets go of the example, so that a finished job can be remembered under it."""
-        del self.look, self.question, self.encoding
-        self.elsewhere = {}
-
-
-def _distinct(keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row once, and which of these every row is."""
-    if not bool(((keep == 0) | (keep == 1)).all()):
-        rows, of_row = torch.unique(keep, dim=0, return_inverse=True)
-        return rows, of_row
-    # Eight units a byte: searches ask about so many rows that sorting them would cost as much as a fast model.
-    packed = np.packbits(keep.numpy() == 1, axis=1)
-    _, first, inverse = np.unique(
-        packed.view(np.dtype((np.void, packed.shape[1])))[:, 0], return_index=True, return_inverse=True
-    )
-    return keep[torch.from_numpy(first)], torch.from_numpy(inverse)
 
 
 def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:
