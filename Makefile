@@ -13,7 +13,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo,gguf]'
 	touch $(STAMP)
 
 demo: install
