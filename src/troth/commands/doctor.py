@@ -8,6 +8,7 @@ _PARTS = {
     "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "datasets": "", "numpy": "",
     "scipy": "", "scikit-learn": "", "pyarrow": "", "duckdb": "", "ray": "pip install 'troth[ray]'",
     "fastapi": "pip install 'troth[web]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
+    "gguf": "pip install 'troth[gguf]'",
     "spacy": "pip install 'troth[pos]'",
 }  # fmt: skip
 
