@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import troth
 from fakes import encoder, planted
+from troth.jobs import _distinct
 from troth.looks import LOGITS
-from troth.probing import Prober, _distinct
+from troth.probing import Prober
 
 
 def cut(lengths, memory, worth, pads=True):
