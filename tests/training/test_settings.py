@@ -124,3 +124,13 @@ def test_bad_settings_are_one_line():
             settings(**options)
     with pytest.raises(TrothError, match="no preset is called 'roa'; did you mean roar"):
         preset("roa", "sst")
+
+
+def test_a_papers_rates_for_transformers_are_not_a_bilstms():
+    base = bases.build("bilstm_attention")
+    own = base.settings("sst", pair=False)
+    for paper in ("fmm", "soft", "saloss"):
+        found = presets.like(paper, recipes.build("plain"), base, "sst", pair=False)
+        assert "learning_rate" not in found
+        assert {**own, **found}["learning_rate"] == 1e-3
+    assert presets.like("saloss", recipes.build("plain"), base, "sst", pair=False)["metric"] == "macro_f1"

@@ -24,6 +24,9 @@ _ROAR_BILSTM = {"snli": (128, 25)} | dict.fromkeys(_ROAR_BABI, (50, 100))
 _SALOSS_RATES = {"evidence_inference": (5e-6, 2e-4), "multirc": (2e-6, 2e-4), "multirc_superglue": (2e-6, 2e-4)}
 # Table 1: λ, chosen on the development sets; 1e-3 elsewhere.
 _SALOSS_WEIGHTS = {"ag_news": 1e-4, "evidence_inference": 1e-4}
+_OF_FINE_TUNING = (
+    "optimizer", "betas", "learning_rate", "head_learning_rate", "weight_decay", "schedule", "warmup", "batch_size",
+)  # fmt: skip
 _LONG = ("evidence_inference", "multirc", "multirc_superglue")
 
 
@@ -31,7 +34,11 @@ def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Ma
     """The settings a paper trains this data with; `hold_out` is the share of train it validates on."""
     if paper not in _PAPERS:
         raise unknown("preset", paper, _PAPERS)
-    return _PAPERS[paper](recipe, base, data, pair)
+    settings = _PAPERS[paper](recipe, base, data, pair)
+    if isinstance(base, BilstmAttention) and paper != "roar":
+        # Rates for fine-tuning a transformer would hardly move a network that learns from nothing.
+        return {name: value for name, value in settings.items() if name not in _OF_FINE_TUNING}
+    return settings
 
 
 def recipe_like(paper: str | None, recipe: Recipe, data: str) -> Recipe:
