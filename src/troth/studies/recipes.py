@@ -153,7 +153,7 @@ def _section(part: str, data: str, explainer: str, found: Mapping[str, Mapping[s
                 value, low, high = values[name]
                 axes.bar(place, value)
                 axes.plot([place, place], [low, high], color="black")
-            axes.set_xticks(range(len(found)), list(found), rotation=60)
+            axes.set_xticks(range(len(found)), list(found), rotation=45, ha="right", fontsize=8)
             axes.set_title(f"{name}\n({_BETTER[name]} is better)", fontsize=9)
 
     title = f"{explainer} on {data}: four ways to train the same model"
