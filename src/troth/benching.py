@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -147,12 +149,14 @@ def _beside(
     taken = {example.id for example in examples}
     everything = load_data(data, split=split, **columns) if isinstance(data, str) else ()
     lengths = [len(word_spans(example.text)) for example in examples] or [0]
-    others = [
+    shortest, longest = min(lengths), max(lengths)
+    alike = (
         example
         for example in everything
-        if example.id not in taken and min(lengths) <= len(word_spans(example.text)) <= max(lengths)
-    ]
-    return others[:_REFERENCES] if len(others) >= FEWEST else []
+        if example.id not in taken and shortest <= len(word_spans(example.text)) <= longest
+    )
+    others = list(islice(alike, _REFERENCES))
+    return others if len(others) >= FEWEST else []
 
 
 def _all_metrics(usual: Sequence[str]) -> list[str]:
@@ -183,9 +187,12 @@ class _Sparing:
         return _FEWER if passes > _DEAR and len(self.examples) > _FEWER else None
 
     def _passes(self, explainer: Explainer) -> float:
+        return sum(map(explainer.passes, self._lengths)) / max(1, len(self._lengths))
+
+    @cached_property
+    def _lengths(self) -> list[int]:
         spans = sentence_spans if self.units == "sentence" else word_spans
-        counts = [explainer.passes(len(spans(example.text))) for example in self.examples]
-        return sum(counts) / max(1, len(counts))
+        return [len(spans(example.text)) for example in self.examples]
 
 
 def default_folder(plan: Plan) -> Path:

@@ -101,6 +101,7 @@ def _leaderboard(
     judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in measured}
     scores = {key: [table_to_scores(store.table(cell.name)) for cell in found] for key, found in measured.items()}
     summaries = {key: _summary(judges[key[1]], by_seed) for key, by_seed in scores.items()}
+    about = store.about() or {}
     examples = max((cell.rows for cell in explanations), default=0)
     values = {key: np.concatenate([_padded(one, examples) for one in by_seed]) for key, by_seed in scores.items()}
     names = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
@@ -133,10 +134,10 @@ def _leaderboard(
             name: sum(cell.forward + cell.backward for cell in found) / rows[name] for name, found in costs.items()
         },
         failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
-        skipped=(store.about() or {}).get("left_out", {}),
+        skipped=about.get("left_out", {}),
         meta=_meta(by_metric, directions),
         truncated=_truncated(store, explanations),
-        about=store.about() or {},
+        about=about,
         stamps=stamps(
             judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
         ),

@@ -39,7 +39,7 @@ from troth.training.corpus import Corpus, by_length
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
 from troth.training.stacked import Copy, fit_stacked
-from troth.types import Encoding, Example, Question
+from troth.types import Encoding, Question
 
 SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
 RESULTS = pa.schema(
@@ -156,7 +156,7 @@ def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context, trai
 
     def make() -> Read:
         model = untrained(cell, tables[0] if training is None else training, context, 0)
-        sets = [_examples(table) for table in tables]
+        sets = [table_to_examples(table) for table in tables]
         encodings = [model.encode(examples, units="token") for examples in sets]
         first, second, third = (
             Corpus(own, [int(example.label or 0) for example in examples], masking=cell.specs["masking"])
@@ -174,7 +174,7 @@ def untrained(cell: Cell, training: pa.Table, context: Context, seed: int) -> En
 
     def make() -> Encoder:
         base = bases.build(cell.specs["base"])
-        return base.build(_examples(training), tuple(cell.specs["labels"]), seed, cell.specs["max_length"])
+        return base.build(table_to_examples(training), tuple(cell.specs["labels"]), seed, cell.specs["max_length"])
 
     start = context.once(("untrained", canonical(shared(cell)), seed), make)
     fresh = copy.deepcopy(start.model)
@@ -251,10 +251,6 @@ def _data(
         return read.erased(np.zeros(int(read.sizes.sum()), bool))
     left, scores = importance(importances[given["importance"]])
     return read.erased(erase(scores, left, read.sizes, training.counted, training.trail[-1]))
-
-
-def _examples(table: pa.Table) -> list[Example]:
-    return table_to_examples(table)
 
 
 def _training(given: Mapping[str, Any]) -> Training:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from troth import catalog
 from troth.errors import TrothError
+from troth.sweep.files import write_aside
 
 if TYPE_CHECKING:
     from troth.studies import Section, Study
 
 
 def write(folder: Path, study: Study, sections: Sequence[Section], hardware: Mapping[str, Any]) -> None:
-    """Everything so far, each file written aside and renamed."""
+    """The pages of everything so far, and the figure of the newest section; each file is whole or not there."""
     from troth.studies import as_json
 
     facts = {"study": catalog.spec(study, full=True), "hardware": dict(hardware), "results": as_json(sections)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _put(folder / "study.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-        for number, section in enumerate(sections):
-            _draw(folder / figure_name(number, section), section)
-        _put(folder / "study.md", page(study, sections))
+        write_aside(folder / "study.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode())
+        _draw(folder / figure_name(len(sections) - 1, sections[-1]), sections[-1])
+        write_aside(folder / "study.md", page(study, sections).encode())
     except OSError as error:
         raise TrothError(f"cannot write {folder}: {error.strerror}; choose another --out") from None
 
@@ -54,18 +55,12 @@ def figure_name(number: int, section: Section) -> str:
 
 
 def _draw(path: Path, section: Section) -> None:
-    if section.draw is None or path.exists():
+    if section.draw is None:
         return
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     section.draw(figure)
-    aside = path.with_name(f".{path.name}")
-    figure.savefig(aside, dpi=120, format="png")
-    aside.replace(path)
-
-
-def _put(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=120, format="png")
+    write_aside(path, drawn.getvalue())

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from troth.errors import TrothError, unknown
+from troth.sweep.files import write_aside
 from troth.sweep.store import Store
 
 
@@ -34,9 +35,7 @@ def exported(source: str) -> str:
     for row in store.table(found[0].name).to_pylist():
         spans = [list(span) for span in zip(row["starts"], row["ends"], strict=True)]
         lines.append({"id": row["example_id"], "spans": spans, "segments": row["segments"], "scores": row["scores"]})
-    aside = path.with_name(f".{path.name}")
-    aside.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    aside.replace(path)
+    write_aside(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return str(path)
 
 

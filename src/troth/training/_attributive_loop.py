@@ -18,14 +18,14 @@ from troth.attributive.reading import read
 from troth.errors import TrothError
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.explaining import explanation
-from troth.looks import Ask, Look, keep_all
 from troth.measuring import measure_each
 from troth.metrics import Metric
 from troth.models import TextClassifier
 from troth.probing import Prober
 from troth.training.corpus import Corpus
+from troth.training.predicting import logits_of
 from troth.training.progress import Progress
-from troth.types import Encoding, Example, Question
+from troth.types import Encoding, Example
 from troth.units import UnitKind
 
 Found = Mapping[str, float]  # metric -> mean
@@ -191,13 +191,7 @@ def is_better(metric: str) -> Callable[[Found, Found], bool]:
 
 def _told(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
     """What the classifier says of whole texts. [examples, classes]"""
-
-    def ask(encoding: Encoding) -> Ask[Tensor]:
-        question = Question(encoding, target=0)
-        answer = yield Look(question, keep_all(question))
-        return answer.logits[0].softmax(-1)
-
-    return torch.stack(list(Prober(model).run(ask(encoding) for encoding in encodings)))
+    return logits_of(model, encodings).softmax(-1)
 
 
 def _batch(count: int, size: int, step: int, seed: int) -> Tensor:

@@ -18,7 +18,11 @@ from troth.types import Encoding, Example, Question
 
 def predict(model: TextClassifier, examples: Iterable[Example]) -> Tensor:
     """[examples, classes] logits."""
-    encodings = model.encode(examples, "word")
+    return logits_of(model, model.encode(examples, "word"))
+
+
+def logits_of(model: TextClassifier, encodings: Iterable[Encoding]) -> Tensor:
+    """[examples, classes] of whole examples as the model reads them."""
     found = list(Prober(model).run(_logits(encoding) for encoding in encodings))
     return torch.stack(found) if found else torch.zeros(0, len(model.labels))
 
