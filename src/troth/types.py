@@ -246,7 +246,6 @@ class Rows:
     keys: Tensor  # [rows] of the random draws
     token_types: Tensor | None = None  # [rows, length]
     prompt_is_fixed: bool = False  # nobody wants derivatives with respect to the prompt's vectors
-    in_place: bool = False  # positions count from the left whatever the ids are (an inner pad id shifts RoBERTa's)
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
     output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives

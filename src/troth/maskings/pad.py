@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
@@ -20,4 +20,4 @@ class Pad(Masking):
     whole: ClassVar[bool] = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        return replace(put_token(rows, keep == 0, model.pad_id, model), in_place=True)
+        return put_token(rows, keep == 0, model.pad_id, model)

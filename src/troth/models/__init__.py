@@ -15,6 +15,7 @@ from troth.types import Encoding, Example, Rows
 from troth.units import UnitKind
 
 Segments = Literal["first", "both"]
+ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +31,11 @@ class TextClassifier(Protocol):
     """What an explainer, a metric or a recipe may ask of a model. What a model cannot give it refuses by name."""
 
     name: str
-    pads: bool  # rows of different lengths may share a batch
     reads_last: bool  # decides at the last position (a decoder), not at the first
+
+    @property
+    def pads(self) -> bool:
+        """Whether rows of different lengths may share a batch: whether padding changes nothing."""
 
     @property
     def labels(self) -> tuple[str, ...]: ...

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from troth.errors import TrothError
 from troth.models import Segments, check_choices
+from troth.models._sharing import borrowed
 from troth.types import Encoding, Example
 from troth.units import Span, UnitKind, join, sentence_spans, word_spans
 
@@ -47,9 +48,10 @@ def _encode(
 
 def _call(tokenizer: Any, examples: Sequence[Example]) -> Any:
     texts = [example.text for example in examples]
-    if examples[0].text_pair is None:
-        return tokenizer(texts, verbose=False)
-    return tokenizer(texts, [example.text_pair for example in examples], verbose=False)
+    with borrowed(tokenizer):
+        if examples[0].text_pair is None:
+            return tokenizer(texts, verbose=False)
+        return tokenizer(texts, [example.text_pair for example in examples], verbose=False)
 
 
 def _within(example: Example, sequence: Sequence[int | None], max_length: int) -> NDArray[np.int64]:

@@ -190,14 +190,3 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:
 def first_line(error: BaseException) -> str:
     """What an error of a library says, in one line."""
     return str(error).strip().split("\n")[0]
-
-
-def longest(config: Any, tokenizer: Any, given: int | None) -> int:
-    """How many tokens the model reads at most."""
-    limits = [given or 10**6, min(tokenizer.model_max_length, 10**6)]
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions and getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= 2  # RoBERTa's positions begin behind its padding id
-    if positions and positions > 0:
-        limits.append(positions)
-    return int(min(limits))

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.models import Output, Segments, check_choices, refuse
+from troth.models import ERASING, Output, Segments, check_choices, refuse
 from troth.models._loading import fingerprint
 from troth.types import Encoding, Example, Rows
 from troth.units import Span, UnitKind, sentence_spans, word_spans
 
 _MASKED = -1
-_INSTEAD = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
 
 
 class BlackBox:
@@ -71,11 +70,11 @@ class BlackBox:
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if attentions or hidden:
-            raise refuse(self.name, "attentions or hidden states (it is a black box)", _INSTEAD)
+            raise refuse(self.name, "attentions or hidden states (it is a black box)", ERASING)
         if rows.attention is not None:
-            raise refuse(self.name, "attention to mask (it is a black box)", _INSTEAD)
+            raise refuse(self.name, "attention to mask (it is a black box)", ERASING)
         if rows.embeddings is not None:
-            raise refuse(self.name, "word vectors (it is a black box)", _INSTEAD)
+            raise refuse(self.name, "word vectors (it is a black box)", ERASING)
         erased = [_text(rows, row, self.mask_text) for row in range(len(rows))]
         return Output(torch.from_numpy(np.log(np.clip(self._ask(erased), 1e-12, None))).float())
 
@@ -88,11 +87,11 @@ class BlackBox:
 
     @property
     def pad_id(self) -> int:
-        raise refuse(self.name, "padding token (it is a black box)", _INSTEAD)
+        raise refuse(self.name, "padding token (it is a black box)", ERASING)
 
     @property
     def _no_vectors(self) -> TrothError:
-        return refuse(self.name, "word vectors (it is a black box)", _INSTEAD)
+        return refuse(self.name, "word vectors (it is a black box)", ERASING)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +12,12 @@ import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.models import Output, Segments, refuse
+from troth.models import ERASING, Output, Segments, _changes, _trial, refuse
 from troth.models._encoding import encode
-from troth.models._loading import bring, fingerprint, longest
+from troth.models._loading import bring, fingerprint, first_line
 from troth.models._loading import know_own_models as know_own_models
+from troth.models._positions import first_position, longest
+from troth.models._sharing import lock_of
 from troth.types import Encoding, Example, Rows
 from troth.units import UnitKind
 
@@ -35,11 +38,14 @@ class Encoder:
         self.tokenizer = tokenizer
         self.name = name
         self.labels = self._labels(labels)
-        self.max_length = longest(model.config, tokenizer, max_length)
+        self.max_length = longest(model, tokenizer, max_length, name)
         # A decoder with a classification head reads the last position, which must not be padding.
-        self.pads = not hasattr(model, "score")
-        self.reads_last = not self.pads
+        self.reads_last = hasattr(model, "score")
         self._resting = False
+
+    @property
+    def pads(self) -> bool:
+        return not self.reads_last and _trial.pads(self)
 
     def _labels(self, given: Sequence[str] | None) -> tuple[str, ...]:
         config, count = self.model.config, int(self.model.config.num_labels)
@@ -125,7 +131,9 @@ class Encoder:
         return self._gram
 
     def embed(self, ids: Tensor) -> Tensor:
-        vectors: Tensor = self.model.get_input_embeddings()(ids)
+        vectors = self.model.get_input_embeddings()(ids)
+        if not isinstance(vectors, Tensor):
+            raise refuse(self.name, f"word vectors of its own kind ({self.model.config.model_type}) to read", ERASING)
         return vectors
 
     def inputs(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> dict[str, Any]:
@@ -137,21 +145,26 @@ class Encoder:
             inputs["input_ids"] = rows.ids
         if rows.token_types is not None:
             inputs["token_type_ids"] = rows.token_types
-        if rows.in_place and self._position_offset is not None:
-            steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
+        steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
+        if self._position_offset is not None:
+            # Derived from the ids, positions behind a padding id that the text holds would shift.
             inputs["position_ids"] = (steps + self._position_offset).expand_as(rows.ids)
+        if self._has_global_attention:
+            # Longformer's own default, the first token, needs ids, which word vectors do not bring.
+            inputs["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
         inputs["attention_mask"] = self._attention_mask(rows)
         return inputs
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
-        captured = self._unhooked() if attentions or hidden else nullcontext()
-        with (
-            self.at_rest(attentions=attentions),
-            self._scaled_output(rows.output_factor),
-            self._padding_known(),
-            captured,
-        ):
-            output = self.model(**self.inputs(rows, attentions=attentions, hidden=hidden))
+        with self.at_rest(attentions=attentions), ExitStack() as changes:
+            changes.enter_context(_changes.own_attention_type(self.model))
+            if rows.output_factor is not None:
+                changes.enter_context(_changes.scaled_output(self.model, self.name, rows.output_factor))
+            if self.reads_last:
+                changes.enter_context(_changes.no_padding_id(self.model.config))
+            if attentions or hidden:
+                changes.enter_context(_changes.unhooked(self.model))
+            output = self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden))
         logits = getattr(output, "logits", None)
         if logits is None or logits.shape != (len(rows), len(self.labels)):
             found = "no logits" if logits is None else f"logits of shape {list(logits.shape)}"
@@ -159,9 +172,25 @@ class Encoder:
                 f"{self.name} gives {found} for {len(rows)} texts and {len(self.labels)} classes, so it is no text "
                 "classifier; load it with AutoModelForSequenceClassification"
             )
-        if attentions and (not output.attentions or output.attentions[-1] is None):
-            raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
-        return Output(logits, tuple(output.attentions or ()), tuple(output.hidden_states or ()))
+        weights = tuple(getattr(output, "attentions", None) or ())
+        if attentions and not _are_attention(weights, rows):
+            raise refuse(self.name, "attention weights from token to token to read", "use gradient or leave_one_out")
+        return Output(logits, weights, tuple(getattr(output, "hidden_states", None) or ()))
+
+    def _call(self, rows: Rows, inputs: dict[str, Any]) -> Any:
+        try:
+            return self.model(**inputs)
+        except _FAILURES as error:
+            if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower():
+                raise
+            does = f"{self.name} ({self.model.config.model_type}) cannot"
+            why = first_line(error) or type(error).__name__
+            if rows.embeddings is not None:
+                raise TrothError(f"{does} read word vectors: {why}; {ERASING}") from error
+            raise TrothError(
+                f"{does} read texts of {rows.ids.shape[1]} tokens: {why}; give load_model a function from texts to "
+                "probabilities that calls it as it needs to be called"
+            ) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         config = self.model.config
@@ -181,75 +210,34 @@ class Encoder:
 
     @contextmanager
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
-        """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards."""
-        with self._eager() if attentions and self._implementation != "eager" else nullcontext():
-            if self._resting:
-                yield
-                return
-            training = [module for module in self.model.modules() if module.training]
-            trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-            self._resting = True
-            try:
-                for module in training:
-                    module.training = False
-                for parameter in trainable:
-                    parameter.requires_grad_(False)
-                yield
-            finally:
-                self._resting = False
-                for module in training:
-                    module.training = True
-                for parameter in trainable:
-                    parameter.requires_grad_(True)
+        """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards.
+
+        One thread at a time, whatever wrappers the model has: nobody may see what another one changes.
+        """
+        with lock_of(self.model):
+            needs_eager = attentions and self._implementation != "eager"
+            with _changes.eager(self.model) if needs_eager else nullcontext():
+                if self._resting:
+                    yield
+                    return
+                self._resting = True
+                try:
+                    with _changes.frozen(self.model):
+                        yield
+                finally:
+                    self._resting = False
 
     @property
     def _implementation(self) -> str:
         return str(getattr(self.model.config, "_attn_implementation", "eager"))
 
-    @contextmanager
-    def _eager(self) -> Iterator[None]:
-        before = self._implementation
-        self.model.set_attn_implementation("eager")
-        try:
-            yield
-        finally:
-            self.model.set_attn_implementation(before)
-
-    @contextmanager
-    def _padding_known(self) -> Iterator[None]:
-        """A decoder without a padding token refuses batches; its rows are of one length here, so no id need be real."""
-        config = self.model.config
-        if self.pads or config.pad_token_id is not None:
-            yield
-            return
-        config.pad_token_id = -1
-        try:
-            yield
-        finally:
-            config.pad_token_id = None
-
-    @contextmanager
-    def _unhooked(self) -> Iterator[None]:
-        """Takes off the hooks that transformers leaves on a model once it has given attentions or hidden states."""
-        before = {module: set(module._forward_hooks) for module in self.model.modules()}
-        mark = "_output_capturing_hooks_installed"
-        unmarked = [module for module in before if mark not in vars(module)]
-        try:
-            yield
-        finally:
-            for module, known in before.items():
-                for hook in set(module._forward_hooks) - known:
-                    del module._forward_hooks[hook]
-            for module in unmarked:
-                vars(module).pop(mark, None)
-
     @cached_property
     def _position_offset(self) -> int | None:
-        """RoBERTa counts positions from its padding id on and derives them from the ids; None for the others."""
-        for module in self.model.modules():
-            if hasattr(module, "create_position_ids_from_input_ids"):
-                return int(module.padding_idx) + 1
-        return None
+        return first_position(self.model)
+
+    @cached_property
+    def _has_global_attention(self) -> bool:
+        return "global_attention_mask" in inspect.signature(self.model.forward).parameters
 
     def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
         if rows.attention is None:
@@ -268,20 +256,17 @@ class Encoder:
         outside = (steps[:, None] - steps).abs() > config.sliding_window
         return {"full_attention": everywhere, "sliding_attention": everywhere.masked_fill(outside, lowest)}
 
-    @contextmanager
-    def _scaled_output(self, factor: Tensor | None) -> Iterator[None]:
-        """What the embedding layer gives, multiplied by `factor`."""
-        if factor is None:
-            yield
-            return
-        layer = getattr(self.model.base_model, "embeddings", None)
-        if layer is None:
-            raise refuse(self.name, "embedding layer of its own", 'use at="word"')
-        handle = layer.register_forward_hook(lambda _module, _inputs, output: output * factor)
-        try:
-            yield
-        finally:
-            handle.remove()
+
+# What a model that cannot read its input raises; what it says is passed on.
+_FAILURES = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
+
+
+def _are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
+    """Whether each layer says how much of every token is attended to."""
+    return bool(weights) and all(
+        layer is not None and layer.dim() == 4 and (len(layer), layer.shape[-1]) == tuple(rows.ids.shape)
+        for layer in weights
+    )
 
 
 # Families whose layers add a 4-D float mask to the attention logits as it is.

@@ -20,9 +20,11 @@ from torch import Tensor
 
 from troth.errors import TrothError
 from troth.models import Output, Segments, check_choices, refuse
+from troth.models._changes import unhooked
 from troth.models._loading import bring, fingerprint
 from troth.models._prefix import Prefixes, lending, shared
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
+from troth.models._sharing import borrowed
 from troth.models.encoder import Encoder
 from troth.types import PROMPT, Encoding, Example, Rows
 from troth.units import Span, UnitKind, join, sentence_spans, word_spans
@@ -55,7 +57,7 @@ class Prompted(Encoder):
             raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use this model's fast tokenizer")
         self.class_words = tuple(class_words)
         super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
-        self.pads = self.reads_last = True  # padding is on the right, and no token looks to its right
+        self.reads_last = True
         self.prompt = prompt
         has_chat = bool(getattr(tokenizer, "chat_template", None))
         if chat and not has_chat:
@@ -76,6 +78,10 @@ class Prompted(Encoder):
         if len(labels) != len(self.class_words):
             raise TrothError(f"{len(self.class_words)} class words, but {len(labels)} labels: {', '.join(labels)}")
         return labels
+
+    @property
+    def pads(self) -> bool:
+        return True  # padding is on the right, and no token looks to its right
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -122,7 +128,8 @@ class Prompted(Encoder):
         if not texts:
             return []
         # A chat template writes its special tokens itself.
-        batch = self.tokenizer(texts, add_special_tokens=not self.chat, verbose=False)
+        with borrowed(self.tokenizer):
+            batch = self.tokenizer(texts, add_special_tokens=not self.chat, verbose=False)
         return [Tokens(encoding) for encoding in batch.encodings]
 
     def _encoding(
@@ -222,7 +229,8 @@ class Prompted(Encoder):
         self.mask_text = MASK_TEXT if chosen is None else chosen
         # Some tokenizers write the space before a word by themselves.
         for form in (self.mask_text, self.mask_text.removeprefix(" ")):
-            ids = tokenizer(form, add_special_tokens=False)["input_ids"]
+            with borrowed(tokenizer):
+                ids = tokenizer(form, add_special_tokens=False)["input_ids"]
             if len(ids) == 1:
                 why = "has no mask token" if chosen is None else "is given mask_text"
                 return int(ids[0]), f"{self.name} {why}: erased words become {self.mask_text!r}"
@@ -234,7 +242,7 @@ class Prompted(Encoder):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if rows.output_factor is not None:
             raise refuse(self.name, "embedding layer of its own", 'use at="word"')
-        with self.at_rest(attentions=attentions), self._unhooked() if attentions or hidden else nullcontext():
+        with self.at_rest(attentions=attentions), unhooked(self.model) if attentions or hidden else nullcontext():
             begun = 0 if attentions or hidden else self._begun(rows)
             lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
             begun = begun if lent is not None else 0

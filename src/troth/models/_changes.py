@@ -1,0 +1,94 @@
+"""What is changed in a transformers model while it is read; each change is taken back, also after an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from troth.models import refuse
+
+
+@contextmanager
+def frozen(model: Any) -> Iterator[None]:
+    """Evaluation mode, and no parameter collects gradients."""
+    training = [module for module in model.modules() if module.training]
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for module in training:
+            module.training = False
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for module in training:
+            module.training = True
+        for parameter in trainable:
+            parameter.requires_grad_(True)
+
+
+@contextmanager
+def eager(model: Any) -> Iterator[None]:
+    """Attention whose weights can be read."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+@contextmanager
+def no_padding_id(config: Any) -> Iterator[None]:
+    """A decoder reads the last token that is no padding, and refuses batches where it knows of none; its rows are of
+    one length here, so that every token counts, a padding token that the text holds included.
+    """
+    before = config.pad_token_id
+    config.pad_token_id = -1
+    try:
+        yield
+    finally:
+        config.pad_token_id = before
+
+
+@contextmanager
+def unhooked(model: Any) -> Iterator[None]:
+    """Takes off the hooks that transformers leaves on a model once it has given attentions or hidden states."""
+    before = {module: set(module._forward_hooks) for module in model.modules()}
+    mark = "_output_capturing_hooks_installed"
+    unmarked = [module for module in before if mark not in vars(module)]
+    try:
+        yield
+    finally:
+        for module, known in before.items():
+            for hook in set(module._forward_hooks) - known:
+                del module._forward_hooks[hook]
+        for module in unmarked:
+            vars(module).pop(mark, None)
+
+
+@contextmanager
+def own_attention_type(model: Any) -> Iterator[None]:
+    """BigBird gives up its sparse attention for good once it has read a short text; this gives it back."""
+    body = model.base_model
+    before = getattr(body, "attention_type", None)
+    try:
+        yield
+    finally:
+        if before is not None and body.attention_type != before:
+            body.set_attention_type(before)
+
+
+@contextmanager
+def scaled_output(model: Any, name: str, factor: Tensor) -> Iterator[None]:
+    """What the embedding layer gives, multiplied by `factor`."""
+    layer = getattr(model.base_model, "embeddings", None)
+    if layer is None:
+        raise refuse(name, "embedding layer of its own", 'use at="word"')
+    handle = layer.register_forward_hook(lambda _module, _inputs, output: output * factor)
+    try:
+        yield
+    finally:
+        handle.remove()

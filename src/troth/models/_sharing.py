@@ -1,0 +1,40 @@
+"""Models and tokenizers belong to the user and are shared, by wrappers and by threads: whoever changes one holds its
+lock and puts everything back.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_LOCKS: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
+_GUARD = threading.Lock()
+
+
+def lock_of(shared: Any) -> threading.RLock:
+    """The one lock of a model or tokenizer; two classifiers on one encoder have one lock."""
+    owner = getattr(shared, "base_model", shared)
+    with _GUARD:
+        return _LOCKS.setdefault(owner, threading.RLock())
+
+
+@contextmanager
+def borrowed(tokenizer: Any) -> Iterator[None]:
+    """The tokenizer to oneself; a call without truncation and padding takes those settings off for good."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    with lock_of(tokenizer):
+        if backend is None:
+            yield
+            return
+        truncation, padding, splits = backend.truncation, backend.padding, backend.encode_special_tokens
+        try:
+            yield
+        finally:
+            if truncation is not None:
+                backend.enable_truncation(**truncation)
+            if padding is not None:
+                backend.enable_padding(**padding)
+            backend.encode_special_tokens = splits
