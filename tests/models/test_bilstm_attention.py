@@ -15,11 +15,11 @@ from troth.types import Example
 TEXTS = ["a good film with a great cast", "not a bad book , but dull", "is it good ?", "who is bad"]
 
 
-def model(*, pair=False, shared_embedding=True, seed=0, classes=3):
+def model(*, pair=False, shared_embedding=True, seed=0, classes=3, first_attended_id=3):
     tokenizer = word_tokenizer(TEXTS)
     config = BilstmAttentionConfig(
         vocab_size=len(tokenizer), embedding_size=7, hidden_size=4, pair=pair, shared_embedding=shared_embedding,
-        num_labels=classes,
+        num_labels=classes, first_attended_id=first_attended_id,
     )  # fmt: skip
     torch.manual_seed(seed)
     network = BilstmAttentionForSequenceClassification(config)
@@ -57,8 +57,8 @@ def bilstm(w, prefix, vectors):
     return np.concatenate([forwards, backwards], axis=1), np.concatenate([forwards[-1], backwards[0]])
 
 
-def twin(network, first, second=None):
-    """Logits and attention straight from the paper's formulas."""
+def twin(network, first, second=None, attended=range(3, 10**6)):
+    """Logits and attention straight from the paper's formulas; [PAD], [CLS] and [EOS], ids 0 to 2, have no part."""
     w = weights(network)
     embedding = w["bilstm.embeddings.word_embeddings.weight"]
     states, _ = bilstm(w, "bilstm.first", embedding[first])
@@ -70,7 +70,8 @@ def twin(network, first, second=None):
         _, query = bilstm(w, "bilstm.second", other[second])
         inner = inner + w["bilstm.attention.query.weight"] @ query
     scores = np.tanh(inner) @ w["bilstm.attention.score.weight"][0]
-    alpha = np.exp(scores) / np.exp(scores).sum()
+    scores = np.exp(scores) * [token in attended for token in first]
+    alpha = scores / scores.sum()
     context = alpha @ states
     if second is not None:
         context = np.tanh(
@@ -107,6 +108,38 @@ def test_pair_form_reads_each_text_with_its_own_lstm(shared):
         logits, alpha = twin(bilstm_model.model, first, second)
         np.testing.assert_allclose(output.logits[row].detach(), logits, atol=1e-6)
         np.testing.assert_allclose(output.attentions[0][row, 0, 0, : len(first)].detach(), alpha, atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_text_without_words_is_attended_to_at_its_special_tokens_and_padding_changes_nothing(pair):
+    bilstm_model = model(pair=pair)
+    second = [1, 6, 7, 2] if pair else []
+    ids = torch.tensor([[1, 2, *second, 0, 0, 0], [1, 8, 9, 5, 2, *second]])
+    types = torch.tensor([[0, 0, *[1] * len(second), 0, 0, 0], [*[0] * 5, *[1] * len(second)]])
+    mask = torch.tensor([[1] * (2 + len(second)) + [0] * 3, [1] * (5 + len(second))])
+    output = bilstm_model.model(ids, attention_mask=mask, token_type_ids=types, output_attentions=True)
+    logits, alpha = twin(bilstm_model.model, np.array([1, 2]), np.array(second) if pair else None, attended=(1, 2))
+    np.testing.assert_allclose(output.logits[0].detach(), logits, atol=1e-6)
+    np.testing.assert_allclose(output.attentions[0][0, 0, 0, :2].detach(), alpha, atol=1e-6)
+    assert output.attentions[0][0, 0, 0, 2:].abs().sum() == 0
+
+
+def test_folders_from_before_attend_to_begin_and_end_as_they_were_trained_to(tmp_path):
+    old, new = model(first_attended_id=0), model()
+    for name, one in (("old", old), ("new", new)):
+        one.model.save_pretrained(tmp_path / name)
+        one.tokenizer.save_pretrained(tmp_path / name)
+    config = tmp_path / "old" / "config.json"
+    known = json.loads(config.read_text())
+    known.pop("first_attended_id", None)  # such folders do not have it
+    config.write_text(json.dumps(known))
+    ids = np.array(old.tokenizer(TEXTS[0])["input_ids"])
+    for name, attended in (("old", range(10**6)), ("new", range(3, 10**6))):
+        loaded = troth.load_model(str(tmp_path / name))
+        found = loaded.model(torch.tensor(ids[None]), output_attentions=True)
+        logits, alpha = twin(loaded.model, ids, attended=attended)
+        np.testing.assert_allclose(found.logits[0].detach(), logits, atol=1e-6)
+        np.testing.assert_allclose(found.attentions[0][0, 0, 0].detach(), alpha, atol=1e-6)
 
 
 def test_tokens_may_stand_anywhere_left_padding_included():
@@ -152,12 +185,13 @@ def test_explainers_treat_it_as_any_model(pair):
     # By finite differences: x ⊙ gradient is how fast the logit grows as the word's vector does.
     embedding = bilstm_model.model.get_input_embeddings()
     inputs = bilstm_model.tokenizer(*([TEXTS[0], TEXTS[2]] if pair else [TEXTS[0]]), return_tensors="pt")
-    vectors = embedding(inputs.pop("input_ids")).detach()
+    ids = inputs.pop("input_ids")
+    vectors = embedding(ids).detach()
     for place in (1, 3):
         grown = [vectors.clone() for _ in range(2)]
         for sign, one in zip((1, -1), grown, strict=True):
             one[0, place] *= 1 + sign * 1e-2
-        up, down = (bilstm_model.model(inputs_embeds=one, **inputs).logits[0, 1].item() for one in grown)
+        up, down = (bilstm_model.model(ids, inputs_embeds=one, **inputs).logits[0, 1].item() for one in grown)
         assert found["input_x_gradient"].scores[place - 1] == pytest.approx((up - down) / 2e-2, abs=2e-4)
 
 
@@ -169,6 +203,8 @@ def test_attention_and_its_gradient_by_hand():
     states, _ = bilstm(w, "bilstm.first", w["bilstm.embeddings.word_embeddings.weight"][ids])
     (attended,) = troth.explain(bilstm_model, TEXTS[0], "attention", target=1)
     np.testing.assert_allclose(attended.scores, alpha[1:-1], atol=1e-6)
+    assert attended.scores.sum() == pytest.approx(1)  # [CLS] and [EOS] get nothing
+    assert attended.rest == pytest.approx(0, abs=1e-6)
     (weighed,) = troth.explain(bilstm_model, TEXTS[0], "attention_x_gradient(of=logit)", target=1)
     # The logit is linear in α: its gradient is what the decoder makes of each state.
     np.testing.assert_allclose(weighed.scores, (alpha * (states @ w["decoder.output.weight"][1]))[1:-1], atol=1e-6)
@@ -225,8 +261,10 @@ def test_what_it_cannot_do_it_says():
     with pytest.raises(ValueError, match="token_type_ids"):
         network(input_ids=torch.tensor([[1, 5, 2]]))
     copies = model(pair=True, shared_embedding=False).model
-    with pytest.raises(ValueError, match="needs input_ids beside"):
-        copies(inputs_embeds=torch.zeros(1, 3, 7), token_type_ids=torch.tensor([[0, 0, 1]]))
+    single = model().model
+    for one, types in ((copies, torch.tensor([[0, 0, 1]])), (single, None)):
+        with pytest.raises(ValueError, match="needs input_ids beside"):
+            one(inputs_embeds=torch.zeros(1, 3, 7), token_type_ids=types)
 
 
 def test_all_masked_and_all_deleted_inputs_are_defined():

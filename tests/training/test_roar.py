@@ -56,7 +56,7 @@ def planted(tmp_path_factory):
 def test_recursive_finds_both_words_and_plain_only_one(planted):
     plain, recursive, *_ = planted
     assert plain[METHOD].performance[:, :2].min() > 0.9  # one word gone: the other still tells
-    assert plain[METHOD].performance[:, 2].mean() > 0.8
+    assert plain[METHOD].performance[:, 2].mean() > 0.7
     assert recursive[METHOD].performance[:, 2].mean() < 0.65
     assert recursive[METHOD].performance[:, :2].tolist() == plain[METHOD].performance[:, :2].tolist()
     assert recursive[METHOD].acu.mean() > plain[METHOD].acu.mean() + 0.1

@@ -1,5 +1,6 @@
 """A bidirectional LSTM with additive attention over one text, or over the first of two (Jain & Wallace, 2019), as the
-ROAR paper trains it. The attention it gives is α: how much each token of the first text is attended to.
+ROAR paper trains it. The attention it gives is α: how much each word of the first text is attended to; begin, end and
+padding tokens get none (section 4 of the paper). A text without any word left is attended to at those tokens instead.
 
 A pair is one packed sequence whose token types tell the second text from the first; each has an LSTM of its own and the
 second's final states are the query. Paper: one embedding for both texts; the released code gives each a copy
@@ -29,6 +30,8 @@ class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     pair: bool = False
     shared_embedding: bool = True
     pad_token_id: int | None = 0
+    # Ids below it get no attention. 0, which attends to [CLS] and [EOS] too, is how folders without it were trained.
+    first_attended_id: int = 0
 
 
 class BilstmAttentionPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
@@ -57,7 +60,11 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
 
     @property
     def reads_ids_beside_vectors(self) -> bool:
-        """With an embedding for each text, given word vectors can only be those of the first."""
+        """Given word vectors do not tell words from [CLS] and [EOS], nor, with an embedding for each text, suffice."""
+        return bool(self.config.first_attended_id or self._has_two_embeddings)
+
+    @property
+    def _has_two_embeddings(self) -> bool:
         return bool(self.config.pair and not self.config.shared_embedding)
 
     def get_input_embeddings(self) -> nn.Module:
@@ -71,20 +78,19 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
     ) -> tuple[Tensor, Tensor | None, Tensor, tuple[Tensor, Tensor]]:
         """Context and query [rows, 2 hidden], α [rows, 1, 1, length] and the hidden states of what is real."""
         vectors = self.embeddings(input_ids, inputs_embeds)
+        if self.reads_ids_beside_vectors and input_ids is None:
+            raise ValueError("this bilstm_attention needs input_ids beside inputs_embeds, to know its special tokens")
         if not self.config.pair:
             states, _ = self._read(self.first, vectors, real)
-            context, weights = self.attention(states, real)
+            context, weights = self.attention(states, attended(self.config, input_ids, real))
             return context, None, weights, (vectors, states)
-        if self.reads_ids_beside_vectors:
-            if input_ids is None:
-                raise ValueError(
-                    "a bilstm_attention with an embedding for each text needs input_ids beside inputs_embeds"
-                )
+        if self._has_two_embeddings:
+            assert input_ids is not None
             vectors = torch.where(is_second[..., None], self.second_embeddings(input_ids, None), vectors)
         in_first, in_second = real & ~is_second, real & is_second
         query_states, query = self._read(self.second, vectors, in_second)
         states, _ = self._read(self.first, vectors, in_first)
-        context, weights = self.attention(states, in_first, query)
+        context, weights = self.attention(states, attended(self.config, input_ids, in_first), query)
         return context, query, weights, (vectors, states + query_states)
 
     def _read(self, lstm: nn.LSTM, vectors: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,6 +150,14 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
             hidden_states=states if output_hidden_states else None,
             attentions=(weights,) if output_attentions else None,
         )
+
+
+def attended(config: BilstmAttentionConfig, ids: Tensor | None, real: Tensor) -> Tensor:
+    """[…, length] the tokens of a text that attention may choose from: its words, or all where there is no word."""
+    if ids is None:
+        return real
+    words = real & (ids >= config.first_attended_id)
+    return torch.where(words.any(-1, keepdim=True), words, real)
 
 
 class AdditiveAttention(nn.Module):

@@ -50,6 +50,7 @@ class BilstmAttention(Base):
             pair=is_pair(examples),
             shared_embedding=self.variant == "paper",
             pad_token_id=tokenizer.pad_token_id,
+            first_attended_id=tokenizer.mask_token_id,  # behind [PAD], [CLS] and [EOS]
             **class_names(labels),
         )
         with torch.random.fork_rng(devices=[]):
