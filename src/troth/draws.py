@@ -7,6 +7,9 @@ hardware change no draw.
 from __future__ import annotations
 
 import hashlib
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +29,28 @@ def key(*parts: object) -> int:
     """
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """The generators that libraries share with the user (Python's, numpy's, torch's) begin with the seed; afterwards
+    they are the user's again.
+    """
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach GPUs that are not restored
+        if gpus:
+            torch.cuda.manual_seed_all(seed)
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        torch.set_rng_state(before[2])
+        if gpus:
+            torch.cuda.set_rng_state_all(gpus)
 
 
 def row_keys(base: int, rows: Tensor) -> Tensor:

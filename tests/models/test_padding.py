@@ -163,7 +163,7 @@ def test_a_model_of_one_length_is_refused_by_name_before_any_text_is_read():
         troth.explain(model, TEXTS, "leave_one_out")
     said = str(caught.value)
     assert said.startswith("NystromformerForSequenceClassification (nystromformer) cannot read texts of 3 tokens:")
-    assert said.endswith("give load_model a function from texts to probabilities that calls it as it needs to be called")
+    assert "; give load_model a function from texts to probabilities" in said
     assert "\n" not in said
     assert len(seen) == 1  # the trial's own
 

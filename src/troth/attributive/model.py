@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -174,12 +173,9 @@ def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant 
         return AttributionModel(backbone, tokenizer, tuple(model.labels), variant).to(model.device)
 
 
-@contextmanager
-def _drawn(seed: int) -> Iterator[None]:
-    """New weights drawn with the seed; the user's random state is put back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(draws.key(seed, "attribution model"))
-        yield
+def _drawn(seed: int) -> AbstractContextManager[None]:
+    """New weights drawn with the seed."""
+    return draws.seeded(draws.key(seed, "attribution model"))
 
 
 def _reads_both_ways(config: Any) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-import transformers
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -27,6 +26,7 @@ from troth.benchmarks._plan import Training
 from troth.benchmarks._steps import ALL, erase
 from troth.explainers import Explainer
 from troth.looks import Ask
+from troth.models._loading import without_bars
 from troth.models.encoder import Encoder
 from troth.probing import Prober
 from troth.sweep.cells import Cell, Made, canonical
@@ -86,9 +86,9 @@ class Read:
         )
 
 
+@without_bars()
 def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """Trains what no cell has trained yet; one row a training, with its predictions on the test examples."""
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every model would bury the run's own
     specs, common = cell.specs, shared(cell)
     wanted = [(_training(given), given) for given in specs["copies"]]
     names = [training.name(common) for training, _ in wanted]
@@ -114,9 +114,9 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     return Made(pa.Table.from_pylist(rows, schema=RESULTS))
 
 
+@without_bars()
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     specs = cell.specs
     read = read_examples(cell, parents[:3], context)
     left = np.ones(int(read.sizes.sum()), bool)

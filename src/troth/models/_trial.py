@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,8 @@ def _together(model: Encoder, encodings: Sequence[Encoding]) -> list[Tensor]:
     """Logits of the padded rows, given as ids and, where the model takes them, as word vectors."""
     rows = _rows(model, encodings)
     found = [model.forward(rows).logits]
-    try:
+    with suppress(TrothError):  # a model that takes no vectors is only ever asked with ids
         found.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
-    except TrothError:
-        pass  # such a model is only ever asked with ids
     return found
 
 

@@ -82,7 +82,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
             raise ValueError("this bilstm_attention needs input_ids beside inputs_embeds, to know its special tokens")
         if not self.config.pair:
             states, _ = self._read(self.first, vectors, real)
-            context, weights = self.attention(states, attended(self.config, input_ids, real))
+            context, weights = self.attention(states, attended(self.config.first_attended_id, input_ids, real))
             return context, None, weights, (vectors, states)
         if self._has_two_embeddings:
             assert input_ids is not None
@@ -90,7 +90,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
         in_first, in_second = real & ~is_second, real & is_second
         query_states, query = self._read(self.second, vectors, in_second)
         states, _ = self._read(self.first, vectors, in_first)
-        context, weights = self.attention(states, attended(self.config, input_ids, in_first), query)
+        context, weights = self.attention(states, attended(self.config.first_attended_id, input_ids, in_first), query)
         return context, query, weights, (vectors, states + query_states)
 
     def _read(self, lstm: nn.LSTM, vectors: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,11 +152,11 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
         )
 
 
-def attended(config: BilstmAttentionConfig, ids: Tensor | None, real: Tensor) -> Tensor:
+def attended(first_attended_id: int, ids: Tensor | None, real: Tensor) -> Tensor:
     """[…, length] the tokens of a text that attention may choose from: its words, or all where there is no word."""
     if ids is None:
         return real
-    words = real & (ids >= config.first_attended_id)
+    words = real & (ids >= first_attended_id)
     return torch.where(words.any(-1, keepdim=True), words, real)
 
 

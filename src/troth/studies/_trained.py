@@ -21,6 +21,7 @@ from troth.data import Data
 from troth.errors import TrothError
 from troth.explaining import explain_each
 from troth.models import load_model
+from troth.models._loading import without_bars
 from troth.probing import Prober
 from troth.statistics import Floats
 from troth.sweep.cells import Cell, Made, Plan
@@ -259,10 +260,7 @@ def require_base(base: str | None, why: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    import transformers
-
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    with warnings.catch_warnings():
+    with without_bars(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
         yield
 

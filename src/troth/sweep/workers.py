@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
-import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from troth.errors import TrothError
@@ -57,10 +55,10 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     loading, begun = context.loading, time.perf_counter()
     try:
         work = find_work(task.work)
-        _same_start(task.cell, threads)
-        begun = time.perf_counter()  # what has to be imported is not the cell's time
-        made = work(task.cell, [from_bytes(table) for table in task.tables], context)
-        table = to_bytes(made.table)
+        with _same_start(task.cell, threads):
+            begun = time.perf_counter()  # what has to be imported is not the cell's time
+            made = work(task.cell, [from_bytes(table) for table in task.tables], context)
+            table = to_bytes(made.table)
     except Exception as error:
         message, frames = _told(error)
         seconds = time.perf_counter() - begun
@@ -97,16 +95,24 @@ def from_bytes(data: bytes) -> pa.Table:
         return reader.read_all()
 
 
-def _same_start(cell: Cell, threads: int) -> None:
-    """Every cell finds the same random state and number of threads, whatever its worker did before."""
-    seed = int(cell.name[:8], 16)
-    random.seed(seed)
-    np.random.seed(seed)  # what libraries draw from behind our back
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(seed)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+@contextmanager
+def _same_start(cell: Cell, threads: int) -> Iterator[None]:
+    """Every cell finds the same random state and number of threads, whatever its worker did before; both are put back,
+    for the worker may be the user's own process.
+    """
+    import torch
+
+    from troth import draws
+
+    before = torch.get_num_threads()
+    with draws.seeded(int(cell.name[:8], 16)):  # what libraries draw from behind our back
+        try:
+            if before != threads:
+                torch.set_num_threads(threads)
+            yield
+        finally:
+            if torch.get_num_threads() != before:
+                torch.set_num_threads(before)
 
 
 def _told(error: Exception) -> tuple[str, str]:

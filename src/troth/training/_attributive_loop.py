@@ -135,11 +135,10 @@ def train(
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
     course, best = Course(), None
     with (
-        torch.random.fork_rng(devices=[own.device] if on_gpu else []),
+        draws.seeded(draws.key(settings.seed, "attributive training")),
         Progress(steps, 0, shown=progress) as line,
         model.at_rest(),
     ):
-        torch.manual_seed(draws.key(settings.seed, "attributive training"))
         for step in range(steps):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - step / steps)

@@ -70,12 +70,16 @@ def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], see
     """The next point, which only the trials so far and the seed decide."""
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
     judges = [catalog.find("metrics", catalog.parse(metric)[0]) for metric in metrics]
     ways: list[Any] = ["minimize" if one.higher_is_better is False else "maximize" for one in judges]
     sampler = optuna.samplers.TPESampler(seed=draws.key(seed, "lambdas", len(done)) % 2**32)
-    study = optuna.create_study(sampler=sampler, directions=ways)
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        study = optuna.create_study(sampler=sampler, directions=ways)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
     for trial in done:
         values = [trial["scores"][metric] for metric in metrics]
         if np.isfinite(values).all():

@@ -31,7 +31,7 @@ class BilstmStack(Stack):
         if not self.config.pair:
             order = _Order(real)
             states = order.in_place(self._recur("first", self._embed("embeddings", ids, order)))
-            return self._decode(self._attend(states, attended(self.config, ids, real), None), None)
+            return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, real), None), None)
         assert rows.token_types is not None  # a word tokenizer gives them
         is_second = rows.token_types.reshape(shape) == 1
         in_first, in_second = real & ~is_second, real & is_second
@@ -39,7 +39,7 @@ class BilstmStack(Stack):
         of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
         query = second.last(self._recur("second", self._embed(of_second, ids, second)))
         states = first.in_place(self._recur("first", self._embed("embeddings", ids, first)))
-        return self._decode(self._attend(states, attended(self.config, ids, in_first), query), query)
+        return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, in_first), query), query)
 
     def _embed(self, layer: str, ids: Tensor, order: _Order) -> Tensor:
         """[2, copies, rows, length, vector] each copy's own vectors; the padding token's never learn."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from troth import draws
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training.settings import Settings
@@ -53,7 +54,7 @@ def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     switches: Any = torch.utils.deterministic
     filled = switches.fill_uninitialized_memory
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+    with draws.seeded(settings.seed):
         try:
             if settings.deterministic and on_gpu:
                 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

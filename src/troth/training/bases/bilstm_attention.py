@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
-
 from troth import draws
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
@@ -53,8 +51,7 @@ class BilstmAttention(Base):
             first_attended_id=tokenizer.mask_token_id,  # behind [PAD], [CLS] and [EOS]
             **class_names(labels),
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.key(seed, "new weights"))
+        with draws.seeded(draws.key(seed, "new weights")):
             model = BilstmAttentionForSequenceClassification(config)
             body = model.bilstm
             if known:

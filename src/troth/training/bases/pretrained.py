@@ -34,8 +34,7 @@ class Pretrained(Base):
         ):
             raise TrothError(f"there is no model folder {self.path}")
         know_own_models(folder)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.key(seed, "new weights"))
+        with draws.seeded(draws.key(seed, "new weights")):
             try:
                 tokenizer = AutoTokenizer.from_pretrained(self.path)
                 model = AutoModelForSequenceClassification.from_pretrained(

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from troth import draws
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
@@ -51,8 +49,7 @@ class Scratch(Base):
             pad_token_id=tokenizer.pad_token_id,
             **class_names(labels),
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.key(seed, "new weights"))
+        with draws.seeded(draws.key(seed, "new weights")):
             model = BertForSequenceClassification(config)  # type: ignore[no-untyped-call]
         return Encoder(model, tokenizer, name="scratch", max_length=max_length)
 

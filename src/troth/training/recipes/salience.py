@@ -64,7 +64,8 @@ class Salience(Recipe):
     def prepare(self, model: TextClassifier, encodings: Sequence[Encoding]) -> Self:
         _require_attentions(model, encodings)
         values = self._of_each(encodings)
-        return replace(self, weight=self.strength, fitted=Saliences(encodings, values, reads_first=not model.reads_last))
+        found = Saliences(encodings, values, reads_first=not model.reads_last)
+        return replace(self, weight=self.strength, fitted=found)
 
     def penalty(self, output: Output, rows: Rows) -> Tensor:
         if self.fitted is None:
