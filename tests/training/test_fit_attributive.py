@@ -243,7 +243,7 @@ def test_a_model_that_cannot_pad_gets_texts_of_one_length():
     from troth.training.corpus import Corpus
 
     model = Encoder(hf_model("bert", classes=2), tokenizer_for("bert"), name="unpadded")
-    model.pads = False
+    model.reads_last = True  # then nothing is padded
     training, _ = choose(model, planted(40), Settings(examples=20))
     corpus = Corpus(training.encodings, [0] * 20)
     parts = list(_parts(model, corpus, torch.arange(20), None))
