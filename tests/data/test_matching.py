@@ -96,7 +96,9 @@ def test_numbers_without_names_stay_unless_the_classes_bear_other_numbers():
     data = load_data([{"text": "a", "label": 1}, {"text": "b", "label": 2}])
     assert [example.label for example in match_labels(data, ("x", "y", "z"), "m")] == [1, 2]
     assert [example.label for example in match_labels(data, ("1 star", "2 stars", "3 stars"), "m")] == [0, 1]
-    with pytest.raises(TrothError, match=r"its labels \(1, 2\) do not match the classes of m \(x, y\)"):
+    with pytest.raises(
+        TrothError, match=r"labels \(1, 2\) do not match the classes of m \(x, y\): there is no class 2;"
+    ):
         match_labels(data, ("x", "y"), "m")
 
 

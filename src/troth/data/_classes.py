@@ -58,8 +58,8 @@ def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
         ours = data.labels or _listed_once(named)
         raise TrothError(
             f"{data.name}: its labels ({_listed(ours)}) do not match the classes of {model} ({_listed(model_names)}): "
-            f"{problem}; write the model's names or numbers as labels, name its classes (load_model(…, labels=…), "
-            "--class-words pos=good,neg=bad), or leave the labels out (--label '')"
+            f"{problem}; write the model's names or numbers as labels, name its classes (load_model(…, labels=…)), or "
+            "leave the labels out (--label '')"
         ) from None
     if data.labels == model_names and numbers == [example.label for example in data]:
         return data
@@ -97,6 +97,8 @@ def class_number(label: int | str, classes: Names) -> int:
         (place,), name = _places((label,), classes, ordered=False), label
     else:
         place, name = _by_numeral(int(label), classes), str(int(label))
+        if place is None:
+            raise TrothError(f"there is no class {name}")
     if place is not None:
         return place
     alike = [classes[index] for index in _alike(name, classes)]
