@@ -223,8 +223,11 @@ CSV = "name,stars\na,1\n"
         ),
         (["bench", "--data", "file"], "file: cannot read this kind of file; give one of "),
         (["bench", "--limit", "-1"], "limit must be at least 1, not -1"),
-        (["bench", "--engine", "spark", "--limit", "2"], "no engine is called 'spark'"),
-        (["bench", "--out", "file/run", "--limit", "2", "-e", "random", "--metrics", "sparsity"], "file/run"),
+        (["bench", "--engine", "spark", "--limit", "2", "--label", ""], "no engine is called 'spark'"),
+        (
+            ["bench", "--out", "file/run", "--limit", "2", "-e", "random", "--metrics", "sparsity", "--label", ""],
+            "file/run",
+        ),
         (["report", "absent"], "no run is called 'absent'"),
         (["list", "explainer"], "no kind is called 'explainer'; did you mean explainers?"),
         (["explan", TEXT], "No such command 'explan'"),
@@ -273,10 +276,8 @@ def test_labels_outside_the_models_classes(troth, models, tmp_path):
     )
     code, out, err = troth("bench", *arguments, "--target", "gold", "--out", "run")
     assert (code, out) == (2, "")
-    assert (
-        err == "troth: no explainer could be run: example 1: class 7 is outside the model's 3 classes "
-        "(<script>, [/b], fine)\n"
-    )
+    assert err.startswith(f"troth: data.csv: its labels (0, 7) do not match the classes of {models / 'plain'} ")
+    assert "(<script>, [/b], fine): there is no class 7; " in err
 
 
 # --- bench and report
@@ -385,6 +386,8 @@ troth.cli.main()
         ],
         [
             "bench",
+            "--label",
+            "",
             "--limit",
             "3",
             "-e",

@@ -9,6 +9,8 @@ from itertools import islice
 from typing import Any
 
 from troth import catalog
+from troth.data import Data
+from troth.data._classes import class_number, match_labels
 from troth.errors import TrothError, unknown
 from troth.explainers import Explainer
 from troth.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
@@ -59,6 +61,8 @@ def explain_each(
 ) -> Iterator[Attribution]:
     """As `explain`, one attribution at a time: the data may be larger than memory."""
     method = catalog.build("explainers", explainer)
+    if isinstance(texts, Data):
+        texts = match_labels(texts, prober.model.labels, prober.model.name)
     source = iter(as_examples(texts))
     chunks = iter(lambda: prober.model.encode(islice(source, _CHUNK), units, segments), [])
     if type(method).prepare is not Explainer.prepare:
@@ -122,11 +126,7 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
     if target == "predicted":
         return predicted
     if target == "gold":
-        if example.label is None:
-            raise TrothError(
-                f"example {example.id} has no label, so no gold class; use target predicted or name a class"
-            )
-        return class_of(labels, example.label, replace(example, label=None), predicted)
+        return gold_class(labels, example)
     if isinstance(target, str) and target in labels:
         return labels.index(target)
     if isinstance(target, str) and not re.fullmatch(r"-?\d+", target):
@@ -137,6 +137,21 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
             f"example {example.id}: class {index} is outside the model's {len(labels)} classes ({', '.join(labels)})"
         )
     return index
+
+
+def gold_class(labels: tuple[str, ...], example: Example) -> int:
+    """The model's class that an example's label stands for: by name where it has one, else by number."""
+    label = example.label
+    if label is None:
+        raise TrothError(f"example {example.id} has no label, so no gold class; use target predicted or name a class")
+    if isinstance(label, int) and not getattr(label, "names", ()):
+        return class_of(labels, label, example, PREDICTED)
+    try:
+        return class_number(label, labels)
+    except TrothError as problem:
+        raise TrothError(
+            f"example {example.id}: its label does not match the model's classes ({', '.join(labels)}): {problem}"
+        ) from None
 
 
 def as_examples(texts: Texts) -> Iterator[Example]:

@@ -8,7 +8,7 @@ from typing import Any
 from troth import catalog
 from troth.errors import TrothError
 from troth.explainers import Explainer
-from troth.explaining import class_of
+from troth.explaining import gold_class
 from troth.looks import Ask
 from troth.metrics import Explain, Metric
 from troth.models import TextClassifier, load_model
@@ -93,6 +93,6 @@ def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name
             "measure an attribution on the model it explains"
         )
     if metric.needs_label:
-        class_of(model.labels, "gold", example, 0)
+        gold_class(model.labels, example)
     if metric.needs_rationale and example.rationale is None:
         raise TrothError(f"{name} compares with human rationales, but example {example.id} has none")

@@ -36,16 +36,19 @@ class Example:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", str(self.id))
+        if not is_unicode(self.id):
+            raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
         if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
             found = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
             raise TrothError(f"example {self.id}: a text must be a string, not {found}")
-        if not all(text is None or _is_unicode(text) for text in (self.text, self.text_pair)):
+        if not all(text is None or is_unicode(text) for text in (self.text, self.text_pair)):
             raise TrothError(f"example {self.id}: the text is no valid Unicode (a lone surrogate); decode it as UTF-8")
         if self.rationale is not None:
             object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -146,7 +146,9 @@ def test_ids_are_the_column_or_the_place(tmp_path):
     data = load(tmp_path, rows)
     assert [example.id for example in data] == ["0", "1"]
     assert "id: the row's place; column 'id' does not tell rows apart" in data.notes
-    assert fails(tmp_path, rows, id="id") == "films.jsonl: column 'id' is no id: a row has none or two have the same"
+    assert fails(tmp_path, rows, id="id").startswith(
+        "films.jsonl: column 'id' is no id: a row has none, two have the same"
+    )
 
 
 TEXT = "not a good film , but not a bad one"

@@ -170,7 +170,7 @@ def test_labels_may_be_names_and_without_one_the_prediction_counts():
     named = score(model, TEXT, TRUTH, "recursive_erasure", explainer="random", label="no")
     assert named.record["label"] == 0
     assert score(model, TEXT, TRUTH, "recursive_erasure", explainer="random").record["label"] == 1
-    with pytest.raises(TrothError, match="no class is called 'maybe'"):
+    with pytest.raises(TrothError, match="no class is like 'maybe'"):
         score(model, TEXT, TRUTH, "recursive_erasure", explainer="random", label="maybe")
 
 

@@ -108,7 +108,8 @@ def test_a_bench_that_cannot_be_checked_says_why_and_is_complete(tmp_path, model
 
 def test_examples_beyond_the_limit_are_the_references(tmp_path):
     context = benching.Context()
-    plan = benching.plan_of(context, encoder(), "reviews", ["random"], ["recursive_erasure(step=1.0)"], limit=5)
+    unlabelled = {"limit": 5, "columns": {"label": ""}}
+    plan = benching.plan_of(context, encoder(), "reviews", ["random"], ["recursive_erasure(step=1.0)"], **unlabelled)
     (cell,) = plan.of("check")
     references = plan.tables[cell.parents[1]]
     tested = set(plan.tables[cell.parents[0]].column("example_id").to_pylist())
@@ -118,5 +119,6 @@ def test_examples_beyond_the_limit_are_the_references(tmp_path):
     assert min(lengths[0]) <= min(lengths[1])
     assert max(lengths[1]) <= max(lengths[0])
     assert not tested & set(references.column("example_id").to_pylist())
-    assert not list(benching.plan_of(context, encoder(), "reviews", ["random"], ["sufficiency"], limit=5).of("check"))
+    plain = benching.plan_of(context, encoder(), "reviews", ["random"], ["sufficiency"], **unlabelled)
+    assert not list(plain.of("check"))
     assert np.all([cell.specs["masking"] == "mask_token" for cell in plan.of("check")])

@@ -20,7 +20,10 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by defaul
 Prompt = Annotated[
     str | None, typer.Option(help='Asks a causal language model: "Review: {text} Sentiment:" with --class-words.')
 ]
-ClassWords = Annotated[str | None, typer.Option(help="The words of the classes, in order: positive,negative.")]
+ClassWords = Annotated[
+    str | None,
+    typer.Option(help="The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."),
+]
 Shots = Annotated[
     str | None, typer.Option(help="Data whose labelled examples the prompt shows first (a file or a name).")
 ]
@@ -41,12 +44,18 @@ def prompting(
 ) -> dict[str, Any]:
     """Options of load_model for a prompted model, plain values all; none without a prompt."""
     options: dict[str, Any] = {"prompt": None if prompt is None else prompt.replace("\\n", "\n")}
-    options["class_words"] = None if class_words is None else [word.strip() for word in class_words.split(",")]
+    words = [] if class_words is None else [word.strip() for word in class_words.split(",")]
+    if words and all("=" in word for word in words):
+        options["labels"], words = map(list, zip(*(word.split("=", 1) for word in words), strict=True))
+    options["class_words"] = words or None
     if shots is not None:
         from troth.data import load_data
+        from troth.data._classes import name_of
 
         shown = load_data(shots, limit=shot_count)
-        options["shots"] = [{"text": one.text, "text_pair": one.text_pair, "label": one.label} for one in shown]
+        options["shots"] = [
+            {"text": one.text, "text_pair": one.text_pair, "label": name_of(one.label)} for one in shown
+        ]
     options |= {"chat": chat, "mask_text": mask_text}
     return {name: value for name, value in options.items() if value is not None}
 

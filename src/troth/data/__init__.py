@@ -11,6 +11,7 @@ from typing import Any
 
 from troth import catalog
 from troth.data._base import Data, Dataset, choose_split
+from troth.data._classes import without_labels
 from troth.data._columns import Columns, to_data
 from troth.data._folders import tables_in
 from troth.data._hub import read_hub, table_of
@@ -45,10 +46,10 @@ def load_data(
     columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id)
     entry = _entry(source)
     if entry is not None:
-        if columns != Columns() or labels:
+        if columns not in (Columns(), Columns(label="")) or labels:
             raise TrothError(f"{entry.name} knows its columns and classes; leave --text, --label and the like out")
-        data = entry.load(split)
-        return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
+        data = _limited(entry.load(split), limit, seed=0 if entry.sorted_by_label else None)
+        return without_labels(data) if label == "" else data
     if isinstance(source, str | os.PathLike):
         data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
     elif _is_saved(source):

@@ -116,3 +116,18 @@ def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
     if len(known) == 1:
         return known[0]
     raise TrothError(f"{source}: which split? there are: {', '.join(sorted(known))}")
+
+
+def hold_out(data: Data, share: float) -> tuple[Data, Data]:
+    """Two parts, the second of this share: the same examples for every seed, so that seeds are judged alike."""
+    if not 0 < share < 1:
+        raise TrothError(f"hold_out must be a share between 0 and 1, not {share}")
+    count = round(len(data) * share)
+    if not 0 < count < len(data):
+        raise TrothError(f"{data.name} has {len(data)} examples, too few to hold out {share:.0%} of them")
+    order = np.random.default_rng(0).permutation(len(data))
+    held, rest = sorted(order[:count].tolist()), sorted(order[count:].tolist())
+    return (
+        replace(data, examples=[data[place] for place in rest], split="train"),
+        replace(data, examples=[data[place] for place in held], split="held out of train"),
+    )

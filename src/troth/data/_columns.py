@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from troth.data._base import Data
@@ -11,7 +11,7 @@ from troth.data._labels import index_labels
 from troth.data._rationales import read_rationale
 from troth.data._readers import Table
 from troth.errors import TrothError
-from troth.types import Example
+from troth.types import Example, is_unicode
 from troth.units import Span
 
 # The usual names, likeliest first. A question is the second text wherever there is another to be the first.
@@ -47,6 +47,9 @@ _USUAL = {
     "rationale": ("rationale", "rationales", "evidences"),
     "id": ("id", "idx", "guid", "uid", "example_id", "annotation_id"),
 }
+
+
+_LONGEST = 500_000  # characters: about 128,000 tokens. No model reads more, and tokenizing megabytes takes minutes
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,30 @@ def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabe
         notes += [note] if note else []
     else:
         gold = [None] * len(texts)
-        notes.append(f"label: none; columns: {', '.join(table.columns)}")
+        notes.append(f"label: none; columns: {_listed(table.columns)}")
     examples = [Example(*parts) for parts in zip(ids, texts, pairs, gold, rationales, strict=True)]
-    return Data(table.source, examples, labels, tuple(notes), table.split)
+    return Data(table.source, _shortened(examples, notes), labels, tuple(notes), table.split)
+
+
+def _shortened(examples: list[Example], notes: list[str]) -> list[Example]:
+    """Texts of a length that no model reads are cut, and that is said."""
+    long = [max(len(example.text), len(example.text_pair or "")) for example in examples]
+    if max(long, default=0) <= _LONGEST:
+        return examples
+    cut = sum(length > _LONGEST for length in long)
+    texts = "1 text is" if cut == 1 else f"{cut:,} texts are"
+    notes.append(f"{texts} cut to the first {_LONGEST:,} characters; the longest has {max(long):,}")
+    return [
+        replace(
+            example,
+            text=example.text[:_LONGEST],
+            text_pair=None if example.text_pair is None else example.text_pair[:_LONGEST],
+            rationale=None
+            if example.rationale is None
+            else tuple((start, min(end, _LONGEST)) for start, end in example.rationale if start < _LONGEST),
+        )
+        for example in examples
+    ]
 
 
 def _choose(table: Table, columns: Columns) -> dict[str, _Chosen]:
@@ -120,7 +144,7 @@ def _guess(columns: Sequence[str], usual: Sequence[str], taken: set[str]) -> str
 
 
 def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(column[:40] for column in columns[:12])
+    shown = ", ".join(column[:40].encode(errors="backslashreplace").decode() for column in columns[:12])
     return (shown or "none") + (", …" if len(columns) > 12 else "")
 
 
@@ -137,7 +161,8 @@ def _texts(table: Table, column: _Chosen) -> list[str]:
 
 def _pairs(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str | None], _Chosen]:
     values = column.values(table)
-    if column.guessed and len(values) > 1 and column.name and len({str(value) for value in values}) == 1:
+    texts = all(isinstance(value, str | None) for value in values)
+    if column.guessed and len(values) > 1 and column.name and texts and len(set(values)) == 1:
         # ERASER asks the same question of every film: that is no second text.
         notes.append(f"text_pair: none; column {column.name!r} is the same in every row")
         return [None] * len(values), _Chosen("text_pair", "", True)
@@ -153,10 +178,14 @@ def _pairs(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str | 
 def _ids(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str], _Chosen]:
     values = column.values(table)
     plain = bool(column.name) and all(isinstance(value, str | int) and value != "" for value in values)
-    if plain and len({str(value) for value in values}) == len(values):
-        return [str(value) for value in values], column
+    ids = [str(value) for value in values] if plain else []
+    if plain and len(set(ids)) == len(values) and all(map(is_unicode, ids)):
+        return ids, column
     if column.name and not column.guessed:
-        raise TrothError(f"{table.source}: column {column.name!r} is no id: a row has none or two have the same")
+        raise TrothError(
+            f"{table.source}: column {column.name!r} is no id: a row has none, two have the same, or one is not valid "
+            "Unicode"
+        )
     if column.name:
         notes.append(f"id: the row's place; column {column.name!r} does not tell rows apart")
     return [str(place) for place in range(len(values))], _Chosen("id", "", column.guessed)

@@ -29,7 +29,11 @@ class _Documents:
         packed = folder / "docs.jsonl"
         self.texts: dict[str, str] = {}
         if packed.exists():
-            self.texts = {row["docid"]: row["document"] for row in read_lines(packed)}
+            for number, row in enumerate(read_lines(packed), start=1):
+                name, text = row.get("docid"), row.get("document")
+                if not isinstance(name, str) or not isinstance(text, str):
+                    raise TrothError(f"docs.jsonl: row {number} is no ERASER document: it needs docid and document")
+                self.texts[name] = text
 
     def text(self, where: str, name: str) -> str:
         if name not in self.texts:
@@ -47,8 +51,10 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
     where = f"{source}: row {number}"
     if "annotation_id" not in row or "classification" not in row:
         raise TrothError(f"{where} is no ERASER annotation: it wants annotation_id and classification")
-    evidence = [piece for group in row.get("evidences") or [] for piece in group]
+    evidence = _evidence(where, row.get("evidences") or [])
     names = row.get("docids") or sorted({piece["docid"] for piece in evidence}) or [row["annotation_id"]]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TrothError(f"{where}: docids and annotation_id must be texts, not {str(names)[:40]}")
     texts = [documents.text(where, name) for name in names]
     # Token offsets count white-space tokens of one document, so those of later documents move on.
     first, count = {}, 0
@@ -56,6 +62,9 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
         first[name] = count
         count += len(text.split())
     joined = "\n".join(texts)
+    for piece in evidence:
+        if piece["docid"] not in first:
+            raise TrothError(f"{where} has evidence in {piece['docid']!r}, which is not among its docids")
     pieces = [
         (first[piece["docid"]] + piece["start_token"], first[piece["docid"]] + piece["end_token"]) for piece in evidence
     ]
@@ -70,3 +79,18 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
         "label": row["classification"],
         "rationale": rationale,
     }
+
+
+def _evidence(where: str, groups: Any) -> list[dict[str, Any]]:
+    """The pieces of all groups, each with its document and its tokens."""
+    shape = {"docid": str, "start_token": int, "end_token": int}
+    pieces = []
+    for group in groups if isinstance(groups, list) else [groups]:
+        for piece in group if isinstance(group, list) else [group]:
+            if not isinstance(piece, dict) or not all(isinstance(piece.get(key), kind) for key, kind in shape.items()):
+                raise TrothError(
+                    f"{where}: evidences must be groups of pieces with docid, start_token and end_token, "
+                    f"not {str(piece)[:40]}"
+                )
+            pieces.append(piece)
+    return pieces

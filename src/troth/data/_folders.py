@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from troth.data._base import standard_split
 from troth.data._eraser import is_eraser, read_eraser
@@ -21,11 +22,13 @@ Tables = dict[str, Callable[[], Table]]
 def tables_in(folder: Path) -> Tables:
     """The splits of a folder by name; nothing is read before it is asked for."""
     if (folder / "dataset_dict.json").exists():
-        names = json.loads((folder / "dataset_dict.json").read_text())["splits"]
+        names = _record(folder / "dataset_dict.json").get("splits")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _not_saved(folder, "dataset_dict.json lists no splits")
         return {name: partial(_saved, folder / name, name) for name in names}
     if (folder / "state.json").exists():
-        name = json.loads((folder / "state.json").read_text()).get("_split") or "all"
-        return {name: partial(_saved, folder, name)}
+        name = _record(folder / "state.json").get("_split") or "all"
+        return {str(name): partial(_saved, folder, str(name))}
     files = sorted(path for path in folder.iterdir() if is_data_file(path) and path.name != "dataset_infos.json")
     if is_eraser(folder):
         splits = [path for path in files if not path.name.startswith("docs.")]
@@ -65,6 +68,21 @@ def _saved(folder: Path, split: str) -> Table:
     try:
         saved = datasets.load_from_disk(str(folder))
     except Exception as problem:  # many kinds of damage, one remedy
-        reason = str(problem).partition("\n")[0][:100]
-        raise TrothError(f"{folder} cannot be read as a saved `datasets` folder ({reason})") from problem
+        raise _not_saved(folder, str(problem)) from problem
     return table_of(saved, folder.name, split)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """What `datasets` notes of a folder it saved."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        raise _not_saved(path.parent, f"{path.name}: {problem}") from None
+    if not isinstance(found, dict):
+        raise _not_saved(path.parent, f"{path.name} is no JSON object")
+    return found
+
+
+def _not_saved(folder: Path, reason: str) -> TrothError:
+    first_line = reason.partition("\n")[0][:100]
+    return TrothError(f"{folder} cannot be read as a saved `datasets` folder ({first_line})")

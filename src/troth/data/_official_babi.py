@@ -1,4 +1,7 @@
-"""The bAbI stories as published (Weston et al. 2016): a question, its story so far, the facts that answer it."""
+"""The bAbI stories as published (Weston et al. 2016): a question, its story so far, the facts that answer it.
+
+`as_in=roar`: 8,500 / 1,500 of the 10,000 questions of train, and the test set.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from troth.data._base import rows
 from troth.data._folders import Tables
-from troth.data._published import Published, local_folder
+from troth.data._paper_splits import PaperSplits
+from troth.data._published import local_folder
 from troth.data._readers import Table
 from troth.errors import TrothError
 
@@ -18,7 +22,7 @@ ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
 
 
 @dataclass(frozen=True)
-class OfficialBabi(Published):
+class OfficialBabi(PaperSplits):
     """From $TROTH_DATA/babi<task>, or from the published archive unpacked in $TROTH_DATA."""
 
     task: ClassVar[int]
@@ -32,6 +36,10 @@ class OfficialBabi(Published):
         "unpack http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz in $TROTH_DATA, "
         "or use our own stories: babi(task=…)"
     )
+    paper_rows = rows(train=8_500, validation=1_500, test=1_000)
+    paper_held_out = 0.15
+
+    as_in: Literal["roar"] | None = None
 
     def local_tables(self) -> Tables:
         archive = local_folder("tasks_1-20_v1-2/en-10k")

@@ -38,7 +38,18 @@ class Published(Dataset):
         return self.read(choose_split(self.name, names, split))
 
     def read(self, split: str) -> Data:
-        table = self.adapt(self._table(split))
+        return self._data(split, self._table(split))
+
+    def read_where(self, split: str, column: str, value: str) -> Data:
+        """The rows of a split that have this value in a column."""
+        table = self._table(split)
+        chosen = [row for row in table.rows if row.get(column) == value]
+        if not chosen:
+            raise TrothError(f"{self.name}: no row of {table.source} has the {column} {value}")
+        return self._data(split, replace(table, rows=chosen))
+
+    def _data(self, split: str, raw: Table) -> Data:
+        table = self.adapt(raw)
         columns = self._columns(table)
         kept = [row for row in table.rows if not (self.without_label and row.get(columns.label or "") == -1)]
         data = to_data(replace(table, rows=kept), columns, self.labels)

@@ -15,7 +15,7 @@ def read_rationale(value: Any, text: str) -> tuple[Span, ...] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.strip() else None
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise ValueError("the rationale is text, not a list of [start, end]") from None
     if value is None:
         return None
@@ -27,6 +27,8 @@ def read_rationale(value: Any, text: str) -> tuple[Span, ...] | None:
             return token_spans(text, [(piece["start_token"], piece["end_token"]) for piece in pieces])
         except KeyError as problem:
             raise ValueError(f"a piece of the rationale has no {problem.args[0]}") from None
+        except TypeError:
+            raise ValueError("start_token and end_token of the rationale must be whole numbers") from None
     return tuple(_character_span(piece, text) for piece in pieces)
 
 

@@ -95,6 +95,8 @@ def _lines(source: str, text: str) -> list[dict[str, Any]]:
                 row = json.loads(line)
             except json.JSONDecodeError as problem:
                 raise TrothError(f"{source}: line {number} is no JSON ({problem.msg})") from None
+            except (RecursionError, ValueError) as problem:
+                raise TrothError(f"{source}: line {number} {_excess(problem)}") from None
             if not isinstance(row, dict):
                 raise TrothError(f"{source}: line {number} is no JSON object but {type(row).__name__}")
             found.append(row)
@@ -108,12 +110,21 @@ def _json(source: str, text: str) -> list[dict[str, Any]]:
         if problem.msg == "Extra data":  # JSON lines under the name .json, as `datasets` writes them
             return _lines(source, text)
         raise TrothError(f"{source}: line {problem.lineno} is no JSON ({problem.msg})") from None
+    except (RecursionError, ValueError) as problem:
+        raise TrothError(f"{source} {_excess(problem)}") from None
     if isinstance(content, dict):
         lists = [value for value in content.values() if isinstance(value, list)]
         content = lists[0] if len(lists) == 1 else content
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise TrothError(f"{source}: wanted a list of objects, one a row")
     return content
+
+
+def _excess(problem: Exception) -> str:
+    """What JSON allows and Python does not."""
+    if isinstance(problem, RecursionError):
+        return "is nested too deeply; a row is an object of texts, numbers and short lists"
+    return "holds a whole number of more digits than can be read; write it as text"
 
 
 def _delimited(source: str, kind: str, text: str) -> Table:
@@ -153,13 +164,23 @@ def _parquet(path: Path) -> Table:
 
     try:
         table = pyarrow.parquet.ParquetFile(path).read()
-    except (pyarrow.ArrowException, OSError) as problem:
+        rows = table.to_pylist()
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError, RecursionError) as problem:
+        # Values that Python cannot hold, too: bytes that are not UTF-8, dates beyond its calendar.
         reason = str(problem).partition("\n")[0][:100]
         raise TrothError(f"{path.name} cannot be read as parquet ({reason})") from None
-    return Table(path.name, tuple(table.column_names), table.to_pylist(), _class_names(table.schema.metadata))
+    known, note = _class_names(table.schema.metadata)
+    return Table(path.name, tuple(table.column_names), rows, known, notes=(note,) if note else ())
 
 
-def _class_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, tuple[str, ...]]:
-    # `datasets` writes its features, class names among them, beside the schema.
-    features = json.loads((metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    return {name: tuple(feature["names"]) for name, feature in features.items() if "names" in feature}
+def _class_names(metadata: Mapping[bytes, bytes] | None) -> tuple[dict[str, tuple[str, ...]], str]:
+    """The class names that `datasets` writes next to the schema, and what to say where others wrote something else."""
+    try:
+        features = json.loads((metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        found = {name: feature["names"] for name, feature in features.items() if "names" in feature}
+        for names in found.values():
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError("class names are a list of texts")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return {}, "class names: none; the file's metadata is not as `datasets` writes it"
+    return {name: tuple(names) for name, names in found.items()}, ""

@@ -1,15 +1,23 @@
-"""AG News: what is a news item about (Del Corso et al. 2005; Zhang et al. 2015)?"""
+"""AG News: what is a news item about (Del Corso et al. 2005; Zhang et al. 2015)?
+
+`as_in`: the soft-metrics and SaLoss papers hold out 0.15 of train to validate on.
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from troth.data._base import rows
-from troth.data._published import Published
+from troth.data._paper_splits import PaperSplits
 
 
 @dataclass(frozen=True)
-class AgNews(Published):
+class AgNews(PaperSplits):
     hub = "fancyzhx/ag_news"
     labels = ("World", "Sports", "Business", "Sci/Tech")
     splits = rows(train=120_000, test=7_600)
     metric = "macro_f1"
     licence = "non-commercial use"
+    paper_rows = rows(train=102_000, validation=18_000, test=7_600)
+    paper_held_out = 0.15
+
+    as_in: Literal["soft", "saloss"] | None = None

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from troth.data._base import Data, Dataset, rows
+from troth.data._classes import Label
 from troth.errors import TrothError
 from troth.types import Example
 
@@ -149,7 +150,7 @@ def _tell(id: str, task: int, uniforms: Iterator[float]) -> Example:
     question = world.pick(questions)
     ends = np.cumsum([len(sentence) + 1 for sentence in world.sentences]) - 1
     rationale = [(int(ends[fact]) - len(world.sentences[fact]), int(ends[fact])) for fact in sorted(question.facts)]
-    label = ROOMS.index(question.answer)
+    label = Label(ROOMS.index(question.answer), ROOMS)
     return Example(id, " ".join(world.sentences), question.text, label, tuple(rationale))
 
 

@@ -1,4 +1,7 @@
-"""Diabetes: does a patient have diabetes, by the discharge notes of MIMIC-III (Johnson et al. 2016)?"""
+"""Diabetes: does a patient have diabetes, by the discharge notes of MIMIC-III (Johnson et al. 2016)?
+
+The papers validate on its own validation split.
+"""
 
 from dataclasses import dataclass
 

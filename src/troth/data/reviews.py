@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from troth.data._base import Data, Dataset, rows
+from troth.data._classes import Label
 from troth.errors import TrothError
 from troth.types import Example
 from troth.units import Span
@@ -39,7 +40,8 @@ class Reviews(Dataset):
 
 def _example(id: str, label: str, marked: str) -> Example:
     text, rationale = unmark(marked)
-    return Example(id, text, label=Reviews.labels.index(label), rationale=rationale)
+    number = Label(Reviews.labels.index(label), Reviews.labels)
+    return Example(id, text, label=number, rationale=rationale)
 
 
 def unmark(marked: str) -> tuple[str, tuple[Span, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from troth.data._classes import class_number, name_of
 from troth.errors import TrothError
 from troth.types import Example
 from troth.units import Span
@@ -115,10 +117,11 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:
-    label = shot.label
+    label = name_of(shot.label)
     for names in (labels, class_words):
-        if label in names:
-            return list(names).index(str(label))
+        with contextlib.suppress(TrothError):
+            if isinstance(label, str):
+                return class_number(label, tuple(names))
     if label is not None and re.fullmatch(r"\d+", str(label)) and int(label) < len(class_words):
         return int(label)
     raise TrothError(

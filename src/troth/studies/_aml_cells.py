@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from troth import catalog
 from troth.attributive.losses import DualMask
 from troth.data import Data, load_data
+from troth.data._classes import matches
 from troth.errors import TrothError
 from troth.metrics import Metric, Summary
 from troth.studies import Setting
@@ -47,7 +48,7 @@ def explained(study: Aml, setting: Setting, name: str) -> dict[str, Any]:
     base, data = setting.base or "embedded", load_data(name, limit=1)
     try:
         specs = setting.context.model_specs(base)
-        if not data.labels or len(setting.context.model(specs).labels) == len(data.labels):
+        if not data.labels or matches(data.labels, setting.context.model(specs).labels):
             return specs
     except TrothError as error:
         if "no trained classification head" not in str(error):

@@ -13,6 +13,7 @@ import numpy as np
 
 from troth import catalog
 from troth.data import Data, load_data
+from troth.data._classes import without_labels
 from troth.errors import TrothError, unknown
 from troth.explaining import explain_each
 from troth.metrics import Summary
@@ -155,7 +156,7 @@ class Aml(Study):
     def _human(self, setting: Setting, name: str) -> Section:
         model = explained(self, setting, name)
         cell = fitted(self, setting, model, name, VARIANTS[:1])[""]
-        marked = self._examples(setting, self.human, self.examples)
+        marked = without_labels(self._examples(setting, self.human, self.examples))  # the model may have other classes
         baselines = {method: spec for method, spec in self._baselines().items() if method in _HUMAN}
         every = {**self._maps(setting, cell, METRICS["aopc_comp"]), **baselines}
         judge = {"f1": "rationale_agreement(top=25)"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from troth import catalog
 from troth.data import Data
+from troth.data._classes import match_labels
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Metric
@@ -46,7 +47,7 @@ def cross(
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
     plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
-    sets = [_data_cell(plan, one) for one in data]
+    sets = list(data)
     methods = [catalog.build("explainers", explainer) for explainer in explainers]
     judges = [catalog.build("metrics", metric) for metric in metrics]
     common = {
@@ -58,7 +59,10 @@ def cross(
     }
     for model in models:
         about = _model_specs(context, plan, model)
-        for data_cell in sets:
+        for one in sets:
+            # The same data may number its classes otherwise for the next model.
+            matched = match_labels(one, context.labels[model_key(about)], about["model"])
+            data_cell = _data_cell(plan, matched)
             of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
             for method in methods:
                 for seed in seeds:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from troth.errors import TrothError
-from troth.explaining import class_of
+from troth.explaining import gold_class
 from troth.models import Segments, TextClassifier
 from troth.sweep.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.types import Attribution, Encoding, Example, Question, Score
@@ -178,7 +177,7 @@ def _gold(attribution: Attribution) -> int | None:
     if label is None or not attribution.labels:
         return label if isinstance(label, int) else None
     try:
-        return class_of(attribution.labels, label, replace(attribution.example, label=None), 0)
+        return gold_class(attribution.labels, attribution.example)
     except TrothError:
         return None
 

@@ -19,6 +19,7 @@ from troth.attributive import saving
 from troth.attributive.losses import DualMask
 from troth.attributive.model import AttributionModel, from_backbone, from_model
 from troth.data import Data, load_data
+from troth.data._classes import match_labels
 from troth.data._folders import tables_in
 from troth.errors import TrothError, unknown
 from troth.models import TextClassifier, load_model
@@ -62,7 +63,7 @@ def fit(
     """
     explained, chosen, folder = load_model(model), settings or Settings(), Path(out)
     _check(metrics, without, lambdas)
-    drawn = _load(data)
+    drawn = match_labels(_load(data), explained.labels, explained.name)
     own = _start(explained, backbone, chosen)
     training, validation = choose(explained, drawn, chosen)
     identity = {

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from troth import catalog
 from troth.data import Data, Dataset, load_data
+from troth.data._base import hold_out as hold_out_of
 from troth.data._folders import tables_in
 from troth.data._labels import index_labels
 from troth.errors import TrothError
@@ -65,7 +64,7 @@ def load_labelled(
     notes = list(training.notes)
     if checking is None:
         share = _HELD_OUT if hold_out is None else hold_out
-        training, checking = _hold_out(training, share)
+        training, checking = hold_out_of(training, share)
         notes.append(
             f"held out {len(checking):,} of {len(training) + len(checking):,} training examples to validate on"
         )
@@ -117,21 +116,6 @@ def _if_there(source: Source, split: str, limit: int | None, options: Mapping[st
         if "no split is called" in str(error):
             return None
         raise
-
-
-def _hold_out(data: Data, share: float) -> tuple[Data, Data]:
-    """The same examples for every seed, so that seeds are judged alike."""
-    if not 0 < share < 1:
-        raise TrothError(f"hold_out must be a share between 0 and 1, not {share}")
-    count = round(len(data) * share)
-    if not 0 < count < len(data):
-        raise TrothError(f"{data.name} has {len(data)} examples, too few to hold out {share:.0%} of them")
-    order = np.random.default_rng(0).permutation(len(data))
-    held, rest = sorted(order[:count].tolist()), sorted(order[count:].tolist())
-    return (
-        replace(data, examples=[data[place] for place in rest], split="train"),
-        replace(data, examples=[data[place] for place in held], split="held out of train"),
-    )
 
 
 def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]]:

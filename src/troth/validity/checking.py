@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from troth import catalog
 from troth.data import Data, load_data
+from troth.data._classes import match_labels
 from troth.errors import TrothError, unknown
 from troth.explainers import Explainer
 from troth.explaining import explanation
@@ -117,6 +118,7 @@ def check(
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")
     classifier, how = load_model(model), catalog.build("maskings", masking)
     known, asked, notes = parted(data, validation)
+    asked = match_labels(asked, classifier.labels, classifier.name)
     masked = is_masked(classifier) if references == "as_trained" else references == "masked"
     if references == "as_trained":
         notes.append(_trained_how(classifier, masked))

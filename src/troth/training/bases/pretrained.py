@@ -1,4 +1,4 @@
-"""Pretrained weights from a folder or the hub, with a new classification head unless theirs fits."""
+"""Pretrained weights from a folder or the hub, with a new classification head unless theirs is for these classes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from troth import draws
 from troth.errors import TrothError
 from troth.models.encoder import Encoder, know_own_models
 from troth.training.bases import Base, class_names
+from troth.training.bases._heads import name_outputs
 from troth.types import Example
 
 
@@ -20,7 +21,7 @@ class Pretrained(Base):
     path: str = ""
 
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
         if not self.path:
             raise TrothError(
@@ -37,6 +38,7 @@ class Pretrained(Base):
         with draws.seeded(draws.key(seed, "new weights")):
             try:
                 tokenizer = AutoTokenizer.from_pretrained(self.path)
+                before = AutoConfig.from_pretrained(self.path).id2label
                 model = AutoModelForSequenceClassification.from_pretrained(
                     self.path,
                     **class_names(labels),
@@ -47,6 +49,7 @@ class Pretrained(Base):
             except (OSError, ValueError, KeyError) as error:
                 reason = str(error).strip().split("\n")[0]
                 raise TrothError(f"cannot load {self.path} to train it: {reason}") from None
+            name_outputs(model, [str(before[index]) for index in sorted(before)], labels)
         if tokenizer.pad_token_id is None:
             raise TrothError(
                 f"{self.path} has no padding token, which mini-batches need; give its tokenizer one and save it"

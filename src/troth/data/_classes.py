@@ -1,0 +1,192 @@
+"""Whose class is it? The classes of data, matched with a model's by name, or by number where one side has no names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from troth.data._base import Data
+from troth.errors import TrothError
+from troth.types import Example
+
+Names = tuple[str, ...]
+_SHOWN = 12  # names in an error
+
+
+class Label(int):
+    """A class number that remembers the names of its data's classes, and whether somebody put these in order.
+
+    >>> label = Label(1, ("neg", "pos"))
+    >>> label, label.name, label == 1
+    (1, 'pos', True)
+    """
+
+    names: Names
+    ordered: bool  # False: words in sorted order, whose numbers mean nothing to a model
+
+    def __new__(cls, number: int, names: Names = (), ordered: bool = True) -> Label:
+        label = super().__new__(cls, number)
+        label.names, label.ordered = names, ordered
+        return label
+
+    @property
+    def name(self) -> str:
+        return self.names[self] if self < len(self.names) else str(int(self))
+
+
+def name_of(label: int | str | None) -> int | str | None:
+    """A label as words where it has any: what another model understands."""
+    return label.name if isinstance(label, Label) and label.names else label
+
+
+def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
+    """The data with its labels numbered as the model's classes are; what has no class there is an error.
+
+    Names win over numbers: {0: positive, 1: negative} and a csv of "neg" and "pos" agree. Numbers without names stay.
+    """
+    model_names = tuple(classes)
+    words = tuple(sorted({example.label for example in data if isinstance(example.label, str)}))
+    named = [_with_names(example.label, data.labels, words) for example in data]
+    if all(label is None for label in named) or not model_names:
+        return data
+    try:
+        numbers = [None if label is None else class_number(label, model_names) for label in named]
+    except TrothError as problem:
+        ours = data.labels or _listed_once(named)
+        raise TrothError(
+            f"{data.name}: its labels ({_listed(ours)}) do not match the classes of {model} ({_listed(model_names)}): "
+            f"{problem}; write the model's names or numbers as labels, name its classes (load_model(…, labels=…)), or "
+            "leave the labels out (--label '')"
+        ) from None
+    if data.labels == model_names and numbers == [example.label for example in data]:
+        return data
+    examples: list[Example] = [
+        replace(example, label=None if number is None else Label(number, model_names))
+        for example, number in zip(data, numbers, strict=True)
+    ]
+    return replace(data, examples=examples, labels=model_names)
+
+
+def without_labels(data: Data) -> Data:
+    """The same texts for a model of other classes."""
+    return replace(data, examples=[replace(example, label=None) for example in data], labels=())
+
+
+def matches(names: Iterable[str], classes: Sequence[str]) -> bool:
+    """Whether the names of two lists of classes stand for the same classes, one to one, in whatever order."""
+    ours, theirs = tuple(names), tuple(classes)
+    places = _places(ours, theirs, ordered=True)
+    return len(ours) == len(theirs) and sorted(place for place in places if place is not None) == [*range(len(theirs))]
+
+
+def order_of(names: Sequence[str], classes: Sequence[str]) -> list[int] | None:
+    """The class that each name stands for, where the two lists are of the same classes; None where they are not."""
+    if not matches(names, classes):
+        return None
+    return [place for place in _places(tuple(names), tuple(classes), ordered=True) if place is not None]
+
+
+def class_number(label: int | str, classes: Names) -> int:
+    """The number of a label's class; the error says which label has none, and why."""
+    if isinstance(label, Label) and label.names:
+        place, name = _places(label.names, classes, label.ordered)[label], label.name
+    elif isinstance(label, str):
+        (place,), name = _places((label,), classes, ordered=False), label
+    else:
+        place, name = _by_numeral(int(label), classes), str(int(label))
+        if place is None:
+            raise TrothError(f"there is no class {name}")
+    if place is not None:
+        return place
+    alike = [classes[index] for index in _alike(name, classes)]
+    if len(alike) == 1:
+        raise TrothError(f"{name!r} and another label may both be {alike[0]}")
+    raise TrothError(f"{name!r} may be {' or '.join(alike)}" if alike else f"no class is like {name!r}")
+
+
+def _with_names(label: int | str | None, names: Names, words: Names) -> int | str | None:
+    if isinstance(label, str):
+        return Label(words.index(label), words, ordered=False)
+    if label is None or (isinstance(label, Label) and label.names):
+        return label
+    return Label(label, names) if 0 <= label < len(names) else label
+
+
+@lru_cache(maxsize=1024)
+def _places(names: Names, classes: Names, ordered: bool) -> tuple[int | None, ...]:
+    """The class of each name; None where there is none, or more than one."""
+    whole = [_only(_same(name, classes)) for name in names]
+    # A beginning stands for a class that nobody else means: "positive" and "positive (strong)" are two.
+    taken = {place for place in whole if place is not None}
+    found = [
+        place if place is not None else _only([other for other in _alike(name, classes) if other not in taken])
+        for name, place in zip(names, whole, strict=True)
+    ]
+    meant = {(place, _plain(name)) for name, place in zip(names, found, strict=True) if place not in taken}
+    claims = Counter(place for place, _ in meant)
+    found = [None if claims[place] > 1 else place for place in found]
+    if not any(place is not None for place in found):
+        numbers = [_bare_number(name) for name in names]
+        if None not in numbers:
+            return tuple(number if number is not None and number < len(classes) else None for number in numbers)
+        if ordered and [_bare_number(name) for name in classes] == list(range(len(names))):
+            return tuple(range(len(names)))  # nobody named the model's classes
+    return tuple(found)
+
+
+def _by_numeral(number: int, classes: Names) -> int | None:
+    """A plain number counts from 0, unless the classes bear other numbers ("1 star" is class 0)."""
+    numerals = [_numeral(name) for name in classes]
+    if None not in numerals and len(set(numerals)) == len(classes) and number in numerals:
+        return numerals.index(number)
+    return number if 0 <= number < len(classes) else None
+
+
+def _same(name: str, classes: Names) -> list[int]:
+    exact = [index for index, known in enumerate(classes) if known == name]
+    return exact or [index for index, known in enumerate(classes) if _plain(known) == _plain(name)]
+
+
+def _alike(name: str, classes: Names) -> list[int]:
+    """Classes of the same name or, if there are none, those whose name it begins, or that begin it."""
+    if same := _same(name, classes):
+        return same
+    plain = _plain(name)
+    if plain.isdigit():
+        return [index for index, known in enumerate(classes) if _numeral(known) == int(plain)]
+    others = [_plain(known) for known in classes]
+    begun = [index for index, known in enumerate(others) if plain and known.startswith(plain)]
+    return begun or [index for index, known in enumerate(others) if known.isalpha() and plain.startswith(known)]
+
+
+def _plain(name: str) -> str:
+    """Letters and digits in lower case; false is no, true is yes."""
+    plain = re.sub(r"[\W_]+", "", name.casefold()) or name
+    return {"false": "no", "true": "yes"}.get(plain, plain)
+
+
+def _numeral(name: str) -> int | None:
+    """The number a name is or begins with: 5 of "5" and of "5 stars"."""
+    found = re.fullmatch(r"(\d{1,9})(?:[\W_].*)?", name.strip())
+    return None if found is None else int(found[1])
+
+
+def _bare_number(name: str) -> int | None:
+    """The number that stands in a name's place: 0 of "0" and of LABEL_0."""
+    found = re.fullmatch(r"(?:label|class)?[\W_]*(\d{1,9})", name.strip(), re.IGNORECASE)
+    return None if found is None else int(found[1])
+
+
+def _only(places: Sequence[int]) -> int | None:
+    return places[0] if len(places) == 1 else None
+
+
+def _listed_once(labels: Iterable[int | str | None]) -> Names:
+    return tuple(sorted({str(name_of(label)) for label in labels if label is not None}))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:40] for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
