@@ -121,15 +121,17 @@ def test_rationales_are_judged_where_all_examples_have_them():
         assert ("rationale_agreement(top=5)" in found) == there
 
 
-def test_several_seeds_are_pooled(tmp_path):
+def test_several_seeds_are_averaged_per_example(tmp_path):
     board = benching.bench(model(), DATA[:4], ["random"], ["sufficiency"], tmp_path / "run", seeds=(0, 1)).leaderboard
     by_seed = [
         troth.measure(model(), troth.explain(model(), DATA[:4], "random", seed=seed), "sufficiency", seed=seed)
         for seed in (0, 1)
     ]
-    values = [score.value for scores in by_seed for score in scores]
-    np.testing.assert_allclose(sorted(board.values["random", "sufficiency"]), sorted(values), atol=1e-5)
-    assert board.summaries["random", "sufficiency"].value == pytest.approx(np.mean(values), abs=1e-5)
+    values = np.array([[score.value for score in scores] for scores in by_seed])
+    np.testing.assert_allclose(board.values["random", "sufficiency"], values.mean(0), atol=1e-5)
+    summary = board.summaries["random", "sufficiency"]
+    assert (summary.value, summary.count, summary.seeds) == (pytest.approx(values.mean(), abs=1e-5), 4, 2)
+    assert summary.spread == pytest.approx(values.mean(1).std(ddof=1), abs=1e-5)
 
 
 # --- what fails

@@ -112,6 +112,8 @@ def html(board: Leaderboard) -> str:
     untested = [f"{metric}: {stamp}" for metric, stamp in board.stamps.items() if stamp.p is None]
     if untested:
         parts.append("<h2>Not tested for being in distribution</h2>" + _list(untested))
+    if board.seeds > 1:
+        parts.append(_spreads(board))
     undefined = _undefined(board)
     if undefined:
         parts.append("<h2>Undefined scores</h2>" + _list(undefined))
@@ -139,6 +141,8 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
                     "low": _number(summary.low),
                     "high": _number(summary.high),
                     "examples": summary.count,
+                    "seeds": summary.seeds,
+                    "seed_spread": _number(summary.spread),
                     "undefined": dict(summary.undefined),
                     "group": board.groups.get(metric, {}).get(explainer, ""),
                     "beats_random": board.beats_random.get((explainer, metric)),
@@ -164,6 +168,17 @@ def _undefined(board: Leaderboard) -> list[str]:
         for (explainer, metric), summary in board.summaries.items()
         for why, count in summary.undefined.items()
     ]
+
+
+def _spreads(board: Leaderboard) -> str:
+    """How much each number varies from seed to seed."""
+    rows = []
+    for explainer in board.explainers:
+        found = [board.summaries.get((explainer, metric)) for metric in board.metrics]
+        cells = ["–" if one is None or np.isnan(one.spread) else f"{one.spread:.3f} ({one.seeds})" for one in found]
+        rows.append([explainer, *cells])
+    caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
+    return page.table(caption, ["explainer", *board.metrics], rows)
 
 
 def _list(lines: Any) -> str:
