@@ -145,6 +145,17 @@ def test_what_fails_is_named_and_the_rest_is_done(tmp_path):
     assert "rationale_agreement compares with human rationales, but example <b>0 has none" in board.failures.values()
     assert "leave_one_out × rationale_agreement" in board.failures
     assert board.metrics == ("sparsity",)
+    answer = [line for line in board.answer() if line.startswith("Failed")]
+    assert answer[0].startswith("Failed, so not ranked here: exact_shapley. The reason: exact_shapley")
+    shapley = board.failures["exact_shapley"]
+    assert shapley in answer[0]
+    # One sentence for what failed for one reason, whatever the number of explainers.
+    assert answer[1] == (
+        "Failed, so missing here, or resting on fewer seeds: random × rationale_agreement, leave_one_out × "
+        "rationale_agreement. The reason: rationale_agreement compares with human rationales, but example <b>0 has none"
+    )
+    assert len(answer) == 2
+    assert reported.as_dict(board)["answer"] == board.answer()
     page = reported.html(board)
     assert "example &lt;b&gt;0 has none" in page
     assert "<b>0" not in page

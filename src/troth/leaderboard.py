@@ -20,7 +20,7 @@ from troth.sweep.tables import table_to_p_values
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
-_NAMED = 5  # failures in one sentence
+_CHECK = "the check whether masked inputs are in distribution"
 _ABOUT = ("model", "model_options", "model_fingerprint", "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
@@ -52,10 +52,15 @@ class Leaderboard:
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
 
     @property
+    def setting(self) -> str:
+        """Units, target and the like, where not the default."""
+        return ", ".join(f"{name} {value}" for name, value in self.options.items())
+
+    @property
     def title(self) -> str:
         """What was measured on what."""
-        how = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        return f"{self.model} on {self.examples} examples of {self.data}{f' ({how})' if how else ''}"
+        how = f" ({self.setting})" if self.setting else ""
+        return f"{self.model} on {self.examples} examples of {self.data}{how}"
 
     @property
     def seeds(self) -> int:
@@ -80,8 +85,9 @@ def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
     cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
     # In the order of the plan; without one by name, whatever order the files are in.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
-    cells.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
+    for some in (cells, failed):
+        some.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     settings = {canonical(_setting(cell)): _setting(cell) for cell in [*cells, *failed] if cell.kind == "explanation"}
     return [_leaderboard(store, setting, cells, failed) for setting in settings.values()]
 
@@ -108,7 +114,7 @@ def _leaderboard(
     summaries = {key: judges[key[1]].summarise(*found.by_seed) for key, found in measured.items()}
     about = store.about() or {}
     examples = max((cell.rows for cell in explanations), default=0)
-    keys = joined(sorted((found.keys for found in measured.values()), key=len, reverse=True))
+    keys = joined([found.keys for found in measured.values()])
     by_seed = {key: found.values(keys) for key, found in measured.items()}  # [seeds, examples]
     values = {key: seeds.mean_over_seeds(found) for key, found in by_seed.items()}
     names = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
@@ -178,6 +184,8 @@ def _badness(board: Leaderboard, explainer: str, metric: str) -> float:
 
 
 def _title(cell: Stored) -> str:
+    if cell.kind == "check":
+        return _CHECK
     metric = f" × {cell.specs['metric']}" if "metric" in cell.specs else ""
     return f"{cell.specs.get('explainer', cell.kind)}{metric}"
 
@@ -215,22 +223,18 @@ def _answer(board: Leaderboard) -> list[str]:
 
 
 def _failed(board: Leaderboard) -> list[str]:
-    """What is missing from the table because it failed: whole explainers first, then single scores."""
-    gone = [what for what in board.failures if what not in board.explainers and " × " not in what]
-    partly = [what for what in board.failures if what not in gone]
+    """What is missing from the table because it failed, a sentence per reason."""
+    by_reason: dict[tuple[bool, str], list[str]] = {}
+    for what, why in board.failures.items():
+        partly = " × " in what or what in (_CHECK, *board.explainers)
+        by_reason.setdefault((partly, why.strip()), []).append(what)
     lines = []
-    if gone:
-        lines.append(f"Failed, so not ranked here: {_with_reasons(board, gone)}.")
-    if partly:
-        lines.append(f"Failed, so missing or resting on fewer seeds: {_with_reasons(board, partly)}.")
+    for (partly, why), failed in sorted(by_reason.items(), key=lambda found: found[0][0]):
+        missing = "missing here, or resting on fewer seeds" if partly else "not ranked here"
+        lines.append(f"Failed, so {missing}: {', '.join(failed)}. The reason: {why}")
     if lines:
-        lines[-1] += " Fix the cause, then run the same command with --retry."
+        lines.append("Fix what failed, then run the same command with --retry.")
     return lines
-
-
-def _with_reasons(board: Leaderboard, failed: Sequence[str]) -> str:
-    named = "; ".join(f"{what} ({board.failures[what].strip().rstrip('.')})" for what in failed[:_NAMED])
-    return named + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
 
 
 def _seeds(board: Leaderboard) -> list[str]:

@@ -94,8 +94,9 @@ def diagnosticity(
     known = ~np.isnan(won)
     value, low, high = _share(won, known)
     each = {name: _mean(row) for name, row in zip(real, won, strict=True)}
-    counts = (float(np.nansum(share)) for share in (won, tied, lost))
-    return Diagnosticity(metric, value, low, high, *counts, int((~known).sum()), _share(won - lost, known), each)
+    sums = [float(np.nansum(share)) for share in (won, tied, lost)]
+    undefined, advantage = int((~known).sum()), _share(won - lost, known)
+    return Diagnosticity(metric, value, low, high, sums[0], sums[1], sums[2], undefined, advantage, each)
 
 
 def meta_report(

@@ -49,5 +49,5 @@ def over_seeds(values_by_seed: Sequence[ArrayLike]) -> tuple[float, float, float
 
 def per_example(values_by_seed: Sequence[ArrayLike]) -> Floats:
     """[examples] the mean over the seeds that have values at all: a training may have failed."""
-    seeds = [values for values in values_by_seed if np.size(values)]
-    return mean_over_seeds(seeds) if seeds else np.empty(0)
+    seeds = [np.asarray(values, np.float64) for values in values_by_seed if np.size(values)]
+    return mean_over_seeds(np.array(seeds)) if seeds else np.empty(0)

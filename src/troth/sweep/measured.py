@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ class Measured:
             keys = _keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
             scores = zip(keys, table_to_scores(table), strict=True)
             seeds.setdefault(_seed(cell), {}).update(scores)
-        order = joined(sorted(seeds.values(), key=len, reverse=True))
+        order = joined(seeds.values())
         return cls(order, tuple(tuple(seed.get(key, _MISSING) for key in order) for seed in seeds.values()))
 
     def values(self, keys: Sequence[Key]) -> Floats:
@@ -47,9 +47,9 @@ class Measured:
         return np.array(found, np.float64).reshape(len(self.by_seed), len(keys))
 
 
-def joined(many: Iterable[Iterable[Key]]) -> tuple[Key, ...]:
-    """All examples of several, each once, in the order they come in."""
-    return tuple(dict.fromkeys(key for keys in many for key in keys))
+def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
+    """All examples of several, each once, in the order of the largest."""
+    return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
 
 
 def _seed(cell: Stored) -> str:
