@@ -134,6 +134,15 @@ def test_several_seeds_are_averaged_per_example(tmp_path):
     assert summary.spread == pytest.approx(values.mean(1).std(ddof=1), abs=1e-5)
 
 
+def test_repeated_texts_are_said_to_make_results_too_sure(tmp_path):
+    again = [dataclasses.replace(example, id=f"again {example.id}") for example in DATA[:2]]
+    for examples, repeated in ((DATA[:4], 0), ([*DATA[:4], *again], 2)):
+        board = benching.bench(model(), examples, ["random"], ["sparsity"], tmp_path / f"run{repeated}").leaderboard
+        assert board.repeated == repeated
+        said = [line for line in board.answer() if "repeat the text of another one" in line]
+        assert [line.partition(" examples")[0] for line in said] == (["2 of 6"] if repeated else [])
+
+
 # --- what fails
 
 

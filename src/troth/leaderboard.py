@@ -50,6 +50,7 @@ class Leaderboard:
     truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
+    repeated: int = 0  # examples whose text another one has already
 
     @property
     def setting(self) -> str:
@@ -149,6 +150,7 @@ def _leaderboard(
         skipped=about.get("left_out", {}),
         meta=meta_report(by_seed, directions, RANDOM) if {RANDOM} < {name for name, _ in by_seed} else None,
         truncated=_truncated(store, explanations),
+        repeated=_repeated(store, explanations),
         about=about,
         stamps=stamps(
             judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
@@ -162,6 +164,14 @@ def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
     if not explanations:
         return 0
     return int(np.count_nonzero(store.table(explanations[0].name).column("truncated").to_numpy()))
+
+
+def _repeated(store: Store, explanations: Sequence[Stored]) -> int:
+    data = next((name for cell in explanations for name in cell.parents[:1] if store.has(name)), None)
+    if data is None:
+        return 0
+    texts = list(zip(*(store.table(data).column(name).to_pylist() for name in ("text", "text_pair")), strict=True))
+    return len(texts) - len(set(texts))
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:
@@ -218,6 +228,11 @@ def _answer(board: Leaderboard) -> list[str]:
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
         lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
+    if board.repeated:
+        lines.append(
+            f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
+            "their own, so intervals and tests here are too sure: drop them."
+        )
     lines += [*_failed(board), *_seeds(board), _methods(board)]
     return lines
 
