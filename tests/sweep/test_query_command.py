@@ -96,7 +96,7 @@ def test_a_table_where_it_fits_and_lists_where_not():
     assert wide[0].split() == names
     assert wide[1].split() == ["x" * 30, "1", "2.5"]
     assert wide[2].split() == ["–", "3", "nan"]
-    narrow = [line.split() for line in shown(names, rows, 30).splitlines()]
+    narrow = [line.split() for line in shown(names, rows, 24).splitlines()]
     assert narrow[:4] == [["row", "1"], ["name", "x" * 30], ["a", "1"], ["a", "2.5"]]
     assert narrow[4:] == [["row", "2"], ["name", "–"], ["a", "3"], ["a", "nan"]]
     assert shown(["a" * 20, "b" * 20], [], 30) == f"no rows; columns: {'a' * 20}, {'b' * 20}\n"

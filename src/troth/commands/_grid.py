@@ -11,21 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 _GAP = 2  # between columns
-_WIDE = 40  # a wider cell may be wrapped
+_WIDE = 20  # a wider text may be wrapped
 
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Prints all columns and all of their values; none is dropped or cut."""
     texts = [[_text(value) for value in row] for row in rows]
-    columns = [[row[place] for row in texts] for place in range(len(names))]
-    widths = [
-        max(cell_len(name), min(_WIDE, max(map(cell_len, column), default=0)))
-        for name, column in zip(names, columns, strict=True)
-    ]
+    numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
+    widths = []
+    for place, name in enumerate(names):
+        widest = max((cell_len(row[place]) for row in texts), default=0)
+        widths.append(max(cell_len(name), widest if numbers[place] else min(widest, _WIDE)))
     if sum(widths) + _GAP * len(widths) <= console.width:
         table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
-        for place, (name, width) in enumerate(zip(names, widths, strict=True)):
-            number = any(isinstance(row[place], int | float) for row in rows)
+        for name, number, width in zip(names, numbers, widths, strict=True):
             table.add_column(Text(name), justify="right" if number else "left", min_width=width, overflow="fold")
         for row in texts:
             table.add_row(*map(Text, row))
