@@ -121,15 +121,26 @@ def test_rationales_are_judged_where_all_examples_have_them():
         assert ("rationale_agreement(top=5)" in found) == there
 
 
-def test_several_seeds_are_pooled(tmp_path):
+def test_several_seeds_are_averaged_per_example(tmp_path):
     board = benching.bench(model(), DATA[:4], ["random"], ["sufficiency"], tmp_path / "run", seeds=(0, 1)).leaderboard
     by_seed = [
         troth.measure(model(), troth.explain(model(), DATA[:4], "random", seed=seed), "sufficiency", seed=seed)
         for seed in (0, 1)
     ]
-    values = [score.value for scores in by_seed for score in scores]
-    np.testing.assert_allclose(sorted(board.values["random", "sufficiency"]), sorted(values), atol=1e-5)
-    assert board.summaries["random", "sufficiency"].value == pytest.approx(np.mean(values), abs=1e-5)
+    values = np.array([[score.value for score in scores] for scores in by_seed])
+    np.testing.assert_allclose(board.values["random", "sufficiency"], values.mean(0), atol=1e-5)
+    summary = board.summaries["random", "sufficiency"]
+    assert (summary.value, summary.count, summary.seeds) == (pytest.approx(values.mean(), abs=1e-5), 4, 2)
+    assert summary.spread == pytest.approx(values.mean(1).std(ddof=1), abs=1e-5)
+
+
+def test_repeated_texts_are_said_to_make_results_too_sure(tmp_path):
+    again = [dataclasses.replace(example, id=f"again {example.id}") for example in DATA[:2]]
+    for examples, repeated in ((DATA[:4], 0), ([*DATA[:4], *again], 2)):
+        board = benching.bench(model(), examples, ["random"], ["sparsity"], tmp_path / f"run{repeated}").leaderboard
+        assert board.repeated == repeated
+        said = [line for line in board.answer() if "repeat the text of another one" in line]
+        assert [line.partition(" examples")[0] for line in said] == (["2 of 6"] if repeated else [])
 
 
 # --- what fails
@@ -143,6 +154,17 @@ def test_what_fails_is_named_and_the_rest_is_done(tmp_path):
     assert "rationale_agreement compares with human rationales, but example <b>0 has none" in board.failures.values()
     assert "leave_one_out × rationale_agreement" in board.failures
     assert board.metrics == ("sparsity",)
+    answer = [line for line in board.answer() if line.startswith("Failed")]
+    assert answer[0].startswith("Failed, so not ranked here: exact_shapley. The reason: exact_shapley")
+    shapley = board.failures["exact_shapley"]
+    assert shapley in answer[0]
+    # One sentence for what failed for one reason, whatever the number of explainers.
+    assert answer[1] == (
+        "Failed, so missing here, or resting on fewer seeds: random × rationale_agreement, leave_one_out × "
+        "rationale_agreement. The reason: rationale_agreement compares with human rationales, but example <b>0 has none"
+    )
+    assert len(answer) == 2
+    assert reported.as_dict(board)["answer"] == board.answer()
     page = reported.html(board)
     assert "example &lt;b&gt;0 has none" in page
     assert "<b>0" not in page

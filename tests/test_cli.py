@@ -308,6 +308,23 @@ def test_bench_prints_a_leaderboard_and_writes_a_report(troth, models, tmp_path)
     assert json.loads(out)["to_do"] == 0
 
 
+def test_bench_says_in_its_answer_what_failed(troth, models, tmp_path):
+    rows = [f'"{text}"\n' for text in (*fakes.CORPUS, "one two three four five six seven eight nine ten " * 2)]
+    (tmp_path / "data.csv").write_text("body\n" + "".join(rows))
+    arguments = [
+        "bench", "-m", models / "plain", "--data", "data.csv", "--text", "body", "--unlabelled", "--workers", "1",
+        "-e", "leave_one_out", "-e", "exact_shapley", "--metrics", "sparsity", "--out", "run",
+    ]  # fmt: skip
+    said = "Failed, so not ranked here: exact_shapley. The reason: "
+    for _ in range(2):  # also when the run is only read again
+        code, out, _ = troth(*arguments)
+        assert code == 0
+        assert said in " ".join(out.split())
+    code, out, _ = troth(*arguments, "--json")
+    assert any(line.startswith(said) for line in json.loads(out)["answer"])
+    assert said in (tmp_path / "run" / "report.html").read_text()
+
+
 # --- list, doctor, help
 
 

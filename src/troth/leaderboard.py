@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from troth import catalog, statistics
+from troth import catalog, seeds, statistics
 from troth.errors import unknown
-from troth.meta import MetaReport, meta_report
+from troth.meta import MetaReport, beats_random, meta_report
 from troth.metrics import Metric, Summary
 from troth.sweep.cells import Plan, canonical
+from troth.sweep.measured import Measured, joined
 from troth.sweep.store import Store, Stored
-from troth.sweep.tables import table_to_p_values, table_to_scores
-from troth.types import Score
+from troth.sweep.tables import table_to_p_values
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
-_LEVEL = 0.05
+_CHECK = "the check whether masked inputs are in distribution"
 _ABOUT = ("model", "model_options", "model_fingerprint", "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
@@ -36,7 +36,7 @@ class Leaderboard:
     metrics: tuple[str, ...]
     directions: Mapping[str, bool | None]  # metric -> higher is better
     summaries: Mapping[tuple[str, str], Summary]
-    values: Mapping[tuple[str, str], NDArray[np.float64]]  # one an example
+    values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per example, averaged over seeds
     groups: Mapping[
         str, Mapping[str, str]
     ]  # metric -> explainer -> letters; a shared letter: no significant difference
@@ -50,12 +50,23 @@ class Leaderboard:
     truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
+    repeated: int = 0  # examples whose text another one has already
+
+    @property
+    def setting(self) -> str:
+        """Units, target and the like, where not the default."""
+        return ", ".join(f"{name} {value}" for name, value in self.options.items())
 
     @property
     def title(self) -> str:
         """What was measured on what."""
-        how = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        return f"{self.model} on {self.examples} examples of {self.data}{f' ({how})' if how else ''}"
+        how = f" ({self.setting})" if self.setting else ""
+        return f"{self.model} on {self.examples} examples of {self.data}{how}"
+
+    @property
+    def seeds(self) -> int:
+        """Over how many seeds scores are averaged, at most."""
+        return max((summary.seeds for summary in self.summaries.values()), default=1)
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
@@ -75,8 +86,9 @@ def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
     cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
     # In the order of the plan; without one by name, whatever order the files are in.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
-    cells.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
+    for some in (cells, failed):
+        some.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     settings = {canonical(_setting(cell)): _setting(cell) for cell in [*cells, *failed] if cell.kind == "explanation"}
     return [_leaderboard(store, setting, cells, failed) for setting in settings.values()]
 
@@ -94,16 +106,18 @@ def _leaderboard(
 
     explanations = [cell for cell in cells if here(cell, "explanation")]
     checks = [cell for cell in cells if here(cell, "check")]
-    measured: dict[tuple[str, str], list[Stored]] = {}
+    of_key: dict[tuple[str, str], list[Stored]] = {}
     for cell in cells:
         if here(cell, "metric"):
-            measured.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
-    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in measured}
-    scores = {key: [table_to_scores(store.table(cell.name)) for cell in found] for key, found in measured.items()}
-    summaries = {key: _summary(judges[key[1]], by_seed) for key, by_seed in scores.items()}
+            of_key.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
+    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in of_key}
+    measured = {key: Measured.read(store, found) for key, found in of_key.items()}
+    summaries = {key: judges[key[1]].summarise(*found.by_seed) for key, found in measured.items()}
     about = store.about() or {}
     examples = max((cell.rows for cell in explanations), default=0)
-    values = {key: np.concatenate([_padded(one, examples) for one in by_seed]) for key, by_seed in scores.items()}
+    keys = joined([found.keys for found in measured.values()])
+    by_seed = {key: found.values(keys) for key, found in measured.items()}  # [seeds, examples]
+    values = {key: seeds.mean_over_seeds(found) for key, found in by_seed.items()}
     names = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
     metrics = tuple(dict.fromkeys(metric for _, metric in measured))
     directions = {metric: judges[metric].higher_is_better for metric in metrics}
@@ -113,7 +127,6 @@ def _leaderboard(
     groups = {
         metric: statistics.significance_groups(found, higher_is_better=directions[metric] is not False)
         for metric, found in by_metric.items()
-        if len({len(one) for one in found.values()}) == 1
     }
     costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in names}
     rows = {name: max(1, sum(cell.rows for cell in found)) for name, found in costs.items()}
@@ -128,15 +141,16 @@ def _leaderboard(
         summaries=summaries,
         values=values,
         groups=groups,
-        beats_random=_beats_random(by_metric, directions),
+        beats_random=beats_random(by_metric, directions, RANDOM),
         seconds={name: sum(cell.seconds for cell in found) / rows[name] for name, found in costs.items()},
         passes={
             name: sum(cell.forward + cell.backward for cell in found) / rows[name] for name, found in costs.items()
         },
         failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
         skipped=about.get("left_out", {}),
-        meta=_meta(by_metric, directions),
+        meta=meta_report(by_seed, directions, RANDOM) if {RANDOM} < {name for name, _ in by_seed} else None,
         truncated=_truncated(store, explanations),
+        repeated=_repeated(store, explanations),
         about=about,
         stamps=stamps(
             judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
@@ -146,15 +160,18 @@ def _leaderboard(
     return Leaderboard(**{**vars(board), "explainers": tuple(order)})
 
 
-def _padded(scores: Sequence[Score], examples: int) -> NDArray[np.float64]:
-    """One value an example; those beyond the first ones, which a dear method was not given, are NaN."""
-    return np.array([score.value for score in scores] + [np.nan] * (examples - len(scores)))
-
-
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
     if not explanations:
         return 0
     return int(np.count_nonzero(store.table(explanations[0].name).column("truncated").to_numpy()))
+
+
+def _repeated(store: Store, explanations: Sequence[Stored]) -> int:
+    data = next((name for cell in explanations for name in cell.parents[:1] if store.has(name)), None)
+    if data is None:
+        return 0
+    texts = list(zip(*(store.table(data).column(name).to_pylist() for name in ("text", "text_pair")), strict=True))
+    return len(texts) - len(set(texts))
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:
@@ -176,46 +193,9 @@ def _badness(board: Leaderboard, explainer: str, metric: str) -> float:
     return summary.value if board.directions[metric] is False else -summary.value
 
 
-def _summary(metric: Metric, by_seed: Sequence[Sequence[Any]]) -> Summary:
-    """Of one seed as the metric says; of several, pooled, with the interval of seeds × examples where it is a mean."""
-    pooled = metric.summarise([score for scores in by_seed for score in scores])
-    if len(by_seed) == 1 or type(metric).summarise is not Metric.summarise:
-        return pooled
-    low, high = statistics.hierarchical_interval([[score.value for score in scores] for scores in by_seed])
-    return Summary(pooled.value, low, high, pooled.count, pooled.undefined, pooled.extra)
-
-
-def _beats_random(
-    by_metric: Mapping[str, Mapping[str, NDArray[np.float64]]], directions: Mapping[str, bool | None]
-) -> dict[tuple[str, str], bool]:
-    """Whether an explainer's scores are significantly better than the random ones: signed-rank tests, Holm over all."""
-    keys, p_values, better = [], [], []
-    for metric, found in by_metric.items():
-        if directions[metric] is None or RANDOM not in found:
-            continue
-        for name, scores in found.items():
-            if name == RANDOM or len(scores) != len(found[RANDOM]):
-                continue
-            gain = np.nanmean(scores - found[RANDOM]) if np.isfinite(scores - found[RANDOM]).any() else 0.0
-            keys.append((name, metric))
-            p_values.append(statistics.paired_test(scores, found[RANDOM])[1])
-            better.append((gain > 0) == directions[metric] and gain != 0)
-    if not keys:
-        return {}
-    adjusted = statistics.holm(np.nan_to_num(np.array(p_values), nan=1.0))
-    return {key: bool(good and p < _LEVEL) for key, good, p in zip(keys, better, adjusted, strict=True)}
-
-
-def _meta(
-    by_metric: Mapping[str, Mapping[str, NDArray[np.float64]]], directions: Mapping[str, bool | None]
-) -> MetaReport | None:
-    table = {(name, metric): scores for metric, found in by_metric.items() for name, scores in found.items()}
-    if not any(name == RANDOM for name, _ in table) or len({name for name, _ in table}) < 2:
-        return None
-    return meta_report(table, directions, random=RANDOM)
-
-
 def _title(cell: Stored) -> str:
+    if cell.kind == "check":
+        return _CHECK
     metric = f" × {cell.specs['metric']}" if "metric" in cell.specs else ""
     return f"{cell.specs.get('explainer', cell.kind)}{metric}"
 
@@ -248,15 +228,49 @@ def _answer(board: Leaderboard) -> list[str]:
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
         lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
-    lines.append(_methods(board))
+    if board.repeated:
+        lines.append(
+            f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
+            "their own, so intervals and tests here are too sure: drop them."
+        )
+    lines += [*_failed(board), *_seeds(board), _methods(board)]
     return lines
+
+
+def _failed(board: Leaderboard) -> list[str]:
+    """What is missing from the table because it failed, a sentence per reason."""
+    by_reason: dict[tuple[bool, str], list[str]] = {}
+    for what, why in board.failures.items():
+        partly = " × " in what or what in (_CHECK, *board.explainers)
+        by_reason.setdefault((partly, why.strip()), []).append(what)
+    lines = []
+    for (partly, why), failed in sorted(by_reason.items(), key=lambda found: found[0][0]):
+        missing = "missing here, or resting on fewer seeds" if partly else "not ranked here"
+        lines.append(f"Failed, so {missing}: {', '.join(failed)}. The reason: {why}")
+    if lines:
+        lines.append("Fix what failed, then run the same command with --retry.")
+    return lines
+
+
+def _seeds(board: Leaderboard) -> list[str]:
+    """How much the seeds differ among themselves: no part of the intervals."""
+    spreads = {key: found.spread for key, found in board.summaries.items() if not np.isnan(found.spread)}
+    if not spreads:
+        return []
+    (explainer, metric), largest = max(spreads.items(), key=lambda one: one[1])
+    return [
+        f"Every example's score is its mean over up to {board.seeds} seeds. From seed to seed a number here varies by "
+        f"a standard deviation of at most {largest:.2g} ({explainer} × {metric}); intervals and tests are over "
+        "examples and leave that out."
+    ]
 
 
 def _methods(board: Leaderboard) -> str:
     import troth
 
+    averaged = f"scores averaged over {board.seeds} seeds per example, " if board.seeds > 1 else ""
     return (
         f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on "
-        f"{board.examples} examples of {board.data} with {board.model}; 95 % BCa bootstrap intervals over examples, "
-        f"Wilcoxon signed-rank tests with Holm's correction (troth {troth.__version__})."
+        f"{board.examples} examples of {board.data} with {board.model}; {averaged}95 % BCa bootstrap intervals over "
+        f"examples, Wilcoxon signed-rank tests with Holm's correction (troth {troth.__version__})."
     )

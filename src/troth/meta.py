@@ -1,8 +1,10 @@
 """Which metric can be trusted here? Each is asked to tell real explanations from random ones, and they are compared.
 
 Diagnosticity (Chan et al., 2022) is the share of (explanation, random) pairs a metric orders rightly, over all examples
-and explainers, one random explanation an example. Everything is computed from stored scores: one value an example by
-(explainer, metric), examples in the same order, NaN where undefined or not measured.
+and explainers, one random explanation an example. Everything is computed from stored scores by (explainer, metric):
+[examples] or [seeds, examples], examples in the same order, NaN where undefined or not measured. With several seeds, an
+example counts as the share of its pairs of seeds that is ordered rightly: the mean of many random explanations would be
+another, easier opponent than one random explanation. Examples are what is drawn, tested and counted.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from troth import statistics
+from troth import seeds, statistics
 from troth.errors import TrothError
-from troth.metrics import formulas
-from troth.metrics.formulas import Floats
+from troth.statistics import Floats
+
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Diagnosticity:
     value: float  # won / (won + tied + lost)
     low: float  # 95 % interval over examples
     high: float
-    won: int
-    tied: int
-    lost: int
-    undefined: int  # pairs with a NaN, left out
+    won: float  # pairs of an explainer and an example; a fraction where its seeds disagree
+    tied: float
+    lost: float
+    undefined: int  # pairs with a NaN in every seed, left out
     advantage: tuple[float, float, float]  # (won − lost) / pairs and its interval: above 0, the metric tells them apart
     by_explainer: Mapping[str, float]
 
@@ -74,23 +77,26 @@ class MetaReport:
 def diagnosticity(
     metric: str, explained: Mapping[str, ArrayLike], random: ArrayLike, higher_is_better: bool
 ) -> Diagnosticity:
-    """One metric's scores of each explainer and of one random explanation, an example each in the same order."""
+    """One metric's scores of each explainer and of random explanations, examples in the same order.
+
+    Each is [examples] or [seeds, examples]; explainers and the random one may have different numbers of seeds.
+    """
     if not explained:
         raise TrothError(f"{metric}: there is no explainer beside the random one; diagnosticity needs at least one")
-    chance = np.asarray(random, np.float64)
-    for name, values in explained.items():
-        if np.shape(values) != chance.shape:
-            raise TrothError(f"{metric}: {name} has {np.size(values)} scores, the random explainer {chance.size}")
-    real = np.array(list(explained.values()), np.float64)  # [explainers, examples]
-    won, tied, lost, undefined = formulas.diagnosticity_counts(real, chance, higher_is_better)
-    ahead, behind = (real > chance, real < chance) if higher_is_better else (real < chance, real > chance)
-    known = ~(np.isnan(real) | np.isnan(chance))
-    value, low, high = _share(ahead, known)
-    each = {
-        name: formulas.diagnosticity(row, chance, higher_is_better) for name, row in zip(explained, real, strict=True)
-    }
-    advantage = _share(ahead.astype(int) - behind, known)
-    return Diagnosticity(metric, value, low, high, won, tied, lost, undefined, advantage, each)
+    chance = np.atleast_2d(np.asarray(random, np.float64))  # [seeds, examples]
+    real = {name: np.atleast_2d(np.asarray(values, np.float64)) for name, values in explained.items()}
+    for name, values in real.items():
+        if values.shape[-1] != chance.shape[-1]:
+            counts = values.shape[-1], chance.shape[-1]
+            raise TrothError(f"{metric}: {name} has {counts[0]} scores, the random explainer {counts[1]}")
+    shares = [_outcomes(values, chance, higher_is_better) for values in real.values()]
+    won, tied, lost = np.stack(shares, axis=1)  # each [explainers, examples]
+    known = ~np.isnan(won)
+    value, low, high = _share(won, known)
+    each = {name: _mean(row) for name, row in zip(real, won, strict=True)}
+    sums = [float(np.nansum(share)) for share in (won, tied, lost)]
+    undefined, advantage = int((~known).sum()), _share(won - lost, known)
+    return Diagnosticity(metric, value, low, high, sums[0], sums[1], sums[2], undefined, advantage, each)
 
 
 def meta_report(
@@ -118,6 +124,28 @@ def meta_report(
     return MetaReport(tuple(found), tuple(compare(found)), agreement, skipped)
 
 
+def beats_random(
+    by_metric: Mapping[str, Mapping[str, Floats]], directions: Mapping[str, bool | None], random: str = "random"
+) -> dict[tuple[str, str], bool]:
+    """(explainer, metric): are its scores, one per example, significantly better than the random ones?
+
+    Signed-rank tests, Holm's correction over all.
+    """
+    keys, p_values, better = [], [], []
+    for metric, found in by_metric.items():
+        if directions[metric] is None or random not in found:
+            continue
+        for name, scores in found.items():
+            if name == random:
+                continue
+            gain = _mean(scores - found[random])
+            keys.append((name, metric))
+            p_values.append(statistics.paired_test(scores, found[random])[1])
+            better.append(gain > 0 if directions[metric] else gain < 0)
+    adjusted = statistics.holm(np.nan_to_num(np.array(p_values), nan=1.0))
+    return {key: bool(good and p < _LEVEL) for key, good, p in zip(keys, better, adjusted, strict=True)}
+
+
 def compare(found: Sequence[Diagnosticity]) -> list[Comparison]:
     """Wilcoxon's rank-sum test between every two metrics, on their diagnosticity with each explainer."""
     pairs = list(combinations(found, 2))
@@ -129,6 +157,15 @@ def compare(found: Sequence[Diagnosticity]) -> list[Comparison]:
     ]
 
 
+def _outcomes(real: Floats, chance: Floats, higher_is_better: bool) -> Floats:
+    """[3, examples]: which share of the pairs of seeds is won, tied and lost; NaN where no pair is defined."""
+    real, chance = np.broadcast_arrays(real[:, None], chance)  # [seeds, random seeds, examples]
+    more, less = real > chance, real < chance
+    won, lost = (more, less) if higher_is_better else (less, more)
+    outcomes = np.where(np.isnan(real) | np.isnan(chance), np.nan, [won, real == chance, lost])
+    return np.stack([seeds.mean_over_seeds(one.reshape(-1, one.shape[-1])) for one in outcomes])
+
+
 def _share(counted: NDArray[Any], known: NDArray[np.bool_]) -> tuple[float, float, float]:
     """What is counted over the known pairs, with its interval. [explainers, examples]
 
@@ -136,7 +173,7 @@ def _share(counted: NDArray[Any], known: NDArray[np.bool_]) -> tuple[float, floa
     """
     if not known.any():
         return np.nan, np.nan, np.nan
-    counts = np.stack([(counted * known).sum(0), known.sum(0)], axis=-1).astype(np.float64)
+    counts = np.stack([np.where(known, counted, 0.0).sum(0), known.sum(0)], axis=-1).astype(np.float64)
 
     def share(means: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -152,7 +189,7 @@ def _sentence(found: Diagnosticity) -> str:
     _, low, high = found.advantage
     verdict = "" if low > 0 else ", so it does not tell them apart" if high >= 0 else ", so it prefers the random one"
     return (
-        f"{found.metric} puts the explanation before a random one in {found.value:.0%} of {pairs} pairs "
+        f"{found.metric} puts the explanation before a random one in {found.value:.0%} of {pairs:.0f} pairs "
         f"[{found.low:.0%}, {found.high:.0%}], behind it in {found.lost / pairs:.0%}, "
         f"ties in {found.tied / pairs:.0%}{verdict}."
     )
@@ -161,9 +198,13 @@ def _sentence(found: Diagnosticity) -> str:
 def _means(scores: Mapping[tuple[str, str], ArrayLike], one: Diagnosticity, higher_is_better: bool) -> dict[str, float]:
     """Each explainer's mean score, turned so that more is better."""
     sign = 1 if higher_is_better else -1
-    known = {name: np.asarray(scores[name, one.metric], np.float64) for name in one.by_explainer}
-    known = {name: values[~np.isnan(values)] for name, values in known.items()}
-    return {name: sign * float(values.mean()) for name, values in known.items() if len(values)}
+    means = {name: _mean(seeds.mean_over_seeds(np.atleast_2d(scores[name, one.metric]))) for name in one.by_explainer}
+    return {name: sign * mean for name, mean in means.items() if not np.isnan(mean)}
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:

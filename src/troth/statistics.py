@@ -115,19 +115,34 @@ def bca_of_means(
 
 
 def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean over seeds of their mean over examples.
+    """Percentile bootstrap interval of the mean of [seeds, examples], where every seed has the same examples.
 
-    Seeds are drawn with replacement, then examples within each drawn seed, so that both sources of chance count.
+    Seeds and examples are crossed: examples are drawn once for all seeds, and seeds apart from them. Drawing examples
+    within each seed would take the scores of one example for independent, and be too sure the more seeds there are.
     """
-    seeds = [known for known in map(_known, values_by_seed) if len(known)]
-    if not seeds:
+    values = _crossed(values_by_seed)
+    known = ~np.isnan(values)
+    if not known.any():
         return float("nan"), float("nan")
-    generator = np.random.default_rng(0)
-    drawn = generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))
-    means = np.empty(drawn.shape)
-    for index, known in enumerate(seeds):
-        means[drawn == index] = _resampled_means(known, int((drawn == index).sum()), generator)
-    low, high = np.quantile(means.mean(-1), [(1 - level) / 2, (1 + level) / 2])
+    # Generators apart, so that more seeds leave the draws of examples alone.
+    of_seeds, of_examples = np.random.default_rng(0).spawn(2)
+    count, width = values.shape
+    step = max(1, _DRAWS_AT_ONCE // width)
+    means = []
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
+        examples = of_examples.multinomial(width, np.full(width, 1 / width), size=size)
+        defined = seeds @ known
+        with np.errstate(invalid="ignore"):
+            each = seeds @ np.where(known, values, 0.0) / defined  # [resamples, examples]
+        weights = examples * (defined > 0)
+        with np.errstate(invalid="ignore"):
+            means.append((weights * np.nan_to_num(each)).sum(1) / weights.sum(1))
+    drawn = _known(np.concatenate(means))
+    if len(drawn) == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -239,17 +254,21 @@ def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]
     return float(interval.low), float(interval.high)
 
 
-def _resampled_means(values: Floats, count: int, generator: np.random.Generator) -> Floats:
-    step = max(1, _DRAWS_AT_ONCE // len(values))
-    sizes = [min(step, count - start) for start in range(0, count, step)]
-    means = [values[generator.integers(len(values), size=(size, len(values)))].mean(-1) for size in sizes]
-    return np.concatenate(means) if means else np.empty(0)
+def _crossed(values_by_seed: Sequence[ArrayLike]) -> Floats:
+    """[seeds, examples], seeds without values left out."""
+    seeds = [seed for given in values_by_seed if (seed := np.atleast_1d(np.asarray(given, np.float64))).size]
+    lengths = {len(seed) for seed in seeds}
+    if len(lengths) > 1:
+        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
+    return np.array(seeds) if seeds else np.empty((0, 0))
 
 
 def _known(values: ArrayLike) -> Floats:
     given = np.atleast_1d(np.asarray(values, np.float64))
     if given.ndim != 1:
-        raise TrothError(f"values of shape {given.shape} are no sample; hierarchical_interval takes [seeds, examples]")
+        raise TrothError(
+            f"values of shape {given.shape} are not a sample; hierarchical_interval takes [seeds, examples]"
+        )
     return given[~np.isnan(given)]
 
 

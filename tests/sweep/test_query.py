@@ -1,9 +1,13 @@
+import datetime
+
+import pyarrow as pa
 import pytest
 from tests.sweep.works import ladder
 
 from troth.errors import TrothError
 from troth.sweep.cells import Cell
-from troth.sweep.query import query
+from troth.sweep.plain_values import plain_rows
+from troth.sweep.query import View, query
 from troth.sweep.run import run
 from troth.sweep.store import Store
 
@@ -125,3 +129,38 @@ def test_other_kinds_have_their_own_views(tmp_path):
     plan.add(Cell("training", {"number": 3, "recipe": "plain"}))
     run(plan, store)
     assert ask(store, "select recipe, max(value) v from training group by 1") == [{"recipe": "plain", "v": 7.0}]
+
+
+def test_columns_of_one_name_keep_their_values(store):
+    answer = query(store, "select 1 a, 2 a, 3 a_2, 4 a")
+    assert answer.column_names == ["a", "a_3", "a_2", "a_4"]
+    assert plain_rows(answer) == [[1, 2, 3, 4]]
+    joined = query(store, "select * from scores s join scores t using (cell, example_id) limit 1")
+    assert len(set(joined.column_names)) == len(joined.column_names)
+
+
+def test_dates_that_python_does_not_have(store):
+    sql = """select 'infinity'::date a, '-infinity'::timestamp b, 'infinity'::timestamptz c, 'infinity'::timestamp_s d,
+        ['-infinity'::date, '2020-01-02'::date] e, {'x': 'infinity'::date} f, map {'k': 'infinity'::date} g,
+        '5881580-07-10'::date h, '0044-03-15 (BC)'::date i, '2020-01-02'::date j, '12000-01-02 03:04:05'::timestamp k"""
+    (row,) = plain_rows(query(store, sql))
+    assert row == [
+        "infinity", "-infinity", "infinity", "infinity", ["-infinity", datetime.date(2020, 1, 2)], {"x": "infinity"},
+        {"k": "infinity"}, "5881580-07-10", "-043-03-15", datetime.date(2020, 1, 2), "12000-01-02 03:04:05.000000",
+    ]  # fmt: skip
+
+
+def test_a_view_that_is_given_is_computed_for_sql_that_names_it(store):
+    asked = []
+
+    def rows():
+        asked.append(1)
+        return pa.table({"value": [1.5]})
+
+    views = {"mine": View(pa.schema({"value": pa.float64()}), rows)}
+    assert "mine" in {row["name"] for row in query(store, "show tables", views).to_pylist()}
+    assert asked == []
+    assert query(store, "select value * 2 v from Mine", views).to_pylist() == [{"v": 3.0}]
+    assert asked == [1]
+    with pytest.raises(TrothError, match="a run is only read"):
+        query(store, "drop view mine", views)

@@ -97,9 +97,7 @@ def bench(
         for note in board.about.get("models", {}).get(board.model, {}).get("notes", ()):
             console.print(note, style="dim", markup=False)
         for line in board.answer():
-            console.print(f"• {line}", markup=False)
-        for what, why in board.failures.items():
-            console.print(f"  not computed: {what}: {why}", style="yellow", markup=False)
+            console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
         for what, why in board.skipped.items():
             console.print(f"  skipped: {what}: {why}", style="dim", markup=False)
         console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)

@@ -2,55 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from troth.commands import _options
 
+if TYPE_CHECKING:
+    from troth.sweep.store import Store
+
+_AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
+
 
 def query(
     run: Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")],
-    sql: Annotated[str, typer.Argument(help="One SELECT over cells, explanations, scores, examples.")],
+    sql: Annotated[
+        str, typer.Argument(help="One SELECT over leaderboard, scores, explanations, examples, checks or cells.")
+    ],
     limit: Annotated[int, typer.Option(help="Rows shown; 0 shows all.")] = 50,
     as_json: _options.Json = False,
 ) -> None:
-    """Answers SQL over a run, read-only: views cells, explanations, scores and examples (try: describe scores).
+    """Answers SQL over a run, read-only. The views: leaderboard (the numbers that bench prints), scores (a row per
+    example and seed), explanations, examples, checks, cells. Try: describe leaderboard
 
-    Example: troth query runs/reviews "select explainer, metric, avg(value) from scores group by all order by 1, 2"
+    Example: troth query runs/reviews "select explainer, metric, value, low, high from leaderboard order by 2, 3"
     """
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
+    from troth.commands import _grid
+    from troth.leaderboard import leaderboards
+    from troth.report.leaderboard import LEADERBOARD, as_table
+    from troth.sweep.plain_values import plain_rows
+    from troth.sweep.query import View
     from troth.sweep.query import query as ask
     from troth.sweep.store import open_run
 
     store = open_run(run)
-    answer = ask(store, sql)
+    answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
         typer.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
+    names = answer.column_names
     if as_json:
-        rows = [{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()]
-        _options.print_json(rows)
-        return
-    shown = answer.slice(0, limit) if limit > 0 else answer
-    table = Table(box=None, padding=(0, 2))
-    for column in answer.schema:
-        number = str(column.type).startswith(("int", "uint", "float", "double", "decimal"))
-        table.add_column(escape(column.name), justify="right" if number else "left", overflow="fold")
-    for row in shown.to_pylist():
-        table.add_row(*(escape(_text(value)) for value in row.values()))
-    console = Console(highlight=False)
-    console.print(table)
-    if shown.num_rows < answer.num_rows:
-        console.print(f"[dim]{shown.num_rows} of {answer.num_rows:,} rows; --limit 0 shows all[/]")
+        _options.print_json([dict(zip(names, map(_plain, row), strict=True)) for row in plain_rows(answer)])
+    else:
+        shown = answer.slice(0, limit) if limit > 0 else answer
+        console = Console(highlight=False)
+        _grid.show(console, names, plain_rows(shown))
+        if shown.num_rows < answer.num_rows:
+            console.print(f"[dim]{shown.num_rows} of {answer.num_rows:,} rows; --limit 0 shows all[/]")
+    if re.search(r"\bscores\b", sql, re.IGNORECASE) and _AVERAGES.search(sql):
+        for line in _why_not_the_leaderboard(store):
+            typer.echo(line, err=True)
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _why_not_the_leaderboard(store: Store) -> list[str]:
+    """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
+    from troth import catalog
+    from troth.errors import TrothError
+    from troth.metrics import Metric
+
+    cells = [cell for cell in store.cells() if cell.kind == "metric" and not cell.error]
+    reasons = []
+    for metric in sorted({str(cell.specs.get("metric")) for cell in cells}):
+        try:
+            built: Metric = catalog.build("metrics", metric)
+        except TrothError:
+            continue
+        if type(built).summarise is not Metric.summarise:
+            reasons.append(f"{metric} there is computed from all examples together, not the mean of their values")
+    if len({cell.specs.get("seed") for cell in cells}) > 1:
+        reasons.append("scores has a row per example and seed, and the leaderboard averages seeds per example first")
+    return [f"note: the view leaderboard has the numbers of the leaderboard: {'; '.join(reasons)}"] if reasons else []
 
 
 def _plain(value: Any) -> Any:
@@ -59,4 +82,6 @@ def _plain(value: Any) -> Any:
         return value if value - value == 0 else None
     if isinstance(value, list):
         return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
     return value if isinstance(value, str | int | bool | None) else str(value)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from troth import statistics
+from troth import seeds, statistics
 from troth.looks import Ask
 from troth.types import Attribution, Question, Score
 
@@ -28,6 +28,8 @@ class Summary:
     count: int
     undefined: Mapping[str, int] = field(default_factory=dict)  # reason -> examples
     extra: Mapping[str, Any] = field(default_factory=dict)  # curves and what else a report can show
+    seeds: int = 1  # averaged per example before anything else
+    spread: float = float("nan")  # standard deviation of the seeds' own numbers
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,46 @@ class Metric(ABC):
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         """Looks at the model as often as it needs and returns the score of one explanation."""
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
-        """The mean of the defined scores with its BCa interval; undefined ones are counted, never averaged away."""
-        values = np.array([score.value for score in scores], dtype=np.float64)
-        known = values[~np.isnan(values)]
+    def summarise(self, *by_seed: Sequence[Score]) -> Summary:
+        """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
+
+        Given several seeds' scores, each of the same examples in the same order, every example is averaged over the
+        seeds first: what is drawn and counted are examples.
+        """
+        values = np.array([[score.value for score in scores] for scores in by_seed], np.float64)  # [seeds, examples]
+        each = seeds.mean_over_seeds(values)
+        known = each[~np.isnan(each)]
         low, high = statistics.bca_interval(known) if len(known) else (np.nan, np.nan)
-        return Summary(float(known.mean()) if len(known) else np.nan, low, high, len(known), reasons(scores))
+        mean = float(known.mean()) if len(known) else np.nan
+        defined = [scores for scores, one in zip(by_seed, values, strict=True) if not np.isnan(one).all()]
+        extra = _averaged([self.extra(scores) for scores in defined or by_seed[:1]])
+        return Summary(mean, low, high, len(known), reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
+
+    def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
+        """What else a report can show of one seed's scores: numbers, or lists of them."""
+        return {}
 
 
-def reasons(scores: Sequence[Score]) -> dict[str, int]:
-    """How many scores are undefined, by why."""
-    return dict(Counter(score.why or "undefined" for score in scores if np.isnan(score.value)))
+def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
+    """How many examples are undefined, by why; those that only some seeds leave undefined are counted apart."""
+    found: Counter[str] = Counter()
+    for scores in zip(*by_seed, strict=True):
+        unknown = [score for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
+        if unknown:
+            partly = any(not np.isnan(score.value) for score in scores)
+            found[f"{unknown[0].why or 'undefined'}{' (in some seeds)' if partly else ''}"] += 1
+    return dict(found)
+
+
+def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The mean over seeds of what each has."""
+    if len(extras) == 1:
+        return extras[0]
+    return {name: np.mean([extra[name] for extra in extras], axis=0).tolist() for name in extras[0]}
 
 
 NO_UNITS = "the text has no units"
+NOT_MEASURED = "not measured with this seed"
 
 
 def undefined(why: str, **record: Any) -> Score:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
 from troth.types import Attribution, Encoding, Question, Score
@@ -177,14 +177,12 @@ class SoftErasure(Metric):
         places = np.array(self.retentions)
         return np.asarray(np.trapezoid(values, places, axis=0) / (places[-1] - places[0]))
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
-        summary = super().summarise(scores)
+    def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         known = [score.record for score in scores if not np.isnan(score.value)]
-        extra = {
+        return {
             name: float(np.mean([record[name] for record in known])) if known else np.nan
             for name in ("retained", "standard_error")
         }
-        return replace(summary, extra=extra)
 
 
 def _empties(fading: Masking) -> Masking:

@@ -6,15 +6,15 @@ Every step deletes at least one unit. A prediction that never changes scores 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from troth import catalog
 from troth.looks import Ask, Look
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import require_step, steps_of, top_units
 from troth.types import Attribution, Question, Score
 
@@ -46,7 +46,6 @@ class DecisionFlip(Metric):
         record = {"ratios": ratios, "predictions": predictions, "flipped": flipped}
         return Score(formulas.decision_flip(ratios, predictions), record)
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
+    def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         flipped = [score.record["flipped"] for score in scores if not np.isnan(score.value)]
-        never = float(1 - np.mean(flipped)) if flipped else np.nan
-        return replace(super().summarise(scores), extra={"never_flips": never})
+        return {"never_flips": float(1 - np.mean(flipped)) if flipped else np.nan}

@@ -7,8 +7,8 @@ A unit counts as marked where it shares a character with a marked span.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from troth.agreement import Span
 from troth.errors import TrothError
 from troth.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.types import Attribution, Encoding, Question, Score
 
 
@@ -56,9 +56,9 @@ class RationaleAgreement(Metric):
         }
         return Score(formulas.token_f1(scores, human, self.top), record)
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
+    def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         known = [score.record for score in scores if not np.isnan(score.value)]
-        return replace(super().summarise(scores), extra=_pooled(known) if known else {})
+        return _pooled(known) if known else {}
 
 
 def marked_spans(encoding: Encoding) -> list[Span]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from troth import catalog, statistics
+from troth import catalog, seeds, statistics
 from troth.errors import TrothError
 from troth.explainers.random import Random
 from troth.explaining import class_of
@@ -86,26 +86,35 @@ class RecursiveErasure(Metric):
         answer = yield Look(question, left, masking)
         return answer.logits
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
-        records = [score.record for score in scores if not np.isnan(score.value)]
-        if not records:
-            return Summary(np.nan, np.nan, np.nan, 0, reasons(scores))
-        ratios = np.array(records[0]["ratios"])
-        labels = np.array([record["label"] for record in records])
-        predictions = np.array([[record["explained"], record["random"]] for record in records])  # [examples, 2, points]
-        counts = indicators(labels, predictions, int(max(labels.max(), predictions.max())) + 1)
+    def summarise(self, *by_seed: Sequence[Score]) -> Summary:
+        """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
+        known = [scores for scores in zip(*by_seed, strict=True) if not any(np.isnan(one.value) for one in scores)]
+        if not known:
+            return Summary(np.nan, np.nan, np.nan, 0, reasons(*by_seed), seeds=len(by_seed))
+        records = [[score.record for score in scores] for scores in known]  # [examples, seeds]
+        ratios = np.array(records[0][0]["ratios"])
+        labels = np.array([[record["label"] for record in one] for one in records])
+        predictions = np.array([[[record["explained"], record["random"]] for record in one] for one in records])
+        classes = int(max(labels.max(), predictions.max())) + 1
+        counts = np.stack(
+            [indicators(*given, classes) for given in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
+        )  # [examples, seeds, 2, points, 3, classes]
         shape = counts.shape[1:]
 
         def curves(means: Floats) -> tuple[Floats, Floats]:
-            both = performance(self.performance, means.reshape(*means.shape[:-1], *shape))  # [..., 2, points]
+            both = performance(self.performance, means.reshape(*means.shape[:-1], *shape))  # [..., seeds, 2, points]
             return both[..., 0, :], both[..., 1, :]
 
+        def racu(means: Floats) -> Floats:
+            return np.asarray(formulas.racu(ratios, *curves(means)))  # [..., seeds]
+
+        def over_seeds(values: Floats) -> Floats:
+            return seeds.mean_over_seeds(np.moveaxis(values, -1, 0))
+
         flat = counts.reshape(len(counts), -1)
-        value, low, high = statistics.bca_of_means(
-            flat, lambda means: np.asarray(formulas.racu(ratios, *curves(means)))
-        )
-        acu = statistics.bca_of_means(flat, lambda means: np.asarray(formulas.acu(ratios, *curves(means))))
-        explained, random = curves(flat.mean(0))
+        value, low, high = statistics.bca_of_means(flat, lambda means: over_seeds(racu(means)))
+        acu = statistics.bca_of_means(flat, lambda means: over_seeds(np.asarray(formulas.acu(ratios, *curves(means)))))
+        explained, random = (curve.mean(0) for curve in curves(flat.mean(0)))
         extra: dict[str, Any] = {
             "acu": acu[0],
             "acu_interval": list(acu[1:]),
@@ -114,8 +123,12 @@ class RecursiveErasure(Metric):
             "explained": explained.tolist(),
             "random": random.tolist(),
         }
-        why = reasons(scores) | ({NEVER_FALLS: len(records)} if np.isnan(value) else {})
-        return Summary(value, low, high, len(records), why, extra)
+        each = racu(flat.mean(0))  # [seeds]
+        why = reasons(*by_seed)
+        if np.isnan(each).any():
+            flat_seeds = "" if np.isnan(each).all() else f" (in {np.isnan(each).sum()} of {len(each)} seeds)"
+            why |= {f"{NEVER_FALLS}{flat_seeds}": len(known)}
+        return Summary(value, low, high, len(known), why, extra, len(by_seed), seeds.spread(each[:, None]))
 
 
 def _label(attribution: Attribution, predicted: int) -> int:

@@ -7,15 +7,15 @@ the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from troth.errors import TrothError
 from troth.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import basis_points
 from troth.types import Attribution, Question, Score
 
@@ -52,9 +52,8 @@ class Sparsity(Metric):
         by_ratio = formulas.sparsity(scores, RATIOS, variant=self.variant)
         return Score(value, {"by_top": formulas.top_share(scores, TOPS).tolist(), "by_ratio": by_ratio.tolist()})
 
-    def summarise(self, scores: Sequence[Score]) -> Summary:
+    def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         known = [score.record for score in scores if not np.isnan(score.value)]
-        extra = (
+        return (
             {name: np.mean([record[name] for record in known], axis=0).tolist() for name in known[0]} if known else {}
         )
-        return replace(super().summarise(scores), extra=extra)

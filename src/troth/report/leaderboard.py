@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html as markup
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from troth.leaderboard import RANDOM, Leaderboard, leaderboards
 from troth.report import page
@@ -17,6 +18,28 @@ from troth.validity.stamp import Stamp
 if TYPE_CHECKING:
     from rich.console import Group
 
+LEADERBOARD = pa.schema(
+    {
+        "model": pa.string(),
+        "data": pa.string(),
+        "setting": pa.string(),  # units, target and the like, where not the default
+        "place": pa.int32(),  # of the explainer, over all metrics
+        "explainer": pa.string(),
+        "metric": pa.string(),
+        "higher_is_better": pa.bool_(),
+        "value": pa.float64(),  # each example averaged over seeds, then summed up as the metric says
+        "low": pa.float64(),  # 95 % interval over examples
+        "high": pa.float64(),
+        "letters": pa.string(),  # a shared letter: no significant difference
+        "beats_random": pa.bool_(),
+        "examples": pa.int64(),
+        "undefined": pa.int64(),
+        "seeds": pa.int32(),
+        "seed_spread": pa.float64(),  # standard deviation of the seeds' own numbers
+        "ms": pa.float64(),  # per example
+        "passes": pa.float64(),  # forward and backward rows per example
+    }
+)
 _ARROWS = {True: "↑", False: "↓", None: ""}
 
 
@@ -112,6 +135,8 @@ def html(board: Leaderboard) -> str:
     untested = [f"{metric}: {stamp}" for metric, stamp in board.stamps.items() if stamp.p is None]
     if untested:
         parts.append("<h2>Not tested for being in distribution</h2>" + _list(untested))
+    if board.seeds > 1:
+        parts.append(_spreads(board))
     undefined = _undefined(board)
     if undefined:
         parts.append("<h2>Undefined scores</h2>" + _list(undefined))
@@ -139,6 +164,8 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
                     "low": _number(summary.low),
                     "high": _number(summary.high),
                     "examples": summary.count,
+                    "seeds": summary.seeds,
+                    "seed_spread": _number(summary.spread),
                     "undefined": dict(summary.undefined),
                     "group": board.groups.get(metric, {}).get(explainer, ""),
                     "beats_random": board.beats_random.get((explainer, metric)),
@@ -154,6 +181,39 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
     }  # fmt: skip
 
 
+def as_table(boards: Iterable[Leaderboard]) -> pa.Table:
+    """All boards as rows, one per explainer and metric; the numbers are those that are shown."""
+    rows = []
+    for board in boards:
+        setting = {"model": board.model, "data": board.data, "setting": board.setting}
+        for place, explainer in enumerate(board.explainers, start=1):
+            costs = {"ms": 1000 * board.seconds[explainer], "passes": board.passes[explainer]}
+            for metric in board.metrics:
+                summary = board.summaries.get((explainer, metric))
+                if summary is None:
+                    continue
+                rows.append(
+                    {
+                        **setting,
+                        "place": place,
+                        "explainer": explainer,
+                        "metric": metric,
+                        "higher_is_better": board.directions[metric],
+                        "value": _number(summary.value),
+                        "low": _number(summary.low),
+                        "high": _number(summary.high),
+                        "letters": board.groups.get(metric, {}).get(explainer, ""),
+                        "beats_random": board.beats_random.get((explainer, metric)),
+                        "examples": summary.count,
+                        "undefined": sum(summary.undefined.values()),
+                        "seeds": summary.seeds,
+                        "seed_spread": _number(summary.spread),
+                        **costs,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=LEADERBOARD)
+
+
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else value
 
@@ -164,6 +224,17 @@ def _undefined(board: Leaderboard) -> list[str]:
         for (explainer, metric), summary in board.summaries.items()
         for why, count in summary.undefined.items()
     ]
+
+
+def _spreads(board: Leaderboard) -> str:
+    """How much each number varies from seed to seed."""
+    rows = []
+    for explainer in board.explainers:
+        found = [board.summaries.get((explainer, metric)) for metric in board.metrics]
+        cells = ["–" if one is None or np.isnan(one.spread) else f"{one.spread:.3f} ({one.seeds})" for one in found]
+        rows.append([explainer, *cells])
+    caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
+    return page.table(caption, ["explainer", *board.metrics], rows)
 
 
 def _list(lines: Any) -> str:

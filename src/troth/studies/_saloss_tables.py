@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from troth import published, statistics
+from troth import published, seeds, statistics
 from troth.studies import Section
 from troth.studies._saloss import (
     METHOD_PRINTED,
@@ -95,21 +95,21 @@ def flips(one: Experiment, results: Results, words: str) -> Section:
     for source, method in itertools.product(("plain", "text_rank"), METHODS):
         found[source, method] = [results.values(one.flips(source, method, seed)) for seed in one.seeds]
     for (source, method), values in found.items():
-        all_values = np.concatenate(values)
-        mean = float(np.nanmean(all_values)) if len(all_values) else np.nan
-        low, high = statistics.hierarchical_interval(values)
+        mean, low, high = seeds.over_seeds(values)
         row = {"table": "2", "dataset": one.printed, "method": METHOD_PRINTED[method]}
         row |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
         p, sooner, theirs = np.nan, "", ""
         if source != "plain":
-            p = statistics.wilcoxon_rank_sum(all_values, np.concatenate(found["plain", method]))[1]
-            sooner = "†" if p < _LEVEL and mean < np.nanmean(np.concatenate(found["plain", method])) else "no"
+            plain = seeds.per_example(found["plain", method])
+            p = statistics.wilcoxon_rank_sum(seeds.per_example(values), plain)[1]
+            sooner = "†" if p < _LEVEL and mean < np.nanmean(plain) else "no"
             marks = [known["significant_vs_baseline"] for known in published.read("saloss_decision_flip")
                      if all(known[key] == value for key, value in row.items())]  # fmt: skip
             theirs = "–" if not marks else "†" if marks[0] == "true" else "no"
         rows.append([source, method, mean, low, high, printed("saloss_decision_flip", **row), p, sooner, theirs])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
-    said = f"Lower is better. † sooner than plain, Wilcoxon rank-sum over examples and seeds, p < {_LEVEL}. {words}"
+    test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
+    said = f"Lower is better. † sooner than plain, {test}. {words}"
     title = f"Table 2: share of tokens deleted before the prediction flips, {one.name}"
     return Section("decision_flip", title, columns, rows, said.strip(), {one.name: facts})
 
@@ -118,8 +118,7 @@ def saliences(one: Experiment, results: Results, words: str) -> Section:
     rows, facts = [], {}
     for source, method in itertools.product(("text_rank", "chi_squared", "tf_idf"), METHODS):
         values = [results.values(one.flips(source, method, seed)) for seed in one.seeds]
-        mean = float(np.nanmean(np.concatenate(values))) if any(map(len, values)) else np.nan
-        low, high = statistics.hierarchical_interval(values)
+        mean, low, high = seeds.over_seeds(values)
         theirs = printed("saloss_decision_flip", table="8", dataset=one.printed, salience=SOURCE_PRINTED[source],
                          method=METHOD_PRINTED[method])  # fmt: skip
         rows.append([source, method, mean, low, high, theirs])

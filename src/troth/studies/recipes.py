@@ -16,6 +16,7 @@ import numpy as np
 
 from troth import catalog, statistics
 from troth.metrics import Metric, Summary
+from troth.seeds import over_seeds
 from troth.studies import Section, Setting, Study
 from troth.studies._saloss import without_trainings
 from troth.studies._trained import WORKS, Results, Trials, load, require_base, settings_like
@@ -106,10 +107,7 @@ class Recipes(Study):
 
 
 def _accuracy(models: Sequence[Cell], results: Results) -> Range:
-    right = [np.equal(*results.predicted(model)).astype(np.float64) for model in models]
-    values = np.concatenate(right)
-    mean = float(values.mean()) if len(values) else np.nan
-    return mean, *statistics.hierarchical_interval(right)
+    return over_seeds([np.equal(*results.predicted(model)).astype(np.float64) for model in models])
 
 
 def _summary(cells: Sequence[Cell], results: Results, spec: str) -> Range:
@@ -119,8 +117,7 @@ def _summary(cells: Sequence[Cell], results: Results, spec: str) -> Range:
     if not scores:
         return np.nan, np.nan, np.nan
     if spec != "recursive_erasure":
-        values = [np.array([score.value for score in one]) for one in scores]
-        return float(np.nanmean(np.concatenate(values))), *statistics.hierarchical_interval(values)
+        return over_seeds([[score.value for score in one] for one in scores])
     summaries: list[Summary] = [metric.summarise(one) for one in scores]
     if len(summaries) == 1:
         return summaries[0].value, summaries[0].low, summaries[0].high

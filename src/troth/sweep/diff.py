@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from troth import catalog, statistics
+from troth import catalog
 from troth.errors import TrothError
-from troth.metrics import Metric, Summary, reasons
+from troth.looks import Ask
+from troth.metrics import Explain, Metric, Summary
 from troth.sweep.cells import canonical
+from troth.sweep.measured import Measured
 from troth.sweep.store import Store, Stored
-from troth.sweep.tables import table_to_scores
-from troth.types import Score
+from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Difference:
 
 
 def diff(first: Store, second: Store) -> Difference:
-    """Matches the metric cells of two runs by the specs they share, and compares what they say."""
+    """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
     cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
     finished = [[cell for cell in some if not cell.error] for some in cells]
     values = [_values(some) for some in finished]
@@ -64,7 +65,7 @@ def diff(first: Store, second: Store) -> Difference:
     }
     # A spec that is another throughout (a new model) does not tell scores apart; it is what is compared.
     other = {key for key in only if not values[0].get(key, {}).keys() & values[1].get(key, {}).keys()}
-    groups = [_groups(some, other) for some in finished]
+    groups = [_groups(some, other | {"seed"}) for some in finished]
     numbers = [
         Number(
             specs=_shared(groups[0][key] + groups[1][key]),
@@ -84,40 +85,25 @@ def diff(first: Store, second: Store) -> Difference:
 
 
 def summary(store: Store, cells: Sequence[Stored]) -> Summary:
-    """A metric over its cells: one as the metric sums itself up; several (seeds) as a mean over cells and examples."""
-    scores = [table_to_scores(store.table(cell.name)) for cell in cells]
-    metric = _metric(cells[0])
-    each = [metric.summarise(some) if metric else _mean(some) for some in scores]
-    if len(each) == 1:
-        return each[0]
-    plain = metric is None or type(metric).summarise is Metric.summarise
-    low, high = (
-        statistics.hierarchical_interval([_numbers(some) for some in scores])
-        if plain
-        else statistics.bca_interval([one.value for one in each])
-    )
-    value = float(np.mean([one.value for one in each if not np.isnan(one.value)] or [np.nan]))
-    return Summary(value, low, high, sum(one.count for one in each))
+    """A metric over its cells, as the metric sums itself up; seeds are averaged per example first."""
+    return _metric(cells[0]).summarise(*Measured.read(store, cells).by_seed)
 
 
-def _mean(scores: Sequence[Score]) -> Summary:
-    """The summary of a metric that is not in the catalog."""
-    values = np.array(_numbers(scores))
-    low, high = statistics.bca_interval(values)
-    known = values[~np.isnan(values)]
-    return Summary(float(known.mean()) if len(known) else np.nan, low, high, len(known), reasons(scores))
+class _Unknown(Metric):
+    """A metric that is not in the catalog: its summary is the mean."""
+
+    higher_is_better = None
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        raise TrothError("a metric that is not in the catalog can be summed up, not measured")
 
 
-def _metric(cell: Stored) -> Metric | None:
+def _metric(cell: Stored) -> Metric:
     try:
         found: Metric = catalog.build("metrics", str(cell.specs.get("metric_full", "")))
     except TrothError:
-        return None
+        return _Unknown()
     return found
-
-
-def _numbers(scores: Sequence[Score]) -> list[float]:
-    return [score.value for score in scores]
 
 
 def _values(cells: Iterable[Stored]) -> dict[str, dict[str, Any]]:

@@ -1,9 +1,13 @@
-"""SQL over a run, read-only: a view of all cells, and one of each kind's rows with the specs of their cells."""
+"""SQL over a run, read-only: a view of all cells, and one of each kind's rows with the specs of their cells.
+
+`scores` has one row per example and seed; what is computed from rows, like the leaderboard, is a view that is given.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +23,19 @@ SCHEMAS = {"explanations": EXPLANATIONS, "scores": SCORES, "examples": EXAMPLES,
 _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "finished", "host", "error")
 
 
-def query(store: Store, sql: str) -> pa.Table:
-    """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are."""
+@dataclass(frozen=True)
+class View:
+    """A table that is computed only for SQL that names it; other SQL sees its columns."""
+
+    columns: pa.Schema
+    rows: Callable[[], pa.Table]
+
+
+def query(store: Store, sql: str, views: Mapping[str, View] | None = None) -> pa.Table:
+    """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are.
+
+    A column whose name another has already is numbered: value, value_2.
+    """
     import duckdb
 
     connection = connect(store)
@@ -30,12 +45,27 @@ def query(store: Store, sql: str) -> pa.Table:
         if kinds != ["SELECT"]:
             found = next((kind for kind in kinds if kind != "SELECT"), "nothing" if not kinds else "several statements")
             raise TrothError(f"a run is only read: give one SELECT, not {found}")
-        return connection.sql(sql).to_arrow_table()
+        for name, view in (views or {}).items():
+            named = name in sql.lower()
+            connection.register(name, view.rows() if named else view.columns.empty_table())
+        answer = connection.sql(sql).to_arrow_table()
+        return answer.rename_columns(_apart(answer.column_names))
     except duckdb.Error as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise TrothError(" ".join(lines[:2]) if len(lines) > 1 and "Candidate" in lines[1] else lines[0]) from None
     finally:
         connection.close()
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Every name once: a, a, a_2 become a, a_3, a_2."""
+    taken, given = set(names), list[str]()
+    for name in names:
+        number, free = 2, name
+        while free in given or (free != name and free in taken):
+            free, number = f"{name}_{number}", number + 1
+        given.append(free)
+    return given
 
 
 def connect(store: Store) -> Any:

@@ -1,0 +1,196 @@
+"""Pages of results are true to the rows they keep: a number of each is computed again from them.
+
+docs/results/README.md says how a page names its rows and numbers.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from troth import seeds, statistics
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+PAGES = sorted(path for path in RESULTS.glob("*.md") if path.name != "README.md")
+SAID = re.compile(r"These numbers are (withdrawn|being measured again):\**\s+\S")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+CHECK = re.compile(r"<!--\s*check:(.*?)-->", re.DOTALL)
+LARGEST = 1_000_000  # bytes of rows per page
+
+
+@dataclass
+class Check:
+    """One printed number and the rows it comes from."""
+
+    file: str
+    where: dict[str, str] = field(default_factory=dict)
+    column: str = "value"
+    printed: dict[str, str] = field(default_factory=dict)  # value, low, high
+
+
+def checks_of(page):
+    """The checks that a page's comments ask for."""
+    found = []
+    for text in CHECK.findall(page):
+        file, *words = shlex.split(text)
+        check = Check(file)
+        for word in words:
+            if word == "where":
+                continue
+            name, equals, given = word.partition("=")
+            assert equals, f"{word!r} in the check of {file} is not NAME=VALUE"
+            if name in ("value", "low", "high"):
+                check.printed[name] = given
+            elif name == "column":
+                check.column = given
+            else:
+                check.where[name] = given
+        assert "value" in check.printed, f"the check of {file} names no value"
+        found.append(check)
+    return found
+
+
+def read(path):
+    """The rows of a csv (compressed or not) or Parquet file."""
+    return pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)
+
+
+def by_seed(table, check):
+    """[seeds, examples] the values of the rows that the check asks for."""
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    for name in ("example_id", "seed", check.column, *check.where):
+        assert name in columns, f"{check.file} has no column {name}; there are: {', '.join(columns)}"
+    rows = [
+        (str(columns["seed"][row]), str(columns["example_id"][row]), columns[check.column][row])
+        for row in range(table.num_rows)
+        if all(str(columns[name][row]) == wanted for name, wanted in check.where.items())
+    ]
+    assert rows, f"{check.file} has no rows where {check.where}"
+    names, examples = (list(dict.fromkeys(row[place] for row in rows)) for place in (0, 1))
+    values = np.full((len(names), len(examples)), np.nan)
+    seen = set()
+    for seed, example, value in rows:
+        assert (seed, example) not in seen, f"{check.file}: {check.where} leaves example {example}, seed {seed} twice"
+        seen.add((seed, example))
+        values[names.index(seed), examples.index(example)] = np.nan if value in (None, "") else value
+    return values
+
+
+def computed(table, check):
+    """The number and its interval, by the reduction that ranks explainers."""
+    each = seeds.mean_over_seeds(by_seed(table, check))
+    known = each[~np.isnan(each)]
+    low, high = statistics.bca_interval(known) if check.printed.keys() & {"low", "high"} else (np.nan, np.nan)
+    return {"value": float(known.mean()), "low": low, "high": high}
+
+
+def as_printed(number, printed):
+    """A number with as many decimals as the page prints."""
+    plain = printed.replace("−", "-").replace(",", "").removesuffix("%").strip()
+    decimals = len(plain.partition(".")[2])
+    scaled = number * 100 if printed.endswith("%") else number
+    return f"{scaled:.{decimals}f}", f"{float(plain):.{decimals}f}"
+
+
+def verify(page_path):
+    """Fails unless every check of a page holds, or the page says that its numbers do not stand."""
+    page = page_path.read_text(encoding="utf-8")
+    checks, folder = checks_of(page), page_path.with_suffix("")
+    if not checks:
+        assert not folder.exists(), f"{folder.name}/ has rows, but {page_path.name} checks no number against them"
+        assert SAID.search(" ".join(page.split("\n## ")[0].split())), (
+            f"{page_path.name} keeps no rows: it must say, before its first section, that its numbers are withdrawn or "
+            "being measured again (docs/results/README.md)"
+        )
+        return
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert size <= LARGEST, f"{folder.name}/ has {size:,} bytes; keep at most {LARGEST:,}"
+    shown = COMMENT.sub("", page)
+    for check in checks:
+        numbers = computed(read(folder / check.file), check)
+        for name, printed in check.printed.items():
+            again, given = as_printed(numbers[name], printed)
+            assert again == given, f"{page_path.name}: {check.where} {name} is {again}, the page says {printed}"
+            assert printed in shown, f"{page_path.name}: {printed} is checked, but not on the page"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_true_to_its_rows_or_says_that_it_does_not_stand(page):
+    verify(page)
+
+
+# --- the check itself can fail
+
+
+ROWS = """explainer,metric,seed,example_id,value
+lime,suff (x),0,a,0.1
+lime,suff (x),1,a,0.3
+lime,suff (x),0,b,0.6
+lime,suff (x),0,c,
+random,suff (x),0,a,0.9
+"""
+PAGE = """# A page
+
+LIME has 0.40 <!-- check: rows.csv where explainer=lime metric="suff (x)" value={value} --> here, 0.41 elsewhere.
+"""
+
+
+@pytest.fixture
+def page(tmp_path):
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "rows.csv").write_text(ROWS)
+
+    def write(text):
+        (tmp_path / "page.md").write_text(text)
+        return tmp_path / "page.md"
+
+    return write
+
+
+def test_seeds_are_averaged_before_examples(page):
+    verify(page(PAGE.format(value="0.40")))  # (0.2 + 0.6) / 2; a mean of the rows would be 0.33
+    verify(page(PAGE.replace("0.40", "40.0%").format(value="40.0%")))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (PAGE.format(value="0.41"), "value is 0.40, the page says 0.41"),
+        (PAGE.replace("0.40", "0.4").format(value="0.400"), "0.400 is checked, but not on the page"),
+        (PAGE.replace("explainer=lime", "explainer=shap").format(value="0.40"), "has no rows where"),
+        (PAGE.replace("explainer=", "method=").format(value="0.40"), "has no column method; there are: explainer"),
+        (PAGE.replace("explainer=lime ", "").format(value="0.40"), "leaves example a, seed 0 twice"),
+        ("# A page\n\nNothing is checked: 0.40.\n", "has rows, but page.md checks no number"),
+    ],
+)
+def test_a_page_that_is_not_true_fails(page, text, told):
+    with pytest.raises(AssertionError, match=told):
+        verify(page(text))
+
+
+def test_an_interval_is_checked_too(page):
+    values = np.random.default_rng(0).normal(size=40)
+    path = page("0.1 [{0:.2f}, {1:.2f}]")
+    rows = "".join(f"0,{place},{value!r}\n" for place, value in enumerate(map(float, values)))
+    (path.with_suffix("") / "rows.csv").write_text("seed,example_id,value\n" + rows)
+    low, high = statistics.bca_interval(values)
+    text = f"{values.mean():.3f} [{low:.2f}, {high:.2f}] <!-- check: rows.csv value={values.mean():.3f} low={low:.2f} "
+    verify(page(f"{text}high={high:.2f} -->"))
+    with pytest.raises(AssertionError, match="high is"):
+        verify(page(f"{text}high={high + 0.01:.2f} -->"))
+
+
+def test_a_page_without_rows_says_so(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("# A page\n\nThese numbers are\nwithdrawn: the references were wrong.\n\n## Table\n\n1.0\n")
+    verify(path)
+    for text in ("# A page\n\n1.0\n", "# A page\n\n## Late\n\nThese numbers are withdrawn: why.\n"):
+        path.write_text(text)
+        with pytest.raises(AssertionError, match="keeps no rows: it must say"):
+            verify(path)
