@@ -46,7 +46,7 @@ def cross(
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
     plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
-    sets = [_data_cell(plan, one) for one in data]
+    sets = [(one, _data_cell(plan, one)) for one in data]
     methods = [catalog.build("explainers", explainer) for explainer in explainers]
     judges = [catalog.build("metrics", metric) for metric in metrics]
     common = {
@@ -58,14 +58,16 @@ def cross(
     }
     for model in models:
         about = _model_specs(context, plan, model)
-        for data_cell in sets:
+        for examples, data_cell in sets:
+            # What a metric leaves open is chosen once for the table, and is then part of its spec.
+            settled = [judge.settled(methods, examples) for judge in judges]
             of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
             for method in methods:
                 for seed in seeds:
                     specs = {**about, **of_data, **common, **_spec("explainer", method), "seed": seed}
                     specs |= _first(share, method, None)
                     explanation = plan.add(Cell("explanation", specs, (data_cell.name,)))
-                    for judge in judges:
+                    for judge in settled:
                         first = _first(share, method, judge)
                         if first.get("first") != 0:
                             of_metric = {**specs, **first, **_spec("metric", judge)}
