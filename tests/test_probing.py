@@ -356,7 +356,7 @@ def test_a_base_by_delete_then_zero():
 
 
 def test_a_path_on_a_masked_base_starts_from_the_masked_text():
-    """IG on an input whose second word was masked: the mask's vector stays, the others' scores sum to what they change."""
+    """IG on an input whose second word was masked: the mask stays, and the scores sum to what the others change."""
     model = fakes.encoder()
     (question,) = questions(texts=["the soup was cold"])
     erased = question.erased(torch.tensor([1.0, 0, 1, 1]), MaskToken())
