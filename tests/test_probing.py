@@ -356,7 +356,7 @@ def test_a_base_by_delete_then_zero():
 
 
 def test_a_path_on_a_masked_base_starts_from_the_masked_text():
-    """IG on an input whose second word was masked: the mask's vector travels; the scores sum to what that changes."""
+    """IG on an input whose second word was masked: the mask stays, and the scores sum to what the others change."""
     model = fakes.encoder()
     (question,) = questions(texts=["the soup was cold"])
     erased = question.erased(torch.tensor([1.0, 0, 1, 1]), MaskToken())
@@ -366,7 +366,7 @@ def test_a_path_on_a_masked_base_starts_from_the_masked_text():
     ids[2] = model.mask_id
     masked = model.embed(ids).detach()
     nothing = masked.clone()
-    nothing[1:5] = 0
+    nothing[[1, 3, 4]] = 0
     ends = [float(plain(model, ids, vectors)[0, 1]) for vectors in (nothing, masked)]
     assert attribution.gap == pytest.approx(float(attribution.scores.sum()) - (ends[1] - ends[0]), abs=1e-4)
     scores = torch.zeros(6)

@@ -30,6 +30,7 @@ KINDS = {
     "studies": "study",
 }
 _NONE = dataclasses.MISSING
+_TRUTHS = {"true": True, "false": False}
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
@@ -79,6 +80,8 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
 
     >>> parse("beam_search(width=50, masking=delete)")
     ('beam_search', {'width': 50, 'masking': 'delete'})
+    >>> parse("leave_one_out(absolute=true)")
+    ('leave_one_out', {'absolute': True})
     """
     try:
         tree = ast.parse(spec.strip(), mode="eval").body
@@ -139,9 +142,9 @@ def _class_in(kind: str, name: str) -> type[Any] | None:
 
 
 def _value(node: ast.expr, spec: str) -> Any:
-    # A bare word is text and a call is a spec in a spec: masking=soft(at=word).
+    # A bare word is text, except a truth, and a call is a spec in a spec: masking=soft(at=word).
     if isinstance(node, ast.Name):
-        return node.id
+        return _TRUTHS.get(node.id, node.id)
     if isinstance(node, ast.Call):
         return ast.unparse(node)
     try:

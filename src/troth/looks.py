@@ -52,6 +52,10 @@ class Want(ABC):
     about_target: ClassVar[bool] = True  # what is read depends on the class asked about
     remembered: ClassVar[bool] = True  # kept as long as the example is, should it be asked again
 
+    def bytes_per_row(self, model: TextClassifier, length: int) -> int:
+        """About what a row of so many tokens takes while it is read."""
+        return model.bytes_per_row(length, backward=self.backward, attentions=self.attentions)
+
     @abstractmethod
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         """One batch of rows, reduced on the device."""

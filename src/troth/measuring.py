@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from troth import catalog
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import Explainer, SignedExplainer
 from troth.explaining import gold_class
 from troth.looks import Ask
 from troth.metrics import Explain, Metric
@@ -25,9 +26,10 @@ def measure(
     masking: str = "mask_token",
     seed: int = 0,
 ) -> list[Score]:
-    """One score an attribution.
+    """One score per attribution.
 
-    Metrics that explain again use the explainer each attribution was made with, or `explainer`.
+    Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
+    the attribution's are (`.magnitude()`).
     """
     attributions = list(attributions)
     prober = Prober(load_model(model), masking)
@@ -48,10 +50,10 @@ def measure_each(
     prepared: dict[str, Explain] = {}
 
     def again(attribution: Attribution) -> Explain:
-        spec = explainer if explainer is not None else attribution.explainer
-        key = spec if isinstance(spec, str) else catalog.spec(spec, full=True)
+        method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
+        key = "" if method is None else catalog.spec(method, full=True)
         if key not in prepared:
-            prepared[key] = _explain_with(prober, spec, name, [one.question.encoding for one in attributions])
+            prepared[key] = _explain_with(prober, method, name, [one.question.encoding for one in attributions])
         return prepared[key]
 
     def asks() -> Iterator[Ask[Score]]:
@@ -72,8 +74,18 @@ def _with_seed(question: Question, seed: int) -> Question:
     return Question(question.encoding, question.target, question.against, question.base, question.erased_by, seed)
 
 
-def _explain_with(prober: Prober, spec: str | Explainer, metric: str, encodings: Sequence[Any]) -> Explain:
-    if spec == "":
+def _explainer_of(attribution: Attribution) -> Explainer | None:
+    """What the attribution was made with, absolute where its scores are; None where they came from outside."""
+    if not attribution.explainer:
+        return None
+    method: Explainer = catalog.build("explainers", attribution.explainer)
+    if isinstance(method, SignedExplainer) and not attribution.signed:
+        return replace(method, absolute=True)
+    return method
+
+
+def _explain_with(prober: Prober, method: Explainer | None, metric: str, encodings: Sequence[Any]) -> Explain:
+    if method is None:
 
         def refuse(question: Question) -> Ask[Attribution]:
             raise TrothError(
@@ -82,7 +94,7 @@ def _explain_with(prober: Prober, spec: str | Explainer, metric: str, encodings:
             )
 
         return refuse
-    return catalog.build("explainers", spec).prepare(prober, encodings).ask
+    return method.prepare(prober, encodings).ask
 
 
 def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name: str) -> None:

@@ -132,10 +132,7 @@ class Prober:
         """Batches that fit into memory and in which padding costs less than one more batch would."""
         # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
         lengths = table[:, 2]
-        costs = {
-            length: self.model.bytes_per_row(length, backward=want.backward, attentions=want.attentions)
-            for length in np.unique(lengths).tolist()
-        }
+        costs = {length: want.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
         start = 0
         while start < len(table):

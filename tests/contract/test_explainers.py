@@ -1,5 +1,7 @@
 """Every explainer on every kind of model: right length, finite, the same alone and in company, the model as before."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -141,6 +143,21 @@ def test_planted_word_is_found():
         asked += 1
         assert attribution.units[int(np.argmax(attribution.scores))] == "awful", name
     assert asked
+
+
+@pytest.mark.parametrize("name", [name for name in EXPLAINERS if catalog.find("explainers", name).signed])
+def test_every_signed_explainer_can_be_absolute(name):
+    """Carried by the spec, said of the attribution, and listed in the docs, which read the same fields."""
+    options = {"absolute": True} | catalog.parse(CHEAP.get(name, name))[1]
+    method = catalog.construct("explainers", name, options)
+    assert not method.gives_signed
+    assert catalog.build("explainers", catalog.spec(method)) == method
+    plain, absolute = (
+        troth.explain(fakes.encoder("bert"), "a good film , not a bad book", catalog.spec(one), target=1)[0]
+        for one in (dataclasses.replace(method, absolute=False), method)
+    )
+    close(absolute.scores, np.abs(plain.scores))
+    assert (plain.signed, absolute.signed) == (True, False)
 
 
 def test_torch_is_single_threaded():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from troth.looks import LOGITS, Ask, Want
 from troth.types import Attribution, Encoding, Question
@@ -25,6 +26,11 @@ class Explainer(ABC):
         """Itself, fitted on the data where the method needs that."""
         return self
 
+    @property
+    def gives_signed(self) -> bool:
+        """Whether its scores can be negative as it is configured."""
+        return self.signed
+
     def reads(self) -> Want:
         """What it wants of the whole input: read while the class is chosen, so that this costs no pass of its own."""
         return LOGITS
@@ -36,3 +42,36 @@ class Explainer(ABC):
     @abstractmethod
     def ask(self, question: Question) -> Ask[Attribution]:
         """Looks at the model as often as it needs and returns one score a unit."""
+
+
+@dataclass(frozen=True)
+class SignedExplainer(Explainer):
+    """Scores may be negative. With `absolute` a score says how much a unit matters, either way.
+
+    The option is part of the spec, so whatever explains again (recursive metrics, checks) does so with absolute scores.
+    """
+
+    signed: ClassVar[bool] = True
+
+    absolute: bool = field(default=False, kw_only=True)
+
+    @property
+    def gives_signed(self) -> bool:
+        return not self.absolute
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "ask" in vars(cls):
+            cls.ask = _absolute_where_wanted(cls.ask)  # type: ignore[method-assign, assignment]
+
+
+_Asking = Callable[[Any, Question], Ask[Attribution]]
+
+
+def _absolute_where_wanted(ask: _Asking) -> _Asking:
+    @wraps(ask)
+    def asking(self: SignedExplainer, question: Question) -> Ask[Attribution]:
+        attribution = yield from ask(self, question)
+        return attribution.magnitude() if self.absolute else attribution
+
+    return asking

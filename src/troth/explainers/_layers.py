@@ -65,6 +65,11 @@ class Layer:
     down: Linear
     norm_2: Norm
 
+    @property
+    def hidden(self) -> int:
+        """How long a state is."""
+        return len(self.output.bias)
+
     def handed(self, states: Tensor) -> Tensor:
         """What each token offers through each head, value bias inside. -> [rows, length, heads, hidden]"""
         rows, length, hidden = states.shape
@@ -151,6 +156,12 @@ def _norm(module: nn.LayerNorm) -> Norm:
     return Norm(at_least_single(module.weight.detach()), at_least_single(module.bias.detach()), module.eps)
 
 
+def held_bytes(layers: list[Layer], length: int) -> int:
+    """Of one row: the states and the attention weights of every layer, which are all kept until the layers are read."""
+    heads, hidden = sum(layer.heads for layer in layers), layers[0].hidden
+    return 4 * length * (hidden * (len(layers) + 1) + heads * length)
+
+
 def chunks(count: int, bytes_each: int, device: torch.device) -> Iterator[slice]:
     """Slices of rows or queries of bounded size."""
     step = max(1, CHUNK_BYTES.get(device.type, _OTHER_CHUNK_BYTES) // max(bytes_each, 1))
@@ -171,6 +182,11 @@ class Rollout(Want):
 
         [rows, queries, keys, hidden], [rows, queries, hidden] -> [rows, queries, keys]
         """
+
+    def bytes_per_row(self, model: TextClassifier, length: int) -> int:
+        layers, _ = take_apart(model, self.name)
+        offered = 4 * length * layers[0].heads * layers[0].hidden  # `handed`, one layer at a time
+        return super().bytes_per_row(model, length) + held_bytes(layers, length) + offered
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         layers, _ = take_apart(model, self.name)

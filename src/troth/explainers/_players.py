@@ -1,4 +1,4 @@
-"""The units that methods by coalition play with: those the input still has."""
+"""The units that methods by coalition and by path play with: those the input still has."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def per_unit(question: Question, values: Tensor) -> Tensor:
     placed = values.new_zeros(*values.shape[:-1], question.n_units)
     placed[..., players(question)] = values
     return placed
+
+
+def faded(question: Question, places: Tensor) -> Tensor:
+    """Every unit that is still there at each place of a path from 0 to 1. [places] -> [places, units]
+
+    Units that were erased before stay as their masking left them: a mask token's vector is part of the input explained,
+    and of its baseline, so it gets no share and what the others get sums to the change they bring.
+    """
+    return torch.where(question.left > 0, places[:, None], 1.0)
 
 
 def marks(count: int) -> Tensor:

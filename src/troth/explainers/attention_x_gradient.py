@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers.attention import from_reader
 from troth.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all, value_of
 from troth.models import TextClassifier
@@ -43,9 +43,7 @@ class WeightsXGradient(Want):
 
 
 @dataclass(frozen=True)
-class AttentionXGradient(Explainer):
-    signed: ClassVar[bool] = True
-
+class AttentionXGradient(SignedExplainer):
     of: Of = "logit"
     heads: Heads = "mean"
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
-from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, take_apart
+from troth.explainers import SignedExplainer
+from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, held_bytes, take_apart
 from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.models import TextClassifier
 from troth.types import Attribution, Question, Rows
@@ -29,6 +29,12 @@ class Parts(Want):
     """Every token's part of the target's logit (less its part of the other class's in a contrast)."""
 
     attentions: ClassVar[bool] = True
+
+    def bytes_per_row(self, model: TextClassifier, length: int) -> int:
+        layers, _ = take_apart(model, "decomp_x")
+        # A layer's parts, their values and the next layer's parts: [length, length, hidden] each.
+        parts = 3 * 4 * length**2 * layers[0].hidden
+        return super().bytes_per_row(model, length) + held_bytes(layers, length) + parts
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         layers, head = take_apart(model, "decomp_x")
@@ -120,9 +126,7 @@ def _share(parts: Tensor, bias: Tensor, real: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class DecompX(Explainer):
-    signed: ClassVar[bool] = True
-
+class DecompX(SignedExplainer):
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Parts())
         rest, gap = float(answer.rest["parts"][0]), float(answer.rows["gap"][0])

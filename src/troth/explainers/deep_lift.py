@@ -3,7 +3,8 @@ rule (Shrikumar et al., 2017). Scores sum to f(input) − f(reference) up to the
 
 The paper has rules for sums and elementwise functions only; `_multipliers` adds exact ones for attention's products,
 softmax and LayerNorm, where plain derivatives, as in Captum, would break the sum. Positions and token types stay, and
-by default so do tokens in no unit (`moves="all"` moves them too, the prompt never).
+by default so do tokens in no unit (`moves="all"` moves them too, the prompt never). Units that were erased before stay
+erased and score 0.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers._multipliers import multipliers
 from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
-from troth.types import PROMPT, Attribution, Question, Rows
+from troth.types import PROMPT, Attribution, Question, Rows, spread
 
 _Of = Literal["logit", "probability", "log_probability"]
 _Moves = Literal["units", "all"]
@@ -66,16 +67,13 @@ class Lift(Want):
 
 
 def _moving(rows: Rows, moves: _Moves) -> Tensor:
-    """[rows, length] True where the word vector leaves for the reference."""
-    if moves == "units":
-        return rows.units >= 0
-    return rows.real & (rows.units != PROMPT)
+    """[rows, length] True where the word vector leaves for the reference; what was erased before stays as it is."""
+    moving = rows.units >= 0 if moves == "units" else rows.real & (rows.units != PROMPT)
+    return moving if rows.kept is None else moving & (spread(rows.kept.to(rows.units.device), rows.units) > 0)
 
 
 @dataclass(frozen=True)
-class DeepLift(Explainer):
-    signed: ClassVar[bool] = True
-
+class DeepLift(SignedExplainer):
     baseline: Reference = "zero"
     moves: _Moves = "units"
     of: _Of = "logit"

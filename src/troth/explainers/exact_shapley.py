@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import factorial
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers._players import per_unit, players
 from troth.looks import Ask, Look, Of
 from troth.types import Attribution, Question
@@ -22,9 +21,7 @@ _MOST_UNITS = 12
 
 
 @dataclass(frozen=True)
-class ExactShapley(Explainer):
-    signed: ClassVar[bool] = True
-
+class ExactShapley(SignedExplainer):
     of: Of = "logit"
 
     def passes(self, n_units: int) -> int:

@@ -3,26 +3,26 @@
 
 Each sample draws its baseline from {reference, input} and its place on the way uniformly, so the expected score is half
 of integrated gradients. A sample whose baseline is the input itself adds exactly 0, so the model is not asked about it.
+Units that were erased before stay erased and score 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
+from troth.explainers._players import faded
 from troth.looks import Ask, Gradient, Look, Of
 from troth.maskings.mix import Mix, Reference
 from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)
-class GradientShap(Explainer):
-    signed: ClassVar[bool] = True
-
+class GradientShap(SignedExplainer):
     samples: int = 20
     baseline: Reference = "zero"
     moves: Literal["units", "all"] = "units"  # "all": tokens in no unit travel too
@@ -40,10 +40,10 @@ class GradientShap(Explainer):
         places = place[coin < 0.5]
         if len(places) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
-        keep = places[:, None].expand(-1, question.n_units)
+        keep = faded(question, places)
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         others = places if self.moves == "all" else None
         answer = yield Look(question, keep, Mix(reference=self.baseline), want, others=others)
-        scores = answer.units["dot"].sum(0) / self.samples * question.left
+        scores = answer.units["dot"].sum(0) / self.samples * (question.left > 0)
         rest = 0.0 if others is None else float(answer.rest["dot"].sum() / self.samples)
         return Attribution(question, scores.numpy(), signed=self.signed, rest=rest)

@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.looks import Ask, Gradient, Look, Of, keep_all
 from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)
-class InputXGradient(Explainer):
-    signed: ClassVar[bool] = True
-
+class InputXGradient(SignedExplainer):
     of: Of = "logit"
 
     def reads(self) -> Gradient:

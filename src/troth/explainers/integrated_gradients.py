@@ -2,21 +2,23 @@
 (Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the gap that is reported.
 
 The papers let every token travel, special ones and the second text too (`moves="all"`); by default only units do, so
-that the scores of the units sum to what erasing them changes. The released code of Recursive ROAR and FMM multiplies
-each term by its position on the path: `variant="released"`.
+that the scores of the units sum to what erasing them changes. Units that were erased before stay erased all along the
+path, whatever moves, and score 0. The released code of Recursive ROAR and FMM multiplies each term by its position on
+the path: `variant="released"`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
+from troth.explainers._players import faded
 from troth.looks import Ask, Gradient, Look, Of
 from troth.maskings.mix import Mix, Reference
 from troth.types import Attribution, Question
@@ -31,9 +33,7 @@ def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Te
 
 
 @dataclass(frozen=True)
-class IntegratedGradients(Explainer):
-    signed: ClassVar[bool] = True
-
+class IntegratedGradients(SignedExplainer):
     steps: int = 20
     baseline: Reference = "zero"
     rule: Literal["right", "gauss_legendre"] = "right"
@@ -53,17 +53,14 @@ class IntegratedGradients(Explainer):
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
         everything = self.moves == "all"
-        keep = places[:, None].expand(-1, question.n_units)
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
-        answer = yield Look(question, keep, path, want, others=places if everything else None)
+        answer = yield Look(question, faded(question, places), path, want, others=places if everything else None)
         # The right rule's last place is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
-        change = yield Look(
-            question, ends[:, None].expand(-1, question.n_units), path, others=ends if everything else None
-        )
+        change = yield Look(question, faded(question, ends), path, others=ends if everything else None)
         if self.variant == "released":
             weights = weights * places
-        scores = (weights[:, None] * answer.units["dot"]).sum(0)
+        scores = (weights[:, None] * answer.units["dot"]).sum(0) * (question.left > 0)
         rest = float((weights * answer.rest["dot"]).sum()) if everything else 0.0
         start = change.value(self.of)[0]
         end = answer.value(self.of)[-1] if self.rule == "right" else change.value(self.of)[1]

@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from troth.draws import Draws
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers._players import first_of_each, marks, per_unit, players
 from troth.explainers._regression import regress
 from troth.looks import Ask, Look, Of
@@ -26,9 +25,7 @@ from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)
-class KernelShap(Explainer):
-    signed: ClassVar[bool] = True
-
+class KernelShap(SignedExplainer):
     samples: int = 1000  # coalitions, beside the whole input and the empty one
     of: Of = "logit"
 

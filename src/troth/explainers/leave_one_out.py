@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.looks import Ask, Look, Of, keep_all, keep_without_each
 from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(Explainer):
-    signed: ClassVar[bool] = True
-
+class LeaveOneOut(SignedExplainer):
     of: Of = "logit"
 
     def passes(self, n_units: int) -> int:

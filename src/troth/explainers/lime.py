@@ -9,13 +9,12 @@ feature of its own and none is left out. `note` has the standard error, averaged
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers._players import per_unit, players
 from troth.explainers._regression import regress
 from troth.looks import Ask, Look, Of
@@ -23,9 +22,7 @@ from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)
-class Lime(Explainer):
-    signed: ClassVar[bool] = True
-
+class Lime(SignedExplainer):
     samples: int = 1000  # the whole input is the first
     kernel_width: float = 25.0
     ridge: float = 1.0

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explainers import Explainer
+from troth.explainers import SignedExplainer
 from troth.explainers._players import players
 from troth.explainers.integrated_gradients import quadrature
 from troth.looks import Ask, Gradient, Look, Of, keep_all, keep_without_each
@@ -26,9 +26,7 @@ _ELEMENTS = 1 << 20  # keep entries a look may have: a long text's paths would o
 
 
 @dataclass(frozen=True)
-class SequentialIntegratedGradients(Explainer):
-    signed: ClassVar[bool] = True
-
+class SequentialIntegratedGradients(SignedExplainer):
     steps: int = 50
     baseline: Reference = "mask"
     rule: Literal["right", "gauss_legendre"] = "gauss_legendre"

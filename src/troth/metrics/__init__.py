@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from troth import seeds, statistics
 from troth.looks import Ask
 from troth.types import Attribution, Question, Score
+
+if TYPE_CHECKING:
+    from troth.data import Data
+    from troth.explainers import Explainer
 
 # Explains the same example again, on what is left of it.
 Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
@@ -46,6 +50,10 @@ class Metric(ABC):
     def explanations(self) -> int:
         """How often it explains again, at most."""
         return 0
+
+    def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
+        """Itself with the options that were left open chosen once, for all explainers of one table on one data set."""
+        return self
 
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:

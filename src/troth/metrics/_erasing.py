@@ -21,6 +21,7 @@ from troth.types import Attribution, Question, Score, Scores
 
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
+_RELEASED_MASKING = "token(id=0)"  # of normalized metrics
 
 
 def ranking(scores: Scores | Tensor) -> Tensor:
@@ -146,8 +147,8 @@ class Erasure(Metric):
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
 
-    def join(self, values: Floats) -> float:
-        """One score of those at each ratio."""
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
+        """One score of those at each ratio, at which so many units were erased or kept."""
         return float(formulas.aopc(values))
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
@@ -174,7 +175,7 @@ class Erasure(Metric):
         values = np.atleast_1d(self.values(full, left, float(said[-1])))
         if np.isnan(values).any():
             return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
-        return Score(self.join(values), record)
+        return Score(self.join(values, counts), record)
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,11 @@ class AtRatio(Erasure):
 
 @dataclass(frozen=True)
 class OverRatios(Erasure):
-    """The area over the perturbation curve: the mean over ratios; AML's released code divides by one more."""
+    """The area over the perturbation curve: the mean over ratios.
+
+    AML's released code divides by one more than there are, and a ratio that stands for no unit scores 0: sufficiency,
+    too, though nothing is kept there.
+    """
 
     ratios: tuple[float, ...] = AOPC_RATIOS
     variant: formulas.Variant = "paper"
@@ -199,27 +204,43 @@ class OverRatios(Erasure):
     def shares(self) -> tuple[float, ...]:
         return self.ratios
 
-    def join(self, values: Floats) -> float:
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
+        if self.variant == "released":
+            values = np.where(np.array(counts) == 0, 0.0, values)
         return float(formulas.aopc(values, variant=self.variant))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Normalized(Erasure):
-    """Relative to what erasing everything does, at each ratio, then the mean."""
+    """Relative to what erasing everything does, at each ratio, then the mean.
+
+    `clip` limits each ratio's value to [0, 1]. `variant="released"` is Zhao & Aletras's code: it clips, nudges the
+    denominator and erases with id 0, unless another masking is named.
+    """
 
     needs_empty: ClassVar[bool] = True
     pitfalls: ClassVar[str] = (
-        "Undefined where the empty input predicts as well as the whole; unstable where it nearly does."
+        "Undefined where the empty input predicts as well as the whole; unstable, and far outside [0, 1], where it "
+        "nearly does: a mean may rest on a few such texts (clip=true, or look at the median)."
     )
 
     ratios: tuple[float, ...] = AOPC_RATIOS
     rounding: Rounding = "ceil"
     masking: str = "zero"
+    clip: bool = False
     variant: formulas.Variant = "paper"
+
+    def __post_init__(self) -> None:
+        if self.variant == "released" and self.masking == "zero":
+            object.__setattr__(self, "masking", _RELEASED_MASKING)
+        super().__post_init__()
 
     @property
     def shares(self) -> tuple[float, ...]:
         return self.ratios
+
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
+        return super().join(np.clip(values, 0, 1) if self.clip else values, counts)
 
 
 @dataclass(frozen=True)

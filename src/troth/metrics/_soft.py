@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -23,14 +23,23 @@ from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
 from troth.types import Attribution, Encoding, Question, Score
 
+if TYPE_CHECKING:
+    from troth.data import Data
+    from troth.explainers import Explainer
+
 ScoreMap = Literal["sigmoid", "min_max", "softmax", "rank"]
 AUC_RETENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
+def usual_map(signed: bool) -> ScoreMap:
+    """How scores become numbers in [0, 1] by default: a sigmoid keeps what the sign says."""
+    return "sigmoid" if signed else "min_max"
+
+
 def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
-    """[units] scores as numbers in [0, 1]: sigmoid for signed ones and min-max for others, unless said."""
+    """[units] scores as numbers in [0, 1]."""
     given = torch.as_tensor(np.asarray(attribution.scores, dtype=np.float64))
-    chosen = scores or ("sigmoid" if attribution.signed else "min_max")
+    chosen = scores or usual_map(attribution.signed)
     if chosen == "sigmoid":
         mapped = given.sigmoid()
     elif chosen == "softmax":
@@ -89,13 +98,16 @@ class SoftErasure(Metric):
 
     `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026), else
     those that keep more win: a number, or several (`"auc"`: 0.1 to 0.9) for the area under the curve over them.
-    `masking` is how units fade: soft, gaussian, attention or any other that takes fractions.
+    `masking` is how units fade: soft, gaussian, attention or any other that takes fractions. `clip` limits each draw's
+    score to [0, 1]. `variant="released"` is the authors' code: it swaps what the two metrics keep, nudges and clips.
     """
 
     higher_is_better: ClassVar[bool | None] = True
     pitfalls: ClassVar[str] = (
-        "Rewards methods whose scores happen to keep (or erase) more: compare them at equal retention. "
-        "One draw is noisy: raise samples."
+        "Rewards methods whose scores happen to keep (or erase) more: compare them at equal retention. A sigmoid "
+        "depends on the scale of the scores, so a bench uses one map for all its explainers. Where the empty input "
+        "predicts nearly as well as the whole, values are far outside [0, 1]: clip=true. One draw is noisy: raise "
+        "samples."
     )
 
     samples: int = 1
@@ -104,6 +116,8 @@ class SoftErasure(Metric):
     normalized: bool = True
     retention: float | tuple[float, ...] | Literal["auc"] | None = None
     masking: str = "soft"
+    clip: bool = False
+    variant: formulas.Variant = "paper"
 
     def __post_init__(self) -> None:
         name = catalog.name_of(self)
@@ -142,12 +156,22 @@ class SoftErasure(Metric):
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         """The score of each draw."""
 
+    def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
+        """One map for all: explainers whose scores are mapped differently keep different shares and cannot be compared.
+
+        Where signed and unsigned scores meet it is min_max, which depends neither on sign nor on scale.
+        """
+        maps = {usual_map(explainer.gives_signed) for explainer in explainers}
+        return replace(self, scores=self.scores or (maps.pop() if len(maps) == 1 else "min_max"))
+
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)
         fading = self.perturbation
         weights = token_counts(question.encoding)
         wanted = self.keep(importance(attribution, self.scores))
+        if self.variant == "released":
+            wanted = 1 - wanted
         levels = [at_retention(wanted, weights, retention) for retention in self.retentions] or [wanted]
         samples = self.samples if fading.stochastic else 1
         keep = torch.from_numpy(np.repeat(levels, samples, axis=0)).float()
@@ -156,9 +180,11 @@ class SoftErasure(Metric):
         full, nothing = target_probability(ends).tolist()
         left = target_probability(faded).reshape(len(levels), samples)
         retained = [float(weights @ level / weights.sum()) for level in levels]
-        each = self._over_retentions(np.asarray(self.values(full, left, nothing)))  # [samples]
+        values = np.asarray(self.values(full, left, nothing))  # [levels, samples]
+        each = self._over_retentions(np.clip(values, 0, 1) if self.clip else values)  # [samples]
         error = each.std(ddof=1) / np.sqrt(samples) if samples > 1 else np.nan
         record = {
+            "scores": self.scores or usual_map(attribution.signed),
             "p_full": full,
             "p_zero": nothing,
             "p_left": left.tolist(),
@@ -179,10 +205,11 @@ class SoftErasure(Metric):
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         known = [score.record for score in scores if not np.isnan(score.value)]
-        return {
+        means = {
             name: float(np.mean([record[name] for record in known])) if known else np.nan
             for name in ("retained", "standard_error")
         }
+        return {**means, "scores": " and ".join(sorted({record["scores"] for record in known if "scores" in record}))}
 
 
 def _empties(fading: Masking) -> Masking:

@@ -1,6 +1,7 @@
 """Comprehensiveness averaged over erasing 1, 5, 10, 20 and 50 % (DeYoung et al., 2020).
 
-AML's released code divides the sum by one more than there are ratios: `variant="released"`.
+`variant="released"` is AML's released code: it divides the sum by one more than there are ratios, and a ratio that
+stands for no unit scores 0.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 (NC; Carton et al., 2020).
 
 The mean over erasing 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and an
-increase counts as no loss. Their released code erases with id 0 (`masking=pad` on BERT), nudges the denominator and
-clips to [0, 1]: `variant="released"`.
+increase counts as no loss. Where the top units cost more than all together, it exceeds 1; `clip=true` limits each ratio
+to [0, 1]. Their released code erases with id 0, nudges the denominator and clips: `variant="released"`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from troth.metrics._erasing import Normalized
 @dataclass(frozen=True)
 class NormalizedComprehensiveness(Normalized):
     higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[0, ∞), usually below 1"
+    bounds: ClassVar[str] = "[0, ∞), often above 1; with clip [0, 1]"
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
         return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)

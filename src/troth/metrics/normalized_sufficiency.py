@@ -2,8 +2,8 @@
 (NS; Carton et al., 2020).
 
 The mean over keeping 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and a
-gain counts as no loss. Their released code erases with id 0 (`masking=pad` on BERT), nudges the denominator and
-clips to [0, 1]: `variant="released"`.
+gain counts as no loss. Where the top units alone do worse than nothing at all, it is below 0; `clip=true` limits each
+ratio to [0, 1]. Their released code erases with id 0, nudges the denominator and clips: `variant="released"`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from troth.metrics._erasing import Normalized
 @dataclass(frozen=True)
 class NormalizedSufficiency(Normalized):
     higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "(−∞, 1], usually above 0"
+    bounds: ClassVar[str] = "(−∞, 1], often below 0; with clip [0, 1]"
     keeps_top: ClassVar[bool] = True
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:

@@ -6,16 +6,27 @@ them (for single-label data it is the accuracy), Matthews is the multi-class coe
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from troth import catalog
 from troth.errors import unknown
 from troth.metrics.formulas import Floats
 
+if TYPE_CHECKING:
+    from troth.data import Data
+
 Performance = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 NAMES = ("accuracy", "macro_f1", "micro_f1", "matthews")
+
+
+def performance_of(data: Data) -> Performance | None:
+    """How well a model does on this data set is measured; None where that is accuracy or not known."""
+    name = data.name.partition("(")[0]
+    found: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
+    return None if found == "accuracy" else found
 
 
 def indicators(labels: ArrayLike, predictions: ArrayLike, classes: int) -> Floats:

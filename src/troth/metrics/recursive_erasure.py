@@ -3,15 +3,20 @@ step, than when random ones are (Madsen et al., 2024, Algorithm 3; Recursive ROA
 
 The score of one example is the area between the two curves of the target's probability. The summary is RACU: the area
 between the curves of performance, relative to an explanation that takes everything away at once; `extra` has ACU and
-the curves. Performance is measured against the gold label, without one against the prediction on the whole input.
+the curves.
+
+The gold class is explained and performance measured against it, whatever class the explanation given was about; without
+a label it is the class given, usually the predicted one, and the prediction on the whole input (`target="given"`
+always explains the class given). Performance is the data set's metric, for data that are not in the catalog accuracy.
 `recompute=False` keeps the first explanation's order: for methods that are recursive by themselves (beam_search).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor
@@ -19,14 +24,18 @@ from torch import Tensor
 from troth import catalog, seeds, statistics
 from troth.errors import TrothError
 from troth.explainers.random import Random
-from troth.explaining import class_of
+from troth.explaining import gold_class
 from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
-from troth.metrics.performance import Performance, indicators, performance
+from troth.metrics.performance import Performance, indicators, performance, performance_of
 from troth.types import Attribution, Question, Score
+
+if TYPE_CHECKING:
+    from troth.data import Data
+    from troth.explainers import Explainer
 
 NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 
@@ -42,9 +51,10 @@ class RecursiveErasure(Metric):
     )
 
     step: float = 0.1
-    performance: Performance = "accuracy"
+    performance: Performance | None = None  # None: the data set's, where it is known, else accuracy
     masking: str = "mask_token"
     recompute: bool = True
+    target: Literal["gold", "given"] = "gold"
 
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1 or 10_000 % basis_points(self.step):
@@ -56,12 +66,20 @@ class RecursiveErasure(Metric):
         """Erased shares in basis points: 0, 1000, … 10000."""
         return range(0, 10_001, basis_points(self.step))
 
+    def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
+        return self if self.performance else replace(self, performance=performance_of(data))
+
     def explanations(self) -> int:
-        return max(0, len(self.points) - 3) if self.recompute else 0  # not at 0 %, the first step and 100 %
+        again = max(0, len(self.points) - 3) if self.recompute else 0  # not at 0 %, the first step and 100 %
+        return again + (self.target == "gold")  # where another class was explained
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)
+        gold = _gold(attribution)
+        if self.target == "gold" and gold not in (None, question.target) and (self.recompute or attribution.explainer):
+            question = replace(question, target=gold, against=None)
+            attribution = yield from explain(question)
         explained = yield from self._curve(question, attribution, explain)
         baseline = yield from Random().ask(question)
         random = yield from self._curve(question, baseline, Random().ask)
@@ -69,9 +87,14 @@ class RecursiveErasure(Metric):
         p_explained, p_random = (
             curve.double().softmax(-1)[:, question.target].numpy() for curve in (explained, random)
         )
+        predicted = int(explained[0].argmax())
         record = {
             "ratios": ratios.tolist(),
-            "label": _label(attribution, int(explained[0].argmax())),
+            "label": predicted if gold is None else gold,
+            "label_is": "predicted" if gold is None else "gold",
+            "target": question.target,
+            "target_is": _kind(question.target, gold, predicted),
+            "performance": self._performance,
             "explained": explained.argmax(-1).tolist(),
             "random": random.argmax(-1).tolist(),
             "p_explained": p_explained.tolist(),
@@ -85,6 +108,10 @@ class RecursiveErasure(Metric):
         left = yield from recursively_erased(question, attribution, explain, masking, self.points, self.recompute)
         answer = yield Look(question, left, masking)
         return answer.logits
+
+    @property
+    def _performance(self) -> Performance:
+        return self.performance or "accuracy"
 
     def summarise(self, *by_seed: Sequence[Score]) -> Summary:
         """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
@@ -102,7 +129,7 @@ class RecursiveErasure(Metric):
         shape = counts.shape[1:]
 
         def curves(means: Floats) -> tuple[Floats, Floats]:
-            both = performance(self.performance, means.reshape(*means.shape[:-1], *shape))  # [..., seeds, 2, points]
+            both = performance(self._performance, means.reshape(*means.shape[:-1], *shape))  # [..., seeds, 2, points]
             return both[..., 0, :], both[..., 1, :]
 
         def racu(means: Floats) -> Floats:
@@ -118,7 +145,8 @@ class RecursiveErasure(Metric):
         extra: dict[str, Any] = {
             "acu": acu[0],
             "acu_interval": list(acu[1:]),
-            "performance": self.performance,
+            "performance": self._performance,
+            **{name: _all_of(itertools.chain(*records), name) for name in ("target_is", "label_is")},
             "ratios": ratios.tolist(),
             "explained": explained.tolist(),
             "random": random.tolist(),
@@ -131,11 +159,20 @@ class RecursiveErasure(Metric):
         return Summary(value, low, high, len(known), why, extra, len(by_seed), seeds.spread(each[:, None]))
 
 
-def _label(attribution: Attribution, predicted: int) -> int:
-    """The gold class, or the predicted one where there is no label."""
+def _gold(attribution: Attribution) -> int | None:
+    """The gold class; None where there is no label."""
     label = attribution.example.label
-    if label is None:
-        return predicted
-    if isinstance(label, int) and not attribution.labels:
+    if label is None or (isinstance(label, int) and not attribution.labels):
         return label
-    return class_of(attribution.labels, "gold", attribution.example, predicted)
+    return gold_class(attribution.labels, attribution.example)
+
+
+def _kind(target: int, gold: int | None, predicted: int) -> str:
+    if target == gold:
+        return "gold"
+    return "predicted" if target == predicted else "given"
+
+
+def _all_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
+    """What the records say, usually one word."""
+    return " and ".join(sorted({record[name] for record in records if name in record}))

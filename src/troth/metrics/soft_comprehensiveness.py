@@ -2,7 +2,8 @@
 (Soft-NC; Zhao & Aletras, 2023).
 
 Options and deviations as in soft_sufficiency: `scores` maps scores to probabilities, `samples` averages draws,
-`retention` makes every method keep the same share.
+`retention` makes every method keep the same share, `clip` limits the score to [0, 1]. Where fading the units costs more
+than erasing them all, it exceeds 1.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from troth.metrics.formulas import Floats
 
 @dataclass(frozen=True)
 class SoftComprehensiveness(SoftErasure):
-    bounds: ClassVar[str] = "[0, ∞), usually below 1"
+    bounds: ClassVar[str] = "[0, ∞), often above 1; with clip [0, 1]"
 
     def keep(self, importance: Floats) -> Floats:
         return 1 - importance
 
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         if self.normalized:
-            return formulas.normalized_comprehensiveness(full, left, empty)
+            return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)
         return np.maximum(0, formulas.comprehensiveness(full, left))

@@ -63,13 +63,15 @@ def cross(
             # The same data may number its classes otherwise for the next model.
             matched = match_labels(one, context.labels[model_key(about)], about["model"])
             data_cell = _data_cell(plan, matched)
+            # What a metric leaves open is chosen once for the table, and is then part of its spec.
+            settled = [judge.settled(methods, matched) for judge in judges]
             of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
             for method in methods:
                 for seed in seeds:
                     specs = {**about, **of_data, **common, **_spec("explainer", method), "seed": seed}
                     specs |= _first(share, method, None)
                     explanation = plan.add(Cell("explanation", specs, (data_cell.name,)))
-                    for judge in judges:
+                    for judge in settled:
                         first = _first(share, method, judge)
                         if first.get("first") != 0:
                             of_metric = {**specs, **first, **_spec("metric", judge)}

@@ -1,0 +1,32 @@
+"""A unit's tokens become one given token of the vocabulary, `token(id=0)`; length and positions stay.
+
+The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from troth.errors import TrothError
+from troth.maskings import Masking, put_token
+from troth.types import Rows
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+@dataclass(frozen=True)
+class Token(Masking):
+    level: ClassVar[Literal["ids"]] = "ids"
+    whole: ClassVar[bool] = True
+
+    id: int = 0
+
+    def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
+        size = len(model.embedding_matrix)
+        if not 0 <= self.id < size:
+            raise TrothError(f"token: {model.name} has the ids 0 to {size - 1}; use one of them, not {self.id}")
+        return replace(put_token(rows, keep == 0, self.id, model), in_place=True)
