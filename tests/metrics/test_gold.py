@@ -70,7 +70,7 @@ def test_an_order_computed_once_is_that_of_the_gold_class():
 
 
 def test_the_data_sets_metric_is_in_the_spec_and_in_the_score():
-    cola = Data("cola", [Example("x", "a b", label=0)], ("no", "yes"))
+    cola = Data("cola", [Example("x", "a b", label=0)], ("negative", "positive"))
     assert performance_of(cola) == "matthews" == catalog.find("data", "cola").metric
     assert performance_of(Data("cola.csv", [], ())) is None
     assert performance_of(load_data("reviews", limit=1)) is None  # accuracy

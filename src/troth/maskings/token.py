@@ -5,7 +5,7 @@ The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
@@ -29,4 +29,4 @@ class Token(Masking):
         size = len(model.embedding_matrix)
         if not 0 <= self.id < size:
             raise TrothError(f"token: {model.name} has the ids 0 to {size - 1}; use one of them, not {self.id}")
-        return replace(put_token(rows, keep == 0, self.id, model), in_place=True)
+        return put_token(rows, keep == 0, self.id, model)
