@@ -34,7 +34,7 @@ def test_each_metric_is_stamped_by_its_masking():
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
-        "MaSF says nothing of inputs erased by zero",
+        "a bench checks inputs erased by mask_token only; for others: troth check --masking zero",
     ]
     assert stamps(metrics, {}, "no check was run")["a"] == Stamp(why="no check was run")
 
@@ -49,11 +49,14 @@ def test_a_metric_is_judged_by_the_shares_it_erases():
 
 
 def test_a_stamp_speaks():
-    assert str(Stamp(0.43)) == "in distribution (p = 0.43)"
+    assert str(Stamp(0.43)) == "no evidence against (p = 0.43)"
     assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
     assert str(Stamp(why="no check was run")) == "not tested: no check was run"
     assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012, lowest at 90% erased)"
-    assert Stamp(0.05).verdict == "in distribution"
+    assert str(Stamp(0.4, 0.9, smallest=0.001)) == (
+        "no evidence against (p = 0.4, lowest at 90% erased; smallest possible 0.001)"
+    )
+    assert Stamp(0.05).verdict == "no evidence against"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +71,13 @@ def test_every_number_of_a_bench_is_stamped(benched):
     data, result = benched
     assert result.outcome.complete
     told = leaderboard.as_dict(result.leaderboard)
-    by_ratio = check(encoder(), data).by_ratio("random")
+    checked = check(encoder(), data)
+    by_ratio = checked.by_ratio("random")
     p, at = float(simes(by_ratio[1:])), (1 + by_ratio[1:].argmin()) / 10
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
     expected = {
-        "recursive_erasure(step=0.5)": str(Stamp(p, at)),
+        "recursive_erasure(step=0.5)": str(Stamp(p, at, smallest=checked.smallest)),
         "comprehensiveness": "not tested: MaSF says nothing of inputs erased by delete",
         "sparsity": "not tested: the metric erases nothing",
     }
