@@ -114,10 +114,7 @@ class MaSF:
         require_hidden_states(prober.model)
         if masked and not prober.masking.tested_by_masf:
             raise TrothError(why_not_tested(prober.masking))
-        chosen = _every_second(encodings, share if masked else 0.0, seed)
-        pairs = zip(encodings, chosen, strict=True)
-        views = prober.run(_reference(encoding, erased, seed) for encoding, erased in pairs)
-        return cls.fit_layers([np.concatenate(layer) for layer in zip(*views, strict=True)], **options)
+        return cls.fit_layers(reference_views(prober, encodings, share if masked else 0.0, seed), **options)
 
     @property
     def smallest(self) -> float:
@@ -153,11 +150,15 @@ class MaSF:
         return np.asarray((as_unusual + added) / (references + added), np.float64)
 
 
-def _every_second(encodings: Sequence[Encoding], share: float, seed: int) -> list[bool]:
-    """Which references are masked: exactly that share, drawn, so that neither their order nor their texts decide."""
+def reference_views(
+    prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0
+) -> list[NDArray[Any]]:
+    """A layer each, [references, hidden], of inputs of which a share is masked at random, the others whole."""
+    # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
-    return [place in chosen for place in range(len(drawn))]
+    views = prober.run(_reference(encoding, place in chosen, seed) for place, encoding in enumerate(encodings))
+    return [np.concatenate(layer) for layer in zip(*views, strict=True)]
 
 
 def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
