@@ -150,9 +150,7 @@ class MaSF:
         return np.asarray((as_unusual + added) / (references + added), np.float64)
 
 
-def reference_views(
-    prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0
-) -> list[NDArray[Any]]:
+def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0) -> list[NDArray[Any]]:
     """A layer each, [references, hidden], of inputs of which a share is masked at random, the others whole."""
     # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
