@@ -46,7 +46,8 @@ def read(path: Path) -> list[Row]:
 def parts(rows: list[Row]) -> dict[str, str]:
     """The page's tables by the name of their place in it."""
     tables = (setting, forms, by_form, by_explainer, variants, calibration, performance)
-    return {table.__name__: table(rows) for table in tables}
+    figure = "![p-values by share of words masked](../images/masf.png)"
+    return {"figure": figure, **{table.__name__: table(rows) for table in tables}}
 
 
 def setting(rows: list[Row]) -> str:

@@ -29,8 +29,8 @@ def test_each_metric_is_stamped_by_its_masking():
         "d": RecursiveErasure(masking="zero"),
     }
     found = stamps(metrics, {0.0: 0.01, 0.5: 0.2, 1.0: 0.3}, "")
-    # The whole input is not in question; Simes: min(0.2 · 2 / 1, 0.3 · 2 / 2).
-    assert (found["a"].p, found["a"].ratio) == (pytest.approx(0.3), 0.5)
+    # The whole input is not judged, but said; Simes: min(0.2 · 2 / 1, 0.3 · 2 / 2).
+    assert (found["a"].p, found["a"].ratio, found["a"].whole) == (pytest.approx(0.3), 0.5, 0.01)
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
@@ -56,6 +56,9 @@ def test_a_stamp_speaks():
     assert str(Stamp(0.4, 0.9, smallest=0.001)) == (
         "no evidence against (p = 0.4, lowest at 90% erased; smallest possible 0.001)"
     )
+    assert str(Stamp(0.01, 0.9, whole=0.002)) == (
+        "out of distribution (p = 0.01, lowest at 90% erased; whole inputs already are, p = 0.002)"
+    )
     assert Stamp(0.05).verdict == "no evidence against"
 
 
@@ -77,7 +80,7 @@ def test_every_number_of_a_bench_is_stamped(benched):
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
     expected = {
-        "recursive_erasure(step=0.5)": str(Stamp(p, at, smallest=checked.smallest)),
+        "recursive_erasure(step=0.5)": str(Stamp(p, at, smallest=checked.smallest, whole=by_ratio[0])),
         "comprehensiveness": "not tested: MaSF says nothing of inputs erased by delete",
         "sparsity": "not tested: the metric erases nothing",
     }

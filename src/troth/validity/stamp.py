@@ -22,6 +22,7 @@ class Stamp:
     ratio: float | None = None
     why: str = ""
     smallest: float | None = None  # the smallest p-value the check could have given
+    whole: float | None = None  # that of inputs of which nothing is erased
 
     @property
     def verdict(self) -> Verdict | Literal["not tested"]:
@@ -32,7 +33,10 @@ class Stamp:
             return f"not tested: {self.why}"
         where = "" if self.ratio is None else f", lowest at {self.ratio:.0%} erased"
         least = "" if self.smallest is None else f"; smallest possible {self.smallest:.2g}"
-        return f"{self.verdict} (p = {self.p:.2g}{where}{least})"
+        # Then the texts are unlike the references, and masking is not what is to blame.
+        before = self.whole is not None and verdict(self.whole) == "out of distribution"
+        already = f"; whole inputs already are, p = {self.whole:.2g}" if before else ""
+        return f"{self.verdict} (p = {self.p:.2g}{where}{least}{already})"
 
 
 def masking_of(metric: Metric) -> str | None:
@@ -73,4 +77,4 @@ def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
     most = max(getattr(metric, "shares", (1.0,)))
     ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])
-    return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst)
+    return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst, whole=by_ratio.get(0.0))
