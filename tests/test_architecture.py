@@ -18,7 +18,7 @@ SOURCE = Path(troth.__file__).parent
 LAYERS = [
     "errors", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks", "jobs", "probing",
     "agreement", "statistics", "seeds", "salience", "attributive", "explainers", "explaining", "importing", "metrics",
-    "measuring", "meta", "validity", "training", "sweep", "leaderboard", "report", "benching", "benchmarks",
+    "measuring", "meta", "training", "validity", "sweep", "leaderboard", "report", "benching", "benchmarks",
     "published", "studies", "web", "commands", "cli",
 ]  # fmt: skip
 

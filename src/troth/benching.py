@@ -25,6 +25,7 @@ from troth.sweep.store import Store
 from troth.types import Example
 from troth.units import UnitKind, sentence_spans, word_spans
 from troth.validity.masf import FEWEST
+from troth.validity.references import held_out_beside
 
 # What a bench runs unless said: no method of hundreds of passes, since some metrics explain at every step anew.
 EXPLAINERS = (
@@ -135,8 +136,25 @@ def plan_of(
     plan = cross(context, [model], [examples], chosen, judged, seeds, share=sparing, **options)
     if sparing is not None:
         plan.about["left_out"] = sparing.left_out
-    add_checks(plan, _beside(data, split, examples, named) if limit is not None else ())
+    add_checks(plan, lambda: _references(context, plan, data, split, examples, named, limit))
     return plan
+
+
+def _references(
+    context: Context,
+    plan: Plan,
+    data: str | Data | Iterable[Example],
+    split: str | None,
+    examples: Data,
+    columns: Mapping[str, Any],
+    limit: int | None,
+) -> Sequence[Example]:
+    """What a check compares with: the part held out of the model's training, else what the limit left out."""
+    (one, *_) = plan.of("explanation")
+    held_out, _ = held_out_beside(context.model(one.specs), examples)
+    if held_out is not None:
+        return held_out
+    return _beside(data, split, examples, columns) if limit is not None else ()
 
 
 def _beside(

@@ -11,11 +11,10 @@ from troth.errors import TrothError
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.explaining import explain
 from troth.metrics.recursive_erasure import RecursiveErasure
-from troth.models import load_model
 from troth.models.black_box import BlackBox
 from troth.probing import Prober
 from troth.types import Example
-from troth.validity.checking import check, erased_views, is_masked
+from troth.validity.checking import check, erased_views
 from troth.validity.masf import MaSF
 
 WORDS = sorted({word for text in CORPUS for word in text.split() if word.isalpha()})
@@ -94,7 +93,7 @@ def _leave_one_out(model, words, left):
 def test_a_check_says_what_it_rests_on():
     data = sentences(70, seed=3)
     found = check(encoder(), data, explainers=["random", "gradient"], step=0.5)
-    assert (found.references, len(found.example_ids), found.masked_references) == (35, 35, False)
+    assert (found.references, len(found.example_ids), found.masked_references) == (35, 35, 0.0)
     assert {name: p.shape for name, p in found.p_values.items()} == {"random": (35, 3), "gradient": (35, 3)}
     # Nothing is erased yet, and everything is: there the order does not matter.
     assert np.array_equal(found.p_values["random"][:, [0, 2]], found.p_values["gradient"][:, [0, 2]])
@@ -106,25 +105,23 @@ def test_a_check_says_what_it_rests_on():
 
 def test_whole_references_find_all_masked_inputs_outside_and_masked_ones_do_not():
     data, validation = sentences(40, seed=4), sentences(200, seed=5)
-    whole = check(encoder(), data, validation, step=0.5, references="whole").by_ratio("random")
-    masked = check(encoder(), data, validation, step=0.5, references="masked").by_ratio("random")
-    assert whole[0] > 0.05
-    assert whole[-1] < 0.05 < masked[1]
+    whole = check(encoder(), data, validation, step=0.5, references="whole")
+    masked = check(encoder(), data, validation, step=0.5, references="masked")
+    assert whole.by_ratio("random")[0] > 0.05
+    assert whole.by_ratio("random")[-1] < 0.05 < masked.by_ratio("random")[1]
+    assert whole.to_dict()["explainers"]["random"]["verdict"][::2] == ["no evidence against", "out of distribution"]
+    assert "when erased in the order of random" in whole.answer()[0]
+    assert masked.answer()[0].startswith("No evidence against (α = 0.05)")
+    # As small as 1 / (references + 1), unless a reference is itself that unusual.
+    assert 1 / 201 <= masked.smallest < 0.05
+    assert masked.answer()[1] == f"The smallest p-value this check could have given is {masked.smallest:.2g}."
 
 
-def test_what_was_trained_with_masking_is_known_from_its_folder(tmp_path):
-    hf_model(classes=2).save_pretrained(tmp_path)
-    tokenizer_for("bert").save_pretrained(tmp_path)
-    assert not is_masked(load_model(str(tmp_path)))
-    for recipe, masked in [
-        ("masked(train='50/50', validate='both')", True),
-        ("masked(train='no', validate='both')", False),
-        ("plain()", False),
-    ]:
-        (tmp_path / "train.json").write_text(json.dumps({"identity": {"recipe": recipe}}))
-        assert is_masked(load_model(str(tmp_path))) is masked
-    assert is_masked(load_model("embedded"))
-    assert not is_masked(encoder())
+def test_texts_that_are_outside_before_anything_is_erased_are_told_apart():
+    data = load_data([Example(f"x{i}", "?") for i in range(40)])
+    found = check(encoder(), data, sentences(60, seed=5), step=0.5, references="whole")
+    assert found.by_ratio("random")[0] < 0.05
+    assert "before anything is erased" in found.answer()[0]
 
 
 def test_what_cannot_be_tested_is_said():
@@ -161,7 +158,8 @@ def test_command_prints_verdicts_and_json(tmp_path):
     shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     assert "50%" in shown.output
-    assert " in" in shown.output
+    assert "No evidence against" in shown.output
+    assert "smallest p-value this check could have given is 0.03" in shown.output
     told = json.loads(CliRunner().invoke(app, [*command, "-e", "random", "-e", "attention", "--json"]).stdout)
     assert set(told["explainers"]) == {"random", "attention"}
     assert told["references"] == 32

@@ -35,15 +35,32 @@ def slow_view(model, encoding, masked, seed=0):
     return np.stack([np.max([vector.numpy() for vector in layer[0]], axis=0) for layer in states])
 
 
+def every_second(encodings, seed=0):
+    """The half of the examples that comes first in a drawn order."""
+    order = sorted(encodings, key=lambda encoding: draws.key(seed, encoding.example.id, "masf", "chosen"))
+    return [encoding in order[: len(order) // 2] for encoding in encodings]
+
+
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_references_are_the_largest_hidden_states_of_masked_inputs(family, masked):
+def test_references_are_the_largest_hidden_states_of_inputs_of_which_every_second_is_masked(family, masked):
     model = encoder(family)
     encodings = model.encode(EXAMPLES, "token", "both")
     fitted = MaSF.from_model(Prober(model), encodings, masked)
-    slow = np.stack([slow_view(model, encoding, masked) for encoding in encodings])  # [references, layers, hidden]
+    chosen = [masked and second for second in every_second(encodings)]
+    pairs = zip(encodings, chosen, strict=True)
+    slow = np.stack([slow_view(model, encoding, erased) for encoding, erased in pairs])  # [references, layers, hidden]
     assert [layer.shape for layer in fitted.embeddings] == 3 * [(16, len(EXAMPLES))]
     np.testing.assert_allclose(fitted.embeddings, np.sort(slow, axis=0).transpose(1, 2, 0), atol=1e-4)
+
+
+def test_another_share_of_the_references_may_be_masked():
+    model = encoder()
+    encodings = model.encode(EXAMPLES, "token", "both")
+    for share, masked in [(1.0, True), (0.0, False)]:
+        fitted = MaSF.from_model(Prober(model), encodings, share=share)
+        slow = np.stack([slow_view(model, encoding, masked) for encoding in encodings])
+        np.testing.assert_allclose(fitted.embeddings, np.sort(slow, axis=0).transpose(1, 2, 0), atol=1e-4)
 
 
 def test_masking_changes_the_references_and_the_seed_changes_the_masking():

@@ -29,12 +29,12 @@ def test_each_metric_is_stamped_by_its_masking():
         "d": RecursiveErasure(masking="zero"),
     }
     found = stamps(metrics, {0.0: 0.01, 0.5: 0.2, 1.0: 0.3}, "")
-    # The whole input is not in question; Simes: min(0.2 · 2 / 1, 0.3 · 2 / 2).
-    assert (found["a"].p, found["a"].ratio) == (pytest.approx(0.3), 0.5)
+    # The whole input is not judged, but said; Simes: min(0.2 · 2 / 1, 0.3 · 2 / 2).
+    assert (found["a"].p, found["a"].ratio, found["a"].whole) == (pytest.approx(0.3), 0.5, 0.01)
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
-        "MaSF says nothing of inputs erased by zero",
+        "a bench checks inputs erased by mask_token only; for others: troth check --masking zero",
     ]
     assert stamps(metrics, {}, "no check was run")["a"] == Stamp(why="no check was run")
 
@@ -49,11 +49,17 @@ def test_a_metric_is_judged_by_the_shares_it_erases():
 
 
 def test_a_stamp_speaks():
-    assert str(Stamp(0.43)) == "in distribution (p = 0.43)"
+    assert str(Stamp(0.43)) == "no evidence against (p = 0.43)"
     assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
     assert str(Stamp(why="no check was run")) == "not tested: no check was run"
     assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012, lowest at 90% erased)"
-    assert Stamp(0.05).verdict == "in distribution"
+    assert str(Stamp(0.4, 0.9, smallest=0.001)) == (
+        "no evidence against (p = 0.4, lowest at 90% erased; smallest possible 0.001)"
+    )
+    assert str(Stamp(0.01, 0.9, whole=0.002)) == (
+        "out of distribution (p = 0.01, lowest at 90% erased; whole inputs already are, p = 0.002)"
+    )
+    assert Stamp(0.05).verdict == "no evidence against"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +74,13 @@ def test_every_number_of_a_bench_is_stamped(benched):
     data, result = benched
     assert result.outcome.complete
     told = leaderboard.as_dict(result.leaderboard)
-    by_ratio = check(encoder(), data).by_ratio("random")
+    checked = check(encoder(), data)
+    by_ratio = checked.by_ratio("random")
     p, at = float(simes(by_ratio[1:])), (1 + by_ratio[1:].argmin()) / 10
     assert told["validity"]["recursive_erasure(step=0.5)"]["p"] == pytest.approx(p)
     assert told["validity"]["comprehensiveness"]["verdict"] == told["validity"]["sparsity"]["verdict"] == "not tested"
     expected = {
-        "recursive_erasure(step=0.5)": str(Stamp(p, at)),
+        "recursive_erasure(step=0.5)": str(Stamp(p, at, smallest=checked.smallest, whole=by_ratio[0])),
         "comprehensiveness": "not tested: MaSF says nothing of inputs erased by delete",
         "sparsity": "not tested: the metric erases nothing",
     }

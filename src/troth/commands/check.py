@@ -16,7 +16,11 @@ def check(
     ] = "reviews",
     split: Annotated[str | None, typer.Option(help="Which split is tested; by default test, if there is one.")] = None,
     validation_data: Annotated[
-        str | None, typer.Option(help="The references; by default the validation split, else half of the data.")
+        str | None,
+        typer.Option(
+            help="The references, whole texts of the kind the model was trained on; by default what was held out of "
+            "its training, else the validation split, else half of the data."
+        ),
     ] = None,
     validation_split: Annotated[str | None, typer.Option(help="Which split of the references.")] = None,
     limit: Annotated[int, typer.Option(help="Test at most so many examples; 0 takes all.")] = 200,
@@ -27,9 +31,30 @@ def check(
     masking: Annotated[str, typer.Option(help="How a unit is erased.")] = "mask_token",
     step: Annotated[float, typer.Option(help="How much more is erased each time.")] = 0.1,
     references: Annotated[
-        str, typer.Option(help="masked or whole; by default as the model's own training record says.")
+        str,
+        typer.Option(
+            help="masked (every second one), all_masked or whole; by default as the model's training record says."
+        ),
     ] = "as_trained",
     variant: Annotated[str, typer.Option(help="calibrated, or MaSF as in the paper.")] = "calibrated",
+    recompute: Annotated[
+        bool | None,
+        typer.Option(
+            "--recompute/--once",
+            help="Explain what is left again at every step, or keep the first order; by default again, except for "
+            "beam_search, which is recursive by itself.",
+        ),
+    ] = None,
+    randomization: Annotated[
+        bool,
+        typer.Option(
+            "--randomization",
+            help="Test the explainers instead: do their scores change when the model's weights are shuffled?",
+        ),
+    ] = False,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="With --randomization: shuffle from the top down, block by block.")
+    ] = False,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     seed: _options.Seed = 0,
@@ -45,21 +70,30 @@ def check(
     """Tests whether masked inputs are in distribution for a model: p-values by erased share and explainer (MaSF).
 
     Example: troth check --model my-model --data sst2 -e random -e leave_one_out
+
+    Example: troth check --randomization --data sst2 -e gradient -e attention
     """
     import warnings
 
+    from troth.errors import TrothError
     from troth.models import load_model
     from troth.validity.checking import check as check_model
-    from troth.validity.checking import splits_of
+    from troth.validity.references import splits_of
 
     _options.quieten()
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    asked, known = splits_of(data, split, validation_data, validation_split, limit or None)
+    loaded = load_model(model, device=device, **prompted)
+    if cascade and not randomization:
+        raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
+    if randomization:
+        _randomize(loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, as_json=as_json)
+        return
+    asked, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it is among the notes
         found = check_model(
-            load_model(model, device=device, **prompted), asked, known, explainers or ["random"], masking, step, seed,
-            units=units, target=target, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
+            loaded, asked, known, explainers or ["random"], masking, step, seed, target=target, recompute=recompute,
+            units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
     if as_json:
         _options.print_json(found.to_dict())
@@ -76,7 +110,7 @@ def _print(found: Any) -> None:
     console = Console(highlight=False)
     if not found.not_tested:
         about = f"{len(found.example_ids)} examples of {found.data} on {found.model}, erased by {found.masking}"
-        console.print(f"In distribution? p-values: {about}", style="bold", markup=False)
+        console.print(f"In distribution? p-values (MaSF): {about}", style="bold", markup=False)
         shown = Table(box=None, padding=(0, 1), show_edge=False)
         shown.add_column("erased", justify="right", style="cyan")
         by_explainer = {name: found.by_ratio(name) for name in found.p_values}
@@ -84,20 +118,67 @@ def _print(found: Any) -> None:
             shown.add_column(name, justify="right")
         for place, ratio in enumerate(found.ratios):
             values = [p[place] for p in by_explainer.values()]
-            shown.add_row(f"{ratio:.0%}", *(f"{p:.2g} {'in' if p >= LEVEL else '[bold red]out[/]'}" for p in values))
+            shown.add_row(f"{ratio:.0%}", *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values))
         console.print(shown)
-        outside = [name for name, p in by_explainer.items() if (p < LEVEL).any()]
         console.print()
-        if outside:
-            console.print(
-                f"• Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure "
-                "metrics may measure that instead of faithfulness. Fine-tune with masking: troth train masked",
-                markup=False,
-            )
-        else:
-            said = f"• Nothing is out of distribution (α = {LEVEL}); that it is in cannot be proven."
-            console.print(said, markup=False)
+        for line in found.answer():
+            console.print(f"• {line}", markup=False)
     else:
         console.print(found.not_tested, markup=False)
     for note in found.notes:
         console.print(f"• {note}", style="dim", markup=False)
+
+
+def _randomize(
+    model: Any,
+    data: str,
+    split: str | None,
+    limit: int,
+    explainers: list[str] | None,
+    masking: str,
+    units: Any,
+    seed: int,
+    *,
+    cascade: bool,
+    as_json: bool,
+) -> None:
+    from troth.benching import EXPLAINERS
+    from troth.data import load_data
+    from troth.validity.randomization import parameter_randomization
+
+    examples = load_data(data, split, limit or None)
+    chosen = explainers or [name for name in EXPLAINERS if name != "random"]
+    results = [
+        result
+        for explainer in chosen
+        for result in parameter_randomization(
+            model, examples, explainer, cascade=cascade, units=units, masking=masking, seed=seed
+        )
+    ]
+    if as_json:
+        _options.print_json([result.to_dict() for result in results])
+    else:
+        _print_randomization(f"{len(examples)} examples of {examples.name} on {model.name}", results)
+
+
+def _print_randomization(about: str, results: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"
+    console.print(title, style="bold", markup=False)
+    shown = Table(box=None, padding=(0, 1), show_edge=False)
+    shown.add_column("explainer", style="cyan")
+    shown.add_column("shuffled")
+    shown.add_column("correlation", justify="right")
+    shown.add_column("95 % interval", justify="right")
+    for result in results:
+        interval = f"{result.low:.2f} to {result.high:.2f}"
+        shown.add_row(result.explainer, result.block, f"{result.value:.2f}", interval)
+    console.print(shown)
+    console.print()
+    line = (
+        "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned"
+    )
+    console.print(f"• {line} nothing, so they cannot explain this one.", markup=False)

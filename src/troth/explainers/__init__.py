@@ -21,6 +21,7 @@ class Explainer(ABC):
 
     signed: ClassVar[bool]  # a negative score speaks against the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
+    recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, fitted on the data where the method needs that."""

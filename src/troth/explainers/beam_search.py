@@ -30,6 +30,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
 @dataclass(frozen=True)
 class BeamSearch(Explainer):
     signed: ClassVar[bool] = False
+    recursive: ClassVar[bool] = True
 
     width: int = 10
     objective: Literal["comprehensiveness", "comp_minus_suff"] = "comprehensiveness"

@@ -101,7 +101,8 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
 def _verdict(stamp: Stamp) -> str:
     if stamp.p is None:
         return "not\ntested"
-    return f"{'yes' if stamp.verdict == 'in distribution' else 'no'}\np {stamp.p:.2g}"
+    said = "no\nevidence\nagainst" if stamp.verdict == "no evidence against" else "out"
+    return f"{said}\np {stamp.p:.2g}"
 
 
 def _short_interval(board: Leaderboard, explainer: str, metric: str) -> str:
@@ -174,7 +175,8 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
         rows.append(row)
     about = {"model": board.model, "data": board.data, "examples": board.examples}
     validity = {
-        metric: {"verdict": stamp.verdict, "p": stamp.p, "why": stamp.why} for metric, stamp in board.stamps.items()
+        metric: {"verdict": stamp.verdict, "p": stamp.p, "smallest_p": stamp.smallest, "why": stamp.why}
+        for metric, stamp in board.stamps.items()
     }
     return {**about, "rows": rows, "answer": board.answer(), "failures": dict(board.failures),
         "skipped": dict(board.skipped), "validity": validity,

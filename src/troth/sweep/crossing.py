@@ -84,15 +84,17 @@ def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> 
     return {} if number is None else {"first": number}
 
 
-def add_checks(plan: Plan, references: Sequence[Example] = ()) -> None:
+def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
     """A cell for each model and data set that tells whether inputs masked at random are in distribution.
 
-    Planned where a metric masks; without references, half of the examples are kept back as such.
+    Planned where a metric masks, and only then are references looked for; without any, half of the examples are kept
+    back as such.
     """
     masking = [masking_of(catalog.build("metrics", cell.specs["metric_full"])) for cell in plan.of("metric")]
     if TESTED not in masking:
         return
     beside: tuple[str, ...] = ()
+    references = find_references()
     if references:
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
@@ -100,7 +102,7 @@ def add_checks(plan: Plan, references: Sequence[Example] = ()) -> None:
     wanted = ("model", "model_options", "model_fingerprint", "data", "split", "examples", "data_fingerprint", "units")
     for cell in list(plan.of("explanation")):
         specs = {key: cell.specs[key] for key in wanted if key in cell.specs}
-        specs |= {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"])}
+        specs |= {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
         plan.add(Cell("check", specs, (*cell.parents, *beside)))
 
 

@@ -46,6 +46,7 @@ CHECKS = pa.schema(
         "example_id": pa.string(),
         "ratio": pa.float64(),  # the share of units erased
         "p": pa.float64(),  # that what is left is in distribution
+        "smallest": pa.float64(),  # the smallest p there could have been
         "why": pa.string(),  # in the only row of a check that could not be made
     }
 )

@@ -130,21 +130,25 @@ def check_to_table(check: Check, explainer: str) -> pa.Table:
     if check.not_tested:
         return pa.Table.from_pylist([{"why": check.not_tested}], schema=CHECKS)
     rows = [
-        {"example_id": example_id, "ratio": ratio, "p": float(p), "why": ""}
+        {"example_id": example_id, "ratio": ratio, "p": float(p), "smallest": check.smallest, "why": ""}
         for example_id, by_ratio in zip(check.example_ids, check.p_values[explainer], strict=True)
         for ratio, p in zip(check.ratios, by_ratio, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=CHECKS)
 
 
-def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str]:
-    """Simes's p-value that all examples are in distribution, by ratio; none, and the reason, where there are none."""
+def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float | None]:
+    """Simes's p-value that all examples are in distribution, by ratio; the reason, where there are none; the smallest
+    there could have been."""
     rows = table.to_pylist()
     by_ratio: dict[float, list[float]] = {}
     for row in rows:
         if row["p"] is not None:
             by_ratio.setdefault(row["ratio"], []).append(row["p"])
-    return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"] if rows else "no examples"
+    if not rows:
+        return {}, "no examples", None
+    smallest = rows[0].get("smallest")  # a run of before has no such column
+    return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
 
 
 def _attribution(

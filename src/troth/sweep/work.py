@@ -80,6 +80,7 @@ def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> M
         found = check(
             context.model(cell.specs), data, others[0] if others else None, masking=cell.specs["masking"],
             step=cell.specs["step"], seed=cell.specs["seed"], units=cell.specs["units"],
+            references=cell.specs["references"],
         )  # fmt: skip
     except TrothError as error:  # what cannot be tested is an answer, too
         return Made(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))

@@ -1,9 +1,7 @@
 """Are inputs that were erased in the order of an explanation still of the kind the model was trained on?
 
 MaSF's p-values of every test example at every erased share, by explainer (Madsen et al., 2024, section 5.2), erased
-exactly as `recursive_erasure` erases them. References are validation examples in the form of the training: masked at
-random for a model that was fine-tuned with masking, whole for any other. That form decides much: compared with masked
-references, masked inputs pass on nearly any model.
+exactly as `recursive_erasure` erases them; what they are compared with is said in `references`.
 
 Deviation: MaSF as published joins hidden units by Simes and counts each reference among its own. With a few hundred
 references of 256 units, p-values of new inputs of the same kind come out too small, and yet none can fall below 0.05 or
@@ -14,19 +12,16 @@ the null and can be as small as 1 / (references + 1). Where `paper` has no power
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from troth import catalog
-from troth.data import Data, load_data
+from troth.data import Data
 from troth.data._classes import match_labels
 from troth.errors import TrothError, unknown
 from troth.explainers import Explainer
@@ -34,18 +29,24 @@ from troth.explaining import explanation
 from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, recursively_erased
-from troth.models import TextClassifier, load_model
+from troth.models import load_model
 from troth.probing import Prober
 from troth.types import Encoding
 from troth.units import UnitKind
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
-from troth.validity.masf import FEWEST, MaSF, data_set_p_value, why_not_tested
+from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
+from troth.validity.references import References, form_of, parted
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
-References = Literal["as_trained", "masked", "whole"]
 Variant = Literal["calibrated", "paper"]
+Verdict = Literal["no evidence against", "out of distribution"]
 _VARIANTS: dict[str, dict[str, Any]] = {"calibrated": {"over_hidden": "fisher", "self_included": False}, "paper": {}}
+
+
+def verdict(p: float) -> Verdict:
+    """What a p-value says: that inputs are in distribution is the null hypothesis, which can never be proven."""
+    return "no evidence against" if p >= LEVEL else "out of distribution"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,11 @@ class Check:
     data: str
     masking: str
     references: int
-    masked_references: bool
+    masked_references: float  # the share of them that is masked
     ratios: tuple[float, ...]
     example_ids: tuple[str, ...]
     p_values: Mapping[str, NDArray[np.float64]]
+    smallest: float | None = None  # the smallest p-value there could have been
     notes: tuple[str, ...] = ()
     not_tested: str = ""
 
@@ -67,12 +69,32 @@ class Check:
         """[ratios] Simes's p-value that all examples are in distribution."""
         return np.array([data_set_p_value(column) for column in self.p_values[explainer].T])
 
+    def answer(self) -> list[str]:
+        """The result in words."""
+        found = {name: self.by_ratio(name) for name in self.p_values}
+        lines = []
+        if any(p[0] < LEVEL for p in found.values()):
+            lines.append(
+                f"Out of distribution (α = {LEVEL}) before anything is erased: these texts are unlike the references, "
+                "so what masking does to them cannot be told. Test texts of the kind the model was trained on."
+            )
+        outside = [name for name, p in found.items() if (p[1:] < LEVEL).any()]
+        if outside:
+            lines.append(
+                f"Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
+                "may measure that instead of faithfulness. Fine-tune with masking: troth train masked"
+            )
+        if not lines:
+            lines.append(f"No evidence against (α = {LEVEL}): that inputs are in distribution cannot be proven.")
+        lines.append(f"The smallest p-value this check could have given is {self.smallest:.2g}.")
+        return lines
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         explainers = {
             name: {
                 "p": self.by_ratio(name).tolist(),
-                "in_distribution": (self.by_ratio(name) >= LEVEL).tolist(),
+                "verdict": [verdict(p) for p in self.by_ratio(name)],
                 "by_example": dict(zip(self.example_ids, p_values.tolist(), strict=True)),
             }
             for name, p_values in self.p_values.items()
@@ -85,6 +107,7 @@ class Check:
             "masked_references": self.masked_references,
             "examples": len(self.example_ids),
             "level": LEVEL,
+            "smallest_p": self.smallest,
             "ratios": list(self.ratios),
             "explainers": explainers,
             "notes": list(self.notes),
@@ -105,10 +128,13 @@ def check(
     target: str | int = "predicted",
     references: References = "as_trained",
     variant: Variant = "calibrated",
+    recompute: bool | None = None,
 ) -> Check:
     """Erases the data step by step in the order of each explainer and asks at each step: is that in distribution?
 
-    Without validation data, half of the examples are the references.
+    References are the validation data given, else the part that was held out of the model's training, else half of the
+    examples. `recompute` explains what is left again at every step; None does so unless the explainer is recursive by
+    itself (beam_search), whose order is computed once.
     """
     for what, given, choices in (("kind of references", references, References), ("variant", variant, Variant)):
         if given not in get_args(choices):
@@ -117,21 +143,30 @@ def check(
     if len(points) < 2 or points[-1] != 10_000:
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")
     classifier, how = load_model(model), catalog.build("maskings", masking)
-    known, asked, notes = parted(data, validation)
+    known, asked, notes = parted(data, validation, classifier)
     asked = match_labels(asked, classifier.labels, classifier.name)
-    masked = is_masked(classifier) if references == "as_trained" else references == "masked"
-    if references == "as_trained":
-        notes.append(_trained_how(classifier, masked))
+    form = form_of(classifier, references, how)
     found = Check(
-        classifier.name, asked.name, catalog.spec(how), len(known), masked, tuple(point / 10_000 for point in points),
-        tuple(example.id for example in asked), {}, tuple(notes),
-    )  # fmt: skip
-    if not how.tested_by_masf:
-        return replace(found, example_ids=(), not_tested=why_not_tested(how))
+        model=classifier.name,
+        data=asked.name,
+        masking=catalog.spec(how),
+        references=len(known),
+        masked_references=form.share,
+        ratios=tuple(point / 10_000 for point in points),
+        example_ids=tuple(example.id for example in asked),
+        p_values={},
+        notes=(*notes, form.note),
+    )
+    for used in (how, form.masking) if form.share else (how,):
+        if not used.tested_by_masf:
+            return replace(found, example_ids=(), not_tested=why_not_tested(used))
     require_hidden_states(classifier)
     # In training every token of both texts may be masked, whatever is erased later.
     trained_on = classifier.encode(known, "token", "both")
-    fitted = MaSF.from_model(Prober(classifier), trained_on, masked, seed, **_VARIANTS[variant])
+    fitted = MaSF.from_model(
+        Prober(classifier, form.masking), trained_on, form.share > 0, seed, share=form.share, **_VARIANTS[variant]
+    )
+    found = replace(found, smallest=fitted.smallest)
     if fitted.smallest >= LEVEL:
         return replace(
             found,
@@ -143,69 +178,11 @@ def check(
     p_values = {}
     for explainer in explainers:
         method = catalog.build("explainers", explainer)
-        views = erased_views(Prober(classifier, how), method, encodings, points, target=target, seed=seed)
+        views = erased_views(
+            Prober(classifier, how), method, encodings, points, target=target, seed=seed, recompute=recompute
+        )
         p_values[catalog.spec(method)] = np.concatenate([*_placed(fitted, views), np.empty((0, len(points)))])
     return replace(found, p_values=p_values)
-
-
-def parted(data: str | Data, validation: str | Data | None) -> tuple[Data, Data, list[str]]:
-    """References, test examples, and what must be said of them: where no references are given, half become them."""
-    asked = data if isinstance(data, Data) else load_data(data)
-    if validation is None:
-        if len(asked) < 2 * FEWEST:
-            raise TrothError(
-                f"{asked.name} has {len(asked)} examples; half would be the references, and MaSF needs {FEWEST}: "
-                f"give {2 * FEWEST}, or validation data beside them"
-            )
-        order = np.random.default_rng(0).permutation(len(asked))
-        first, second = np.sort(order[: len(asked) // 2]), np.sort(order[len(asked) // 2 :])
-        known = replace(asked, examples=[asked[int(place)] for place in first])
-        asked = replace(asked, examples=[asked[int(place)] for place in second])
-        return known, asked, [f"{len(known):,} examples drawn from the data are references, {len(asked):,} are tested"]
-    known = validation if isinstance(validation, Data) else load_data(validation)
-    texts = {(example.text, example.text_pair) for example in known}
-    shared = sum((example.text, example.text_pair) in texts for example in asked)
-    if not shared:
-        return known, asked, []
-    note = f"{shared:,} of {len(asked):,} examples to test are also references, which makes them look in distribution"
-    warnings.warn(note, stacklevel=3)
-    return known, asked, [note]
-
-
-def splits_of(
-    data: str, split: str | None, validation: str | None, validation_split: str | None, limit: int | None
-) -> tuple[Data, Data | None]:
-    """What to test and the references: as said, else the test and validation splits, else None for halves."""
-    if validation is None and validation_split is None and split is None:
-        try:
-            return load_data(data, "test", limit), load_data(data, "validation")
-        except TrothError as error:
-            if "split" not in str(error):
-                raise
-            return load_data(data, limit=None if limit is None else 2 * limit), None
-    asked = load_data(data, split, limit)
-    if validation is None and validation_split is None:
-        return asked, None
-    return asked, load_data(validation or data, validation_split)
-
-
-def is_masked(model: TextClassifier) -> bool:
-    """Whether the model's folder says that it was fine-tuned with masking; of other origins nothing is known."""
-    folder = Path(getattr(getattr(model, "model", None), "name_or_path", None) or "/nowhere")
-    try:
-        recipe = str(json.loads((folder / "train.json").read_text())["identity"]["recipe"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return recipe.startswith("masked(") and "train='no'" not in recipe
-
-
-def _trained_how(model: TextClassifier, masked: bool) -> str:
-    if masked:
-        return f"{model.name} was fine-tuned with masking, so the references are masked as in its training"
-    return (
-        f"nothing says that {model.name} was fine-tuned with masking, so the references are whole texts; "
-        "if it was: references masked"
-    )
 
 
 def erased_views(
@@ -216,18 +193,26 @@ def erased_views(
     *,
     target: str | int = "predicted",
     seed: int = 0,
+    recompute: bool | None = None,
 ) -> Iterator[list[NDArray[Any]]]:
     """A layer each, [points, hidden], of each example: what the model makes of it as it is erased, for MaSF."""
     prepared = explainer.prepare(prober, encodings)
-    yield from prober.run(_view(prober, prepared, encoding, points, target, seed) for encoding in encodings)
+    again = not explainer.recursive if recompute is None else recompute
+    yield from prober.run(_view(prober, prepared, encoding, points, target, seed, again) for encoding in encodings)
 
 
 def _view(
-    prober: Prober, explainer: Explainer, encoding: Encoding, points: Sequence[int], target: str | int, seed: int
+    prober: Prober,
+    explainer: Explainer,
+    encoding: Encoding,
+    points: Sequence[int],
+    target: str | int,
+    seed: int,
+    recompute: bool,
 ) -> Ask[list[NDArray[Any]]]:
     attribution = yield from explanation(prober.model, explainer, encoding, target=target, seed=seed)
     question = attribution.question
-    left = yield from recursively_erased(question, attribution, explainer.ask, prober.masking, points)
+    left = yield from recursively_erased(question, attribution, explainer.ask, prober.masking, points, recompute)
     answer = yield Look(question, left, want=HIDDEN_STATES)
     return largest(answer)
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from troth import catalog
+from troth import catalog, draws
 from troth.errors import TrothError, unknown
 from troth.looks import Ask, Look, keep_all
 from troth.maskings import Masking
@@ -96,12 +96,15 @@ class MaSF:
         encodings: Sequence[Encoding],
         masked: bool = True,
         seed: int = 0,
+        *,
+        share: float = 0.5,
         **options: Any,
     ) -> Self:
-        """Learns from what a model makes of validation inputs, each masked once as masked fine-tuning masks them.
+        """Learns from what a model makes of validation inputs, transformed as its training data were.
 
-        A model that was trained on whole inputs has `masked=False`: its references stay whole, too. The prober's
-        masking is used; `options` are those of `fit`.
+        For masked fine-tuning every second one loses a uniform share of its units by the prober's masking, which must
+        be the training's own; the others stay whole. `share` is another share of masked ones, `masked=False` leaves all
+        whole, for a model that was trained on whole inputs. `options` are those of `fit`.
         """
         if len(encodings) < FEWEST:
             raise TrothError(
@@ -111,8 +114,7 @@ class MaSF:
         require_hidden_states(prober.model)
         if masked and not prober.masking.tested_by_masf:
             raise TrothError(why_not_tested(prober.masking))
-        views = prober.run(_reference(encoding, masked, seed) for encoding in encodings)
-        return cls.fit_layers([np.concatenate(layer) for layer in zip(*views, strict=True)], **options)
+        return cls.fit_layers(reference_views(prober, encodings, share if masked else 0.0, seed), **options)
 
     @property
     def smallest(self) -> float:
@@ -146,6 +148,15 @@ class MaSF:
         as_unusual = references - np.searchsorted(self.statistics, by_example, side="left")
         added = 0 if self.self_included else 1  # the input itself, one more draw from the null
         return np.asarray((as_unusual + added) / (references + added), np.float64)
+
+
+def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0) -> list[NDArray[Any]]:
+    """A layer each, [references, hidden], of inputs of which a share is masked at random, the others whole."""
+    # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
+    drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
+    chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
+    views = prober.run(_reference(encoding, place in chosen, seed) for place, encoding in enumerate(encodings))
+    return [np.concatenate(layer) for layer in zip(*views, strict=True)]
 
 
 def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:

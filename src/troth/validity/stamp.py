@@ -1,17 +1,16 @@
-"""Whether the erased inputs a metric looks at are in distribution for the model, said beside every number of it."""
+"""Whether the erased inputs a metric looks at are in distribution for the model, shown with every number of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from troth import catalog
 from troth.metrics import Metric
 from troth.statistics import simes
-from troth.validity.checking import LEVEL
+from troth.validity.checking import Verdict, verdict
 
-Verdict = Literal["in distribution", "out of distribution", "not tested"]
 TESTED = "mask_token"  # the masking whose inputs a bench checks
 
 
@@ -22,18 +21,22 @@ class Stamp:
     p: float | None = None
     ratio: float | None = None
     why: str = ""
+    smallest: float | None = None  # the smallest p-value the check could have given
+    whole: float | None = None  # that of inputs of which nothing is erased
 
     @property
-    def verdict(self) -> Verdict:
-        if self.p is None:
-            return "not tested"
-        return "in distribution" if self.p >= LEVEL else "out of distribution"
+    def verdict(self) -> Verdict | Literal["not tested"]:
+        return "not tested" if self.p is None else verdict(self.p)
 
     def __str__(self) -> str:
         if self.p is None:
             return f"not tested: {self.why}"
         where = "" if self.ratio is None else f", lowest at {self.ratio:.0%} erased"
-        return f"{self.verdict} (p = {self.p:.2g}{where})"
+        least = "" if self.smallest is None else f"; smallest possible {self.smallest:.2g}"
+        # Then the texts are unlike the references, and masking is not what is to blame.
+        before = self.whole is not None and verdict(self.whole) == "out of distribution"
+        already = f"; whole inputs already are, p = {self.whole:.2g}" if before else ""
+        return f"{self.verdict} (p = {self.p:.2g}{where}{least}{already})"
 
 
 def masking_of(metric: Metric) -> str | None:
@@ -42,7 +45,9 @@ def masking_of(metric: Metric) -> str | None:
     return None if masking is None else catalog.name_of(catalog.build("maskings", masking))
 
 
-def stamps(metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: str) -> dict[str, Stamp]:
+def stamps(
+    metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: str, smallest: float | None = None
+) -> dict[str, Stamp]:
     """The stamp of every metric, given the p-values of inputs masked at random, or why there are none."""
     found = {}
     for name, metric in metrics.items():
@@ -50,10 +55,18 @@ def stamps(metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: 
         if masking is None:
             found[name] = Stamp(why="the metric erases nothing")
         elif masking != TESTED:
-            found[name] = Stamp(why=f"MaSF says nothing of inputs erased by {masking}")
+            found[name] = Stamp(why=_untested(metric))
         else:
-            found[name] = _worst(metric, by_ratio) if by_ratio else Stamp(why=why)
+            found[name] = replace(_worst(metric, by_ratio), smallest=smallest) if by_ratio else Stamp(why=why)
     return found
+
+
+def _untested(metric: Metric) -> str:
+    masking = catalog.build("maskings", getattr(metric, "masking", None))
+    name = catalog.name_of(masking)
+    if masking.tested_by_masf:
+        return f"a bench checks inputs erased by {TESTED} only; for others: troth check --masking {name}"
+    return f"MaSF says nothing of inputs erased by {name}"
 
 
 def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
@@ -64,4 +77,4 @@ def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
     most = max(getattr(metric, "shares", (1.0,)))
     ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])
-    return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst)
+    return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst, whole=by_ratio.get(0.0))

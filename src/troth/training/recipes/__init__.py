@@ -95,7 +95,7 @@ def build(recipe: RecipeLike) -> Recipe:
     """
     if not isinstance(recipe, str):
         return recipe
-    parts: tuple[Recipe, ...] = tuple(catalog.build("recipes", part) for part in _split(recipe))
+    parts: tuple[Recipe, ...] = tuple(catalog.build("recipes", part) for part in split(recipe))
     return parts[0] if len(parts) == 1 else Composed(parts)
 
 
@@ -130,7 +130,8 @@ def reads_attentions(recipe: Recipe) -> bool:
     return any(part.attentions for part in parts_of(recipe))
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
+    """The specs of a recipe's parts."""
     # A plus inside parentheses belongs to an option.
     parts, depth = [""], 0
     for letter in text:

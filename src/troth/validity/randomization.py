@@ -1,9 +1,9 @@
 """Does an explanation change when the model's weights are shuffled? One that does not cannot be about the model
-(parameter randomisation; Adebayo et al., 2018).
+(parameter randomization; Adebayo et al., 2018).
 
 This is a check of an explainer, not a metric of an explanation: it needs a second model. The second one is a copy; the
 user's model is never touched. Elements are shuffled within each parameter, which keeps their distribution, where
-Adebayo et al. draw them anew. `cascade=True` shuffles from the top down, one block more each time, as they do.
+Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
 """
 
 from __future__ import annotations
@@ -33,18 +33,25 @@ _BLOCK = re.compile(r"^(.*?\.(?:layers?|h|block|albert_layer_groups)\.\d+)\.")
 
 
 @dataclass(frozen=True)
-class Randomisation:
-    """Rank correlation between an explainer's scores before and after shuffling; near 0 is what one hopes for."""
+class Randomization:
+    """Rank correlation between an explainer's scores before and after shuffling; near 0 is good."""
 
     explainer: str
     block: str  # shuffled from the top of the model down to here
     value: float  # mean Spearman correlation over examples
     low: float
     high: float
-    correlations: tuple[float, ...]  # one an example; NaN where either side is constant or has fewer than two units
+    correlations: tuple[float, ...]  # one per example; NaN where either side is constant or has fewer than two units
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, which has no NaN."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        plain = {name: None if np.isnan(number) else number for name, number in numbers.items()}
+        by_example = [None if np.isnan(number) else number for number in self.correlations]
+        return {"explainer": self.explainer, "block": self.block, **plain, "correlations": by_example}
 
 
-def parameter_randomisation(
+def parameter_randomization(
     model: Any,
     texts: Texts,
     explainer: str | Explainer,
@@ -53,7 +60,7 @@ def parameter_randomisation(
     units: UnitKind = "word",
     masking: str | Masking = "mask_token",
     seed: int = 0,
-) -> list[Randomisation]:
+) -> list[Randomization]:
     """Explains the texts with the model and with a shuffled copy of it, for the class the real model predicts.
 
     One result; with `cascade` one for each block shuffled, from the classification head down to the embeddings.
@@ -71,7 +78,7 @@ def parameter_randomisation(
         low, high = statistics.bca_interval(correlations)
         known = correlations[~np.isnan(correlations)]
         value = float(known.mean()) if len(known) else np.nan
-        results.append(Randomisation(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
+        results.append(Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
     return results
 
 
@@ -80,7 +87,7 @@ def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:
     with torch.no_grad():
         for name in names:
             parameter = module.get_parameter(name)
-            generator = torch.Generator().manual_seed(draws.key(seed, "randomisation", name))
+            generator = torch.Generator().manual_seed(draws.key(seed, "randomization", name))
             order = torch.randperm(parameter.numel(), generator=generator).to(parameter.device)
             parameter.copy_(parameter.flatten()[order].view_as(parameter))
 
@@ -101,7 +108,7 @@ def blocks(module: nn.Module) -> dict[str, list[str]]:
 def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterator[tuple[str, TextClassifier]]:
     """Copies in which more and more blocks, or at once all, are shuffled."""
     if not isinstance(getattr(model, "model", None), nn.Module):
-        raise TrothError(f"{model.name} has no weights to shuffle; parameter randomisation needs a torch model")
+        raise TrothError(f"{model.name} has no weights to shuffle; parameter randomization needs a torch model")
     twin: Any = copy.deepcopy(model)
     # What the wrapper remembers of the weights (a cached property) is no longer true of the copy.
     for name in [name for name in vars(twin) if hasattr(type(twin), name)]:

@@ -12,14 +12,14 @@ from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.models.encoder import Encoder
 from troth.types import Attribution
-from troth.validity.randomisation import blocks, parameter_randomisation, shuffle
+from troth.validity.randomization import blocks, parameter_randomization, shuffle
 
 
 def test_what_asks_no_model_does_not_change_and_what_asks_it_does():
     model = encoder("bert")
-    (ignorant,) = parameter_randomisation(model, CORPUS, "random")
+    (ignorant,) = parameter_randomization(model, CORPUS, "random")
     assert (ignorant.value, ignorant.low, ignorant.high, ignorant.block) == (1, 1, 1, "all")
-    (asking,) = parameter_randomisation(model, CORPUS, "leave_one_out")
+    (asking,) = parameter_randomization(model, CORPUS, "leave_one_out")
     assert abs(asking.value) < 0.6
     assert len(asking.correlations) == len(CORPUS)
     assert asking.explainer == "leave_one_out"
@@ -27,7 +27,7 @@ def test_what_asks_no_model_does_not_change_and_what_asks_it_does():
 
 def test_it_is_spearmans_correlation_between_a_model_and_its_shuffled_twin_for_the_same_class():
     model = encoder("distilbert", 2)
-    (found,) = parameter_randomisation(model, CORPUS, "input_x_gradient", seed=3)
+    (found,) = parameter_randomization(model, CORPUS, "input_x_gradient", seed=3)
     twin = hf_model("distilbert", 2)
     shuffle(twin, [name for name, _ in twin.named_parameters()], seed=3)
     real = explain(model, CORPUS, "input_x_gradient")
@@ -42,7 +42,7 @@ def test_it_is_spearmans_correlation_between_a_model_and_its_shuffled_twin_for_t
 def test_the_users_model_is_never_touched(training):
     hugging_face = hf_model("albert").train(training)
     before = {name: tensor.clone() for name, tensor in hugging_face.state_dict().items()}
-    parameter_randomisation(
+    parameter_randomization(
         Encoder(hugging_face, tokenizer_for("albert"), name="mine"), CORPUS[:2], "gradient", cascade=True
     )
     for name, tensor in hugging_face.state_dict().items():
@@ -76,9 +76,9 @@ def test_a_cascade_goes_from_the_head_down_to_the_embeddings(family):
 
 
 def test_each_step_of_a_cascade_shuffles_one_block_more():
-    results = parameter_randomisation(encoder("bert"), CORPUS[:3], "gradient", cascade=True)
+    results = parameter_randomization(encoder("bert"), CORPUS[:3], "gradient", cascade=True)
     assert [one.block for one in results] == list(blocks(hf_model("bert")))
-    (everything,) = parameter_randomisation(encoder("bert"), CORPUS[:3], "gradient")
+    (everything,) = parameter_randomization(encoder("bert"), CORPUS[:3], "gradient")
     assert results[-1].correlations == everything.correlations
     assert results[0].value > results[-1].value
 
@@ -93,13 +93,13 @@ class Equal(Explainer):
 
 
 def test_constant_scores_and_single_words_have_no_correlation():
-    (found,) = parameter_randomisation(encoder("bert"), ["a good film"], Equal())
+    (found,) = parameter_randomization(encoder("bert"), ["a good film"], Equal())
     assert np.isnan([found.value, found.low, *found.correlations]).all()
-    (found,) = parameter_randomisation(encoder("bert"), ["good", "a good film"], "gradient")
+    (found,) = parameter_randomization(encoder("bert"), ["good", "a good film"], "gradient")
     assert np.isnan(found.correlations[0])
     assert found.value == found.correlations[1]
 
 
 def test_a_black_box_has_no_weights():
     with pytest.raises(TrothError, match="predict has no weights to shuffle"):
-        parameter_randomisation(planted(), ["awful"], "leave_one_out")
+        parameter_randomization(planted(), ["awful"], "leave_one_out")

@@ -1,0 +1,96 @@
+"""What a model folder's train.json says of the training: how texts were masked in it, and which were held out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from troth import catalog
+from troth.data import Data
+from troth.data._published import Published
+from troth.errors import TrothError
+from troth.models import TextClassifier
+from troth.training import recipes
+from troth.training.examples import entry_of, load_labelled
+from troth.training.recipes.masked import Masked
+
+_SHARES = {"no": 0.0, "50/50": 0.5, "masking": 1.0}  # of the rows that each strategy of `masked` masks
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a model was trained."""
+
+    masking: str  # the masking it learned, empty for a model that saw only whole texts
+    masked_share: float  # of the training rows
+    asked: Mapping[str, Any]  # what `plan` was given of data, as far as it was recorded
+    validation: str  # fingerprint of the examples that were held out
+
+    @property
+    def data(self) -> str:
+        """What it was trained on; empty where that was not recorded."""
+        return str(self.asked.get("data") or "")
+
+    def held_out(self) -> Data:
+        """The examples its epochs were chosen on, rebuilt from the same source; nothing is downloaded for it.
+
+        Raises where that cannot be done, or where what comes out is not what it was.
+        """
+        if not self.data or self.data == "examples in memory":
+            raise TrothError("train.json does not name the data of the training")
+        return _rebuilt(json.dumps([dict(self.asked), self.validation]), os.environ.get("TROTH_DATA"), os.getcwd())
+
+
+def record_of(model: TextClassifier) -> Record | None:
+    """The record in the folder that a model was loaded from; of models of other origins nothing is known."""
+    folder = getattr(getattr(model, "model", None), "name_or_path", None)
+    try:
+        told = json.loads((Path(folder) / "train.json").read_text(encoding="utf-8")) if folder else None
+        if told is None:
+            return None
+        identity, asked = told["identity"], told.get("asked", {})
+        masking, share = _masked(str(identity["recipe"]))
+        return Record(masking, share, dict(asked), str(identity.get("validation data", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, TrothError):
+        return None
+
+
+def _masked(recipe: str) -> tuple[str, float]:
+    """The masking of a recipe and the share of rows it masks: of "salience(…) + masked(…)", too."""
+    # Only what matters here is built: another part may name a file that is gone by now.
+    for name, options in map(catalog.parse, recipes.split(recipe)):
+        share = _SHARES[options.get("train", Masked.train)] if name == catalog.name_of(Masked) else 0.0
+        if share:
+            return str(options.get("masking", Masked.masking)), share
+    return "", 0.0
+
+
+@lru_cache(maxsize=1)  # read by what chooses the texts to test and by the test itself
+def _rebuilt(told: str, data_folder: str | None, folder: str) -> Data:
+    asked, fingerprint = json.loads(told)
+    source = asked["data"]
+    for name in filter(None, (source, asked.get("validation"))):
+        if not _at_hand(name):
+            raise TrothError(f"{name} is not on this machine (TROTH_DATA names the folder of data sets)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said when the model was trained
+        held = load_labelled(
+            source, asked.get("validation"), hold_out=asked.get("hold_out"), limit=asked.get("limit"),
+            columns=asked.get("columns"),
+        ).validation  # fmt: skip
+    if held.fingerprint != fingerprint:
+        raise TrothError(f"{source} is not what it was when the model was trained")
+    return held
+
+
+def _at_hand(source: str) -> bool:
+    entry = entry_of(source)
+    if isinstance(entry, Published):
+        return "train" in entry.local_tables()
+    return entry is not None or Path(source).exists()
