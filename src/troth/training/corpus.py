@@ -132,7 +132,7 @@ def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
 
     Which examples meet is the seed's; that the k-th batch is, say, one of short texts is the same for all seeds, so
     that several seeds can be trained side by side without padding each other. Where a row stands in its batch, and
-    which rows make up a last, smaller batch, is drawn: a recipe may go by the place, and a text's length decide nothing.
+    which rows make up a last, smaller batch, is drawn: recipes go by the place, and no text's length may decide.
     """
     generator = np.random.default_rng(draws.key(seed, "order of examples", epoch))
     order = generator.permutation(len(lengths))

@@ -3,7 +3,8 @@ inputs are in distribution and erasure metrics need no retraining.
 
 A row's rate is uniform on [0, 1] and each token of both texts is erased with that probability, so the number erased is
 uniform on 0..n. Special tokens are never erased. Paper: every second row of the mini-batch; the released code takes its
-second half (`variant="released"`); which rows stand there is drawn in each epoch, whatever their texts. `train` and `validate` are the strategies of the paper's ablation.
+second half (`variant="released"`); which rows stand there is drawn in each epoch, whatever their texts. `train` and
+`validate` are the strategies of the paper's ablation.
 """
 
 from __future__ import annotations
