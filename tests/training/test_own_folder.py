@@ -102,7 +102,7 @@ def stopped(tmp_path_factory):
     whole = train("plain", examples, BASE, folder / "whole", **OPTIONS)
     ended = []
 
-    class Stop(Exception):
+    class StoppedError(Exception):
         pass
 
     def end_epoch(loop):
@@ -112,14 +112,14 @@ def stopped(tmp_path_factory):
     def save(loop):
         saved(loop)
         if len(ended) == 2:
-            raise Stop
+            raise StoppedError
 
     from troth.training.loop import _Loop
 
     original, saved = _Loop._end_epoch, _Loop._save
     _Loop._end_epoch, _Loop._save = end_epoch, save
     try:
-        with pytest.raises(Stop):
+        with pytest.raises(StoppedError):
             train("plain", examples, BASE, folder / "stopped", **OPTIONS)
     finally:
         _Loop._end_epoch, _Loop._save = original, saved
