@@ -106,8 +106,8 @@ def _document(study: Study, sections: Sequence[Kept], hardware: Mapping[str, Any
 def _plain(section: Section, how: Mapping[str, Any]) -> Kept:
     from troth.studies import defined
 
-    plain = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
-    return Kept(section.part, section.title, *plain[:2], section.words, plain[2], how, "")
+    columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
+    return Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
 
 
 def _how(study: Study, setting: Setting) -> dict[str, Any]:

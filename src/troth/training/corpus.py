@@ -140,7 +140,7 @@ def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
     for start in range(0, len(order), size * _BLOCK):
         block = torch.from_numpy(order[start : start + size * _BLOCK])
         whole = len(block) // size * size
-        cut = [*by_length(lengths[block[:whole]], size), *torch.arange(whole, len(block)).split(size)]
+        cut = [*by_length(lengths[block[:whole]], size), torch.arange(whole, len(block))]
         mixed = [block[rows[torch.from_numpy(generator.permutation(len(rows)))]] for rows in cut if len(rows)]
         turns = np.random.default_rng(draws.key("order of batches", epoch, start)).permutation(len(mixed))
         found += [mixed[turn] for turn in turns]

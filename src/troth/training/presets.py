@@ -59,7 +59,7 @@ def held_out(paper: str | None, source: Any) -> float | None:
 
 def source_like(paper: str | None, source: Any) -> Any:
     """The data with the paper's own splits, where the data set has an option `like` that knows them."""
-    entry = entry_of(source)
+    entry: Any = entry_of(source)
     if paper is None or entry is None or "like" not in {option.name for option in fields(entry)}:
         return source
     known = get_args(get_type_hints(type(entry))["like"])

@@ -34,6 +34,6 @@ def _renew_head(model: Encoder, seed: int) -> None:
     network = model.model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draws.key(seed, "new weights"))
-        fresh = type(network)(network.config)  # type: ignore[call-arg]
+        fresh = type(network)(network.config)
     fresh.base_model.load_state_dict(network.base_model.state_dict())
     network.load_state_dict(fresh.state_dict())
