@@ -46,7 +46,7 @@ def corpora(model, *sets):
 
 
 def test_it_learns_and_the_folder_loads_everywhere(films, tmp_path):
-    trained = train("masked", films(60), TINY, tmp_path, validation=films(20, start=100), **OPTIONS | {"epochs": 6})
+    trained = train("masked", films(60), TINY, tmp_path, validation=films(20, start=100), **OPTIONS | {"epochs": 20})
     assert trained.scores["validation"]["unmasked"]["accuracy"] == 1.0
     plain = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)

@@ -128,7 +128,11 @@ def test_a_base_without_mask_token_is_refused_with_the_way_out():
 def test_recipes_compose():
     recipe = recipes.build("masked(validate=masking) + plain")
     assert recipes.spec(recipe) == "masked(validate='masking') + plain"
-    assert [*recipe.validation()] == ["masked", "unmasked"]
+    assert [*recipe.validation()] == ["masked"]
+    for other in ("masked(validate=masking) + salience", "salience + masked(validate=masking)"):
+        assert [*recipes.build(other).validation()] == ["masked"]  # as told, whatever the company
+        assert [*recipes.build(other).final()] == ["unmasked", "masked", "all_masked"]
+    assert [*recipes.build("salience + plain").validation()] == ["unmasked"]
     data = corpus([(CORPUS[0],)], copies=10)
     assert torch.equal(erased(recipe, data)[0], erased(Masked(), data)[0])
     with pytest.raises(TrothError, match="no recipe is called 'mask'; did you mean masked"):

@@ -1,6 +1,7 @@
 import json
 import os
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,13 +16,13 @@ from troth.measuring import measure
 from troth.models import load_model
 from troth.studies import _tagging
 from troth.studies._saloss import METHODS, printed
-from troth.studies._trained import WORKS, Results, load
+from troth.studies._trained import WORKS, Results, load, over_sum
 from troth.studies.saloss import Saloss
 from troth.sweep.cells import Plan
 from troth.sweep.store import Store
 
 BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
-STUDY = Saloss(epochs=6, batch_size=16, learning_rate=5e-3, examples=16, tagger="test_saloss_study_tagger:tags")
+STUDY = Saloss(epochs=12, batch_size=16, learning_rate=5e-3, examples=16, tagger="test_saloss_study_tagger:tags")
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def sections(setting, part, study=STUDY):
 
 
 def test_the_flip_table_is_what_explain_and_measure_say(films, setting):
-    (section,) = sections(setting, "decision_flip")
-    facts = section.facts[films.name]
+    section, released = sections(setting, "decision_flip")
+    facts, padded = section.facts[films.name], released.facts[f"{films.name} (released)"]
     examples = load(str(films), examples=16).splits["test"].examples
     plan = Plan(WORKS)
     (experiment,) = STUDY._experiments(setting, plan)
@@ -68,6 +69,19 @@ def test_the_flip_table_is_what_explain_and_measure_say(films, setting):
     for method in METHODS:
         p = scipy.stats.ranksums(values["text_rank", method], values["plain", method]).pvalue
         assert facts[f"text_rank {method}"]["p"] == pytest.approx(p)
+    # The released code pads instead of deleting, and a negative sum turns the order of α∇α round.
+    found = []
+    for seed in (0, 1):
+        model = load_model(str(setting.out / "files" / experiment.model("plain", seed).name), device="cpu")
+        attributions = explain(model, examples, METHODS["attention_x_gradient"][0], units="token", seed=seed)
+        turned = [replace(one, scores=one.scores / one.scores.sum()) for one in attributions]
+        found += [score.value for score in measure(model, turned, "decision_flip(masking=pad)")]
+    assert padded["plain attention_x_gradient"]["flip_fraction"] == pytest.approx(np.mean(found))
+    assert "padded" in released.title
+    one = attributions[0]
+    for scores, order in (([3.0, -1.0, 1.0], [0, 2, 1]), ([-3.0, 1.0, -1.0], [0, 2, 1]), ([1.0, 0.0, -1.0], [0, 1, 2])):
+        turned = over_sum(replace(one, scores=np.array(scores, np.float32)))
+        assert np.argsort(-turned.scores, kind="stable").tolist() == order  # a sum of 0 changes nothing
     assert "of='probability'" in catalog.spec(catalog.build("explainers", METHODS["integrated_gradients"][0]))
     assert facts["plain attention"]["flip_fraction"] < 1
 
@@ -117,8 +131,14 @@ def test_examples_and_parts_of_speech(films, setting, monkeypatch, tmp_path):
     for seed in (0, 1):
         for row in Results(Store(setting.out)).table(experiment.words("plain", seed)).to_pylist():
             words = [texts[row["example_id"]][a:b] for a, b in zip(row["starts"], row["ends"], strict=True)]
-            scores += [score for word, score in zip(words, row["scores"], strict=True) if word in ("awful", "great")]
+            powers = np.exp(np.array(row["scores"]) / np.abs(row["scores"]).sum())
+            shares = powers / powers.sum()
+            assert len(shares) == 10
+            scores += [share for word, share in zip(words, shares, strict=True) if word in ("awful", "great")]
     assert section.rows[0][2] == pytest.approx(np.mean(scores))
+    # Every text's shares sum to 1, so no figure of a text of ten words reads 0.000.
+    assert sum(row[1] * row[2] for row in section.rows) == pytest.approx(16)
+    assert min(row[2] for row in section.rows) > 0.01
     assert section.draw is not None
     own = Saloss(**{**STUDY.__dict__, "tagger": lambda words: ["W"] * len(words)})
     assert [row[:2] for row in sections(setting, "part_of_speech", own)[0].rows] == [["W", 160]]

@@ -1,8 +1,13 @@
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
 import pytest
 import torch
 import transformers
 
 from fakes import hf_model
+from troth.data import Dataset
 from troth.errors import TrothError
 from troth.training import bases, optimizer, presets, recipes
 from troth.training.settings import Settings, rate_factor, settings
@@ -75,17 +80,49 @@ def settings_of(options):
 )
 def test_fmm(data, epochs):
     found = preset("fmm", data, "masked")
-    assert (found.learning_rate, found.weight_decay, found.batch_size, found.warmup) == (2e-5, 0.01, 16, 0.06)
-    assert (found.epochs, found.betas, found.schedule_over) == (epochs, (0.9, 0.98), "batches")
-    assert preset("fmm", data, "masked(variant=released)").schedule_over == "examples"
+    assert (found.learning_rate, found.batch_size, found.warmup) == (2e-5, 16, 0.06)
+    # Liu et al. (2019), appendix C; the released code leaves the optimizer's own values.
+    assert (found.weight_decay, found.betas, found.epsilon) == (0.1, (0.9, 0.98), 1e-6)
+    assert (found.epochs, found.schedule_over) == (epochs, "batches")
+    released = preset("fmm", data, "masked(variant=released)")
+    assert (released.weight_decay, released.betas, released.epsilon) == (0.01, (0.9, 0.999), 1e-8)
+    assert (released.epochs, released.schedule_over) == (epochs, "examples")
 
 
-def test_fmm_holds_a_fifth_of_train_out_but_of_snli():
-    def held(data):
-        return presets.like("fmm", recipes.build("masked"), bases.build("x"), data, pair=False).get("hold_out")
+@pytest.mark.parametrize(
+    ("paper", "data", "share"),
+    [
+        ("fmm", "sst2", 0.2), ("fmm", "babi1", 0.2), ("fmm", "imdb", 0.2),
+        ("fmm", "snli", None), ("fmm", "anemia", None), ("fmm", "diabetes", None),
+        ("roar", "babi1", 0.15), ("roar", "babi3", 0.15), ("roar", "sst", None), ("roar", "babi", None),
+        ("saloss", "ag_news", 0.15), ("saloss", "semeval2017_4a", 0.25), ("saloss", "sst", None),
+    ],
+)  # fmt: skip
+def test_the_share_of_train_each_paper_validates_on(paper, data, share):
+    for base in ("roberta-base", "bilstm_attention"):
+        found = presets.like(paper, recipes.build("plain"), bases.build(base), data, pair=False)
+        assert found.get("hold_out") == share
+    assert presets.held_out(paper, data) == share
+    assert presets.held_out(None, data) is None
 
-    assert held("sst2") == 0.2
-    assert held("snli") is None
+
+def test_a_data_set_that_knows_a_papers_splits_gives_them():
+    @dataclass(frozen=True)
+    class Known(Dataset):
+        labels = ("a", "b")
+        splits = MappingProxyType({})
+        like: Literal["", "saloss"] = ""
+
+        def read(self, split):
+            raise NotImplementedError
+
+    Known.__module__ = "troth.data.known"
+    assert presets.source_like("saloss", Known()) == Known(like="saloss")
+    assert presets.source_like("roar", Known()) == Known()
+    assert presets.source_like(None, Known()) == Known()
+    assert presets.held_out("saloss", Known(like="saloss")) is None
+    assert presets.source_like("saloss", "sst") == "sst"
+    assert presets.source_like("saloss", "some/file.csv") == "some/file.csv"
 
 
 def test_roar():
@@ -110,6 +147,15 @@ def test_soft_and_saloss():
     assert (saloss.learning_rate, saloss.head_learning_rate, saloss.metric) == (2e-6, 2e-4, "macro_f1")
     assert preset("saloss", "semeval2017_4a").epochs == 20
     assert preset("saloss", "sst").epochs == 10
+    for data, batch_size in {
+        "sst": 8,
+        "semeval2017_4a": 8,
+        "ag_news": 4,
+        "multirc": 4,
+        "evidence_inference": 4,
+    }.items():
+        found = preset("saloss", data)
+        assert (found.batch_size, found.weight_decay, found.betas, found.epsilon) == (batch_size, 0, (0.9, 0.999), 1e-6)
 
 
 def test_bad_settings_are_one_line():

@@ -104,7 +104,7 @@ def settle(
     split the validation split is tested on, and a fifth of train is validated on instead.
     """
     start = _trainable(base)
-    labelled = data if isinstance(data, Labelled) else _three_splits(data, limit)
+    labelled = data if isinstance(data, Labelled) else _three_splits(data, limit, presets.held_out("roar", data))
     pair = labelled.training[0].text_pair is not None
     chosen = _settings(start, labelled, settings, pair=pair)
     metric: Metric = score or ("accuracy" if pair else "macro_f1")
@@ -118,15 +118,12 @@ def _settings(base: Base, labelled: Labelled, given: Mapping[str, Any], *, pair:
     chosen = dict(base.settings(labelled.name, pair=pair))
     if not isinstance(base, Scratch):
         chosen |= presets.like("roar", Plain(), base, labelled.name, pair=pair)
+    chosen.pop("hold_out", None)  # `_three_splits` is told
     return every_setting.settings(**{"metric": "accuracy", **chosen, **given})
 
 
 def _trainable(base: Any) -> Base:
     if isinstance(base, str | Base):
-        if isinstance(base, str) and base.strip() == "embedded":
-            from importlib.resources import files
-
-            return bases.build(str(files("troth.models") / "embedded_model"))
         return bases.build(base)
     name = getattr(base, "name", type(base).__name__)
     raise TrothError(
@@ -135,12 +132,12 @@ def _trainable(base: Any) -> Base:
     )
 
 
-def _three_splits(data: Source, limit: int | None) -> Labelled:
+def _three_splits(data: Source, limit: int | None, held_out: float | None = None) -> Labelled:
     if isinstance(data, Mapping) and not hasattr(data, "column_names"):  # splits in memory; a DatasetDict is read below
         return _in_memory({str(name): part for name, part in data.items()}, limit)
     names = splits_of(data, entry_of(data)) or set()
     if "test" in names:
-        return load_labelled(data, tests=("test",), limit=limit)
+        return load_labelled(data, tests=("test",), hold_out=held_out, limit=limit)
     if "validation" in names:
         found = load_labelled(data, tests=("validation",), hold_out=0.2, limit=limit)
         return replace(found, others={"test": found.others["validation"]})

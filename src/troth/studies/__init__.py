@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -82,23 +82,28 @@ def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
 
 
 def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Iterator[Section]:
-    """The results of a study as they come; each is in the folder (study.json, a page, figures) before it is yielded."""
-    from troth.studies import _writing
+    """The results of a study as they come; each is in the folder (study.json, a page, figures) before it is yielded.
 
-    done: list[Section] = []
-    for part in chosen_parts(study, only):
+    Other sections of the folder stay.
+    """
+    from troth.studies import _writing
+    from troth.training.output import require_writable
+
+    parts = chosen_parts(study, only)
+    Store(require_writable(setting.out))  # somebody else's folder is refused before any work
+    _writing.require_own(setting.out, study)
+    for part in parts:
         for section in study.sections(part, setting):
-            done.append(section)
-            _writing.write(setting.out, study, done, machine.hardware())
+            _writing.write(setting.out, study, section, setting, machine.hardware())
             yield section
 
 
-def as_json(sections: Sequence[Section]) -> dict[str, Any]:
+def as_json(sections: Iterable[Any]) -> dict[str, Any]:
     """The facts of each part by its name; of one part alone, its facts."""
     facts: dict[str, dict[str, Any]] = {}
     for section in sections:
         facts.setdefault(section.part, {}).update(section.facts)
-    plain: dict[str, Any] = json.loads(json.dumps(_defined(facts)))
+    plain: dict[str, Any] = json.loads(json.dumps(defined(facts)))
     return next(iter(plain.values())) if len(plain) == 1 else plain
 
 
@@ -113,12 +118,12 @@ def shown(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _defined(value: Any) -> Any:
-    # JSON has no NaN.
+def defined(value: Any) -> Any:
+    """The same with None for what JSON does not have: NaN and infinities."""
     if isinstance(value, Mapping):
-        return {str(key): _defined(part) for key, part in value.items()}
+        return {str(key): defined(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_defined(part) for part in value]
+        return [defined(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

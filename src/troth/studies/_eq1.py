@@ -7,7 +7,7 @@ of a feature is the absolute weight of an unpenalised logistic regression; a rem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 FEATURES, INFORMATIVE = 16, 4
 # The classes can be separated, so the weights would grow for ever: when to stop is part of the problem.
 _STOP = {"maxiter": 50, "gtol": 1e-6, "ftol": 1e-10}
-# Of the draws of a and d this one shows the redundancy as the paper's figure does: one informative feature ranks 11th.
-SEED = 56
+SEED = 0  # the authors' draw
+SPREAD = range(20)  # draws of a and d, to see how much figure 3 owes to its own
+_FALLEN = 0.9  # accuracy is 1 while one informative feature is left, and a half after that
 
 
 @dataclass
@@ -106,3 +107,16 @@ def curves(given: Problem) -> dict[str, list[float]]:
         return {name: [given.fit(order[:count])[1] for count in counts] for name, order in orders(given).items()}
     finally:
         torch.set_num_threads(threads)
+
+
+def falls(found: Mapping[str, Sequence[float]]) -> dict[str, int]:
+    """How many features each order removes before the model no longer knows the class."""
+    return {
+        name: next(count for count, accuracy in enumerate(curve) if accuracy < _FALLEN) for name, curve in found.items()
+    }
+
+
+def spread(train: int = 20_000, test: int = 5_000, seeds: Iterable[int] = SPREAD) -> dict[str, list[int]]:
+    """`falls` of many draws, a number a draw; a tenth of the examples is enough for that."""
+    found = [falls(curves(problem(train, test, seed))) for seed in seeds]
+    return {name: [one[name] for one in found] for name in ("roar", "recursive", "truth", "worst")}

@@ -17,6 +17,7 @@ from troth.sweep.context import Context
 from troth.sweep.run import Progress, run
 from troth.sweep.store import Store
 from troth.training.fresh import require
+from troth.training.output import require_writable
 
 # Support models by name: their recipe, and whether the explanation or chance picks the rationales.
 SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(source=uniform)"}
@@ -61,8 +62,9 @@ def compare(
     from troth.training.tuning import with_salience
 
     require(ratio, thresholder)
+    store = Store(require_writable(Path(out)))  # somebody else's folder is refused before any work
     context, plan = Context(), Plan(WORKS)
-    trials = Trials(load(data, limit=limit), base, plan)
+    trials = Trials(load(data, like=like, limit=limit), base, plan)
     material = trials.material
     plain, chosen = settings_like(like, "plain", base, material, **settings)
     full = [trials.training(plain, chosen, seed) for seed in seeds]
@@ -84,7 +86,6 @@ def compare(
             how = settings_like(like, asked, base, material, **settings)
             classifiers(name, [trials.training(*how, seed) for seed in seeds], explainer)
         classifiers("random", full, "random")
-    store = Store(out)
     outcome = run(plan, store, workers=workers, progress=progress, context=context)
     if outcome.interrupted:
         raise KeyboardInterrupt

@@ -23,6 +23,18 @@ def draw_synthetic(figure: Figure, curves: Mapping[str, Sequence[float]]) -> Non
     axes.legend()
 
 
+def draw_spread(figure: Figure, spread: Mapping[str, Sequence[int]]) -> None:
+    """When each order's accuracy falls, a dot a draw."""
+    axes = figure.subplots()
+    for place, (name, falls) in enumerate(spread.items()):
+        beside = np.zeros(len(falls))
+        for value in set(falls):
+            same = np.equal(falls, value)
+            beside[same] = (np.arange(same.sum()) - (same.sum() - 1) / 2) * 0.03
+        axes.plot(falls, place + beside, "o", markersize=4, label=name)
+    axes.set(xlabel="features removed when accuracy falls", yticks=range(len(spread)), yticklabels=list(spread))
+
+
 def draw_curves(figure: Figure, panels: Mapping[str, Sequence[Curve]], metric: str) -> None:
     """Figures 4, 7, 8 and 9: a panel each, means over seeds with their intervals."""
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]

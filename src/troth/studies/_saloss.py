@@ -25,7 +25,6 @@ PRINTED = {
 BASES = {"evidence_inference": "allenai/scibert_scivocab_uncased"} | dict.fromkeys(
     ("multirc", "multirc_superglue"), "roberta-base"
 )
-HOLD_OUT = {"ag_news": 0.15, "semeval2017_4a": 0.25}  # 18,000 of 120,000; 2,000 of 8,000
 RATIOS = {"evidence_inference": 0.1}
 
 # How each attribution is computed, and whether its absolute value ranks the tokens.
@@ -45,7 +44,9 @@ METHOD_PRINTED = {
 SOURCE_PRINTED = {"plain": "baseline", "text_rank": "textrank", "uniform": "uniform", "tf_idf": "tfidf"} | {
     "chi_squared": "chisquared"
 }
-FLIP = "decision_flip"
+# How tokens are erased until the prediction flips: deleted; or, in the released code, replaced by the padding id, with
+# α∇α over its sum, which turns its order round where the sum is negative.
+FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}
 
 
 @dataclass(eq=False)
@@ -82,11 +83,14 @@ class Experiment:
         """The training of a model."""
         return self.trials.training(*self.recipe(source, weight), seed)
 
-    def flips(self, source: str, method: str, seed: int) -> Cell:
+    def flips(self, source: str, method: str, seed: int, way: str = "paper") -> Cell:
         """How much must go before a model's prediction flips, by an attribution method."""
         explainer, magnitude = METHODS.get(method, (method, False))
-        explanation = self.trials.explanation(self.model(source, seed), explainer, magnitude=magnitude)
-        return self.trials.metric(explanation, FLIP)
+        over_sum = way == "released" and method == "attention_x_gradient"
+        explanation = self.trials.explanation(
+            self.model(source, seed), explainer, magnitude=magnitude, over_sum=over_sum
+        )
+        return self.trials.metric(explanation, FLIPS[way])
 
     def words(self, source: str, seed: int) -> Cell:
         """α∇α of every word of the test set."""
@@ -103,7 +107,7 @@ class Experiment:
         for weight in WEIGHTS:
             model = self.model("text_rank", self.seeds[0], weight)
             explanation = self.trials.explanation(model, "attention", split="validation")
-            found[weight] = self.trials.metric(explanation, FLIP)
+            found[weight] = self.trials.metric(explanation, FLIPS["paper"])
         return found
 
     def choose_weight(self, results: Results) -> None:

@@ -23,6 +23,7 @@ from troth.training import recipes
 from troth.units import word_spans
 
 _LEVEL = 0.05
+_ERASED = {"paper": "deleted", "released": "padded (as the released code does)"}
 
 
 def data_table(materials: list[Material]) -> Section:
@@ -78,7 +79,7 @@ def settings(experiments: list[Experiment], results: Results) -> Section:
     return Section("performance", "Table 6: how the models were trained", columns, rows, "", facts)
 
 
-def flips(one: Experiment, results: Results, words: str) -> Section:
+def flips(one: Experiment, results: Results, words: str, way: str = "paper") -> Section:
     columns = (
         "model",
         "attribution",
@@ -91,9 +92,9 @@ def flips(one: Experiment, results: Results, words: str) -> Section:
         "published",
     )
     rows, facts = [], {}
-    found = {("plain", "random"): [results.values(one.flips("plain", "random", seed)) for seed in one.seeds]}
+    found = {("plain", "random"): [results.values(one.flips("plain", "random", seed, way)) for seed in one.seeds]}
     for source, method in itertools.product(("plain", "text_rank"), METHODS):
-        found[source, method] = [results.values(one.flips(source, method, seed)) for seed in one.seeds]
+        found[source, method] = [results.values(one.flips(source, method, seed, way)) for seed in one.seeds]
     for (source, method), values in found.items():
         mean, low, high = seeds.over_seeds(values)
         row = {"table": "2", "dataset": one.printed, "method": METHOD_PRINTED[method]}
@@ -110,23 +111,26 @@ def flips(one: Experiment, results: Results, words: str) -> Section:
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
     test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
     said = f"Lower is better. † sooner than plain, {test}. {words}"
-    title = f"Table 2: share of tokens deleted before the prediction flips, {one.name}"
-    return Section("decision_flip", title, columns, rows, said.strip(), {one.name: facts})
+    title = f"Table 2: share of tokens {_ERASED[way]} before the prediction flips, {one.name}"
+    return Section("decision_flip", title, columns, rows, said.strip(), {_named(one, way): facts})
 
 
-def saliences(one: Experiment, results: Results, words: str) -> Section:
+def saliences(one: Experiment, results: Results, words: str, way: str = "paper") -> Section:
     rows, facts = [], {}
     for source, method in itertools.product(("text_rank", "chi_squared", "tf_idf"), METHODS):
-        values = [results.values(one.flips(source, method, seed)) for seed in one.seeds]
+        values = [results.values(one.flips(source, method, seed, way)) for seed in one.seeds]
         mean, low, high = seeds.over_seeds(values)
         theirs = printed("saloss_decision_flip", table="8", dataset=one.printed, salience=SOURCE_PRINTED[source],
                          method=METHOD_PRINTED[method])  # fmt: skip
         rows.append([source, method, mean, low, high, theirs])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
     columns = ("salience", "attribution", "flip fraction", "low", "high", "published")
-    return Section(
-        "saliences", f"Table 8: flip fraction by salience, {one.name}", columns, rows, words, {one.name: facts}
-    )
+    title = f"Table 8: share of tokens {_ERASED[way]} before the prediction flips by salience, {one.name}"
+    return Section("saliences", title, columns, rows, words, {_named(one, way): facts})
+
+
+def _named(one: Experiment, way: str) -> str:
+    return one.name if way == "paper" else f"{one.name} ({way})"
 
 
 def _weight(one: Experiment) -> float:

@@ -8,10 +8,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from troth.errors import TrothError
 from troth.types import Scores
 
+SHARES = "A text's scores are divided by the sum of their magnitudes and softmaxed before they are averaged by tag."
 Tagger = Callable[[Sequence[str]], Sequence[str]]  # the words of one text -> a tag each
 
 
@@ -44,6 +46,17 @@ def _spacy(pipeline: str) -> Tagger:
             f"the spaCy pipeline {pipeline} is not installed; pip install spacy, python -m spacy download {pipeline}"
         ) from None
     return lambda words: [token.pos_ for token in language(Doc(language.vocab, words=list(words)))]
+
+
+def share_of_text(scores: ArrayLike) -> Scores:
+    """A text's scores over the sum of their magnitudes, then softmaxed, so that every text counts alike.
+
+    >>> share_of_text([2e-5, 1e-5, -1e-5]).round(3).tolist()
+    [0.448, 0.349, 0.212]
+    """
+    values = np.asarray(scores, np.float64)
+    powers = np.exp(values / (np.abs(values).sum() or 1.0))
+    return np.asarray(powers / powers.sum())
 
 
 def mean_by_tag(tagger: Tagger, texts: Iterable[tuple[Sequence[str], Scores]]) -> Mapping[str, tuple[float, int]]:

@@ -33,7 +33,7 @@ from troth.training.examples import Labelled, Source, entry_of, load_labelled, s
 from troth.training.fresh import fresh
 from troth.training.predicting import predict
 from troth.training.quality import quality
-from troth.types import Score
+from troth.types import Attribution, Score
 
 WORKS = {
     "training": "troth.studies._trained:train",
@@ -66,8 +66,13 @@ class Material:
         return self.splits["train"][0].text_pair is not None
 
 
-def load(source: Source, *, hold_out: float | None = None, limit: int | None = None, examples: int = 0) -> Material:
-    """Train, validation and test; what is missing is held out of train. `examples`: so many to test on, 0 = all."""
+def load(source: Source, *, like: str | None = None, limit: int | None = None, examples: int = 0) -> Material:
+    """Train, validation and test, as a paper has them or else as they are; what is missing is held out of train.
+
+    `examples`: so many to test on, 0 = all.
+    """
+    source = presets.source_like(like, source)
+    hold_out = presets.held_out(like, source)
     if "test" in (splits_of(source, entry_of(source)) or ()):
         labelled = load_labelled(source, hold_out=hold_out, tests=("test",), limit=limit)
         test = labelled.others["test"]
@@ -94,7 +99,7 @@ def settings_like(
     settings = dict(start.settings(material.name, pair=material.pair))
     if paper is not None:
         settings |= presets.like(paper, method, start, material.name, pair=material.pair)
-    settings.pop("hold_out", None)
+    settings.pop("hold_out", None)  # `load` is told
     if given.get("learning_rate"):
         settings.pop("head_learning_rate", None)
     settings |= {name: value for name, value in given.items() if value}
@@ -147,15 +152,22 @@ class Trials:
         return self.plan.add(Cell("fresh", specs, (*self._parents, *awaited)))
 
     def explanation(
-        self, model: Cell, explainer: str, *, units: str = "token", split: str = "test", magnitude: bool = False
+        self,
+        model: Cell,
+        explainer: str,
+        *,
+        units: str = "token",
+        split: str = "test",
+        magnitude: bool = False,
+        over_sum: bool = False,
     ) -> Cell:
-        """Attributions for the class a trained model predicts."""
+        """Attributions for the class a trained model predicts; `over_sum`: over their sum, whatever its sign."""
         data = self.data[split]
         specs = {
             **{key: value for key, value in data.specs.items() if key != "labels"},
             "model": f"cell:{model.name}", "units": units, "target": "predicted", "against": None, "segments": "first",
             "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
-            "magnitude": magnitude, "seed": model.specs["seed"],
+            "magnitude": magnitude, "seed": model.specs["seed"], **({"over_sum": True} if over_sum else {}),
         }  # fmt: skip
         return self.plan.add(Cell("explanation", specs, (data.name, model.name)))
 
@@ -198,8 +210,18 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     found = explain_each(
         prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], seed=specs["seed"]
     )
-    table = attributions_to_table(one.magnitude() if specs["magnitude"] else one for one in found)
+    if specs["magnitude"]:
+        found = (one.magnitude() for one in found)
+    if specs.get("over_sum"):
+        found = map(over_sum, found)
+    table = attributions_to_table(found)
     return Made(table, prober.cost.forward, prober.cost.backward)
+
+
+def over_sum(attribution: Attribution) -> Attribution:
+    """Scores over their signed sum; as they are where that is 0."""
+    total = float(attribution.scores.sum())
+    return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
 
 
 # What was stored

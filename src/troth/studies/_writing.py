@@ -1,10 +1,16 @@
-"""A study's folder: study.json for machines, study.md and its figures for people."""
+"""A study's folder: study.json for machines, study.md and its figures for people.
+
+What earlier calls wrote is kept: a section takes the place of the one with its part and title, other parts and titles
+stay. Rows of other data in the same table are kept where it was made in the same way.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,52 +19,151 @@ from troth.errors import TrothError
 from troth.sweep.files import write_aside
 
 if TYPE_CHECKING:
-    from troth.studies import Section, Study
+    from troth.studies import Section, Setting, Study
+
+_NAME = "study.json"
 
 
-def write(folder: Path, study: Study, sections: Sequence[Section], hardware: Mapping[str, Any]) -> None:
-    """The pages of everything so far, and the figure of the newest section; each file is whole or not there."""
-    from troth.studies import as_json
+@dataclass(frozen=True)
+class Kept:
+    """A section as the folder has it: plain data."""
 
-    facts = {"study": catalog.spec(study, full=True), "hardware": dict(hardware), "results": as_json(sections)}
+    part: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    words: str
+    facts: Mapping[str, Any]
+    how: Mapping[str, Any]  # options, base, seeds and limit, but not the data
+    figure: str  # its file; "" where it has none
+
+
+def require_own(folder: Path, study: Study) -> None:
+    """One line where the folder holds another study; found out before any work."""
+    known = _read(folder)
+    name = catalog.name_of(study)
+    if known is not None and known["study"].partition("(")[0] != name:
+        raise TrothError(
+            f"{folder} holds the study {known['study'].partition('(')[0]}, not {name}; choose another --out"
+        )
+
+
+def write(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
+    """A section among those that are there: its figure, study.json and study.md, each whole or not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_aside(folder / "study.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode())
-        _draw(folder / figure_name(len(sections) - 1, sections[-1]), sections[-1])
-        write_aside(folder / "study.md", page(study, sections).encode())
+        kept = _kept(folder)
+        added = _plain(section, _how(study, setting))
+        before = next((one for one in kept if (one.part, one.title) == (added.part, added.title)), None)
+        if before is not None:
+            added = _joined(before, added)
+        if section.draw is not None:
+            added = replace(added, figure=before.figure if before and before.figure else _new_figure(kept, section))
+            _draw(folder / added.figure, section)
+        kept = [added if one is before else one for one in kept] + ([] if before is not None else [added])
+        order = [*study.parts]
+        kept.sort(key=lambda one: order.index(one.part) if one.part in order else len(order))
+        write_aside(folder / _NAME, _document(study, kept, hardware))
+        write_aside(folder / "study.md", page(study, kept).encode())
     except OSError as error:
         raise TrothError(f"cannot write {folder}: {error.strerror}; choose another --out") from None
 
 
-def page(study: Study, sections: Sequence[Section]) -> str:
-    """The study as Markdown."""
+def page(study: Study, sections: Sequence[Kept]) -> str:
+    """The study as Markdown; how a section was made is said where they differ in that."""
     from troth.studies import shown
 
+    ways = {json.dumps(section.how, sort_keys=True) for section in sections}
     lines = [f"# {catalog.summary('studies', catalog.name_of(study))}", ""]
-    for number, section in enumerate(sections):
+    for section in sections:
         lines += [f"## {section.title}", ""]
+        if len(ways) > 1:
+            lines += [", ".join(f"{name} {value}" for name, value in section.how.items() if value is not None), ""]
         if section.rows:
             lines.append(f"| {' | '.join(section.columns)} |")
             lines.append("|---|" + "--:|" * (len(section.columns) - 1))
             lines += [f"| {' | '.join(shown(cell).replace('|', '∣') for cell in row)} |" for row in section.rows]
             lines.append("")
-        if section.draw is not None:
-            lines += [f"![{section.title}]({figure_name(number, section)})", ""]
+        if section.figure:
+            lines += [f"![{section.title}]({section.figure})", ""]
         if section.words:
             lines += [section.words, ""]
     return "\n".join(lines)
 
 
-def figure_name(number: int, section: Section) -> str:
-    """Of a section's picture in the folder."""
-    return f"{number + 1:02}-{section.part}.png"
+def _document(study: Study, sections: Sequence[Kept], hardware: Mapping[str, Any]) -> bytes:
+    from troth.studies import as_json
+
+    document = {
+        "study": catalog.spec(study, full=True),
+        "hardware": dict(hardware),
+        "results": as_json(sections),
+        "sections": [vars(section) for section in sections],
+    }
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _plain(section: Section, how: Mapping[str, Any]) -> Kept:
+    from troth.studies import defined
+
+    columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
+    return Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
+
+
+def _how(study: Study, setting: Setting) -> dict[str, Any]:
+    how = {"study": catalog.spec(study), "base": setting.base, "seeds": list(setting.seeds), "limit": setting.limit}
+    plain: dict[str, Any] = json.loads(json.dumps(how))
+    return plain
+
+
+def _joined(before: Kept, added: Kept) -> Kept:
+    """Rows and facts of data that only the earlier call was about stay, where it was made in the same way."""
+    if (before.how, before.columns) != (added.how, added.columns):
+        return added
+    new = {json.dumps(row[:1]) for row in added.rows}
+    rows = [row for row in before.rows if json.dumps(row[:1]) not in new]
+    return replace(added, rows=[*rows, *added.rows], facts={**before.facts, **added.facts})
+
+
+def _kept(folder: Path) -> list[Kept]:
+    """The sections that are there; a study.json that is not ours is set aside."""
+    known = _read(folder)
+    if known is not None:
+        return [Kept(**section) for section in known["sections"]]
+    if (folder / _NAME).exists():
+        (folder / "damaged").mkdir(exist_ok=True)
+        os.replace(folder / _NAME, folder / "damaged" / _NAME)
+    return []
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    """study.json as we write it; None where there is none, or another."""
+    try:
+        known = json.loads((folder / _NAME).read_text(encoding="utf-8"))
+        sections = [vars(Kept(**section)) for section in known["sections"]]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return {"study": str(known.get("study", "")), "sections": sections} if all(map(_whole, sections)) else None
+
+
+def _whole(section: Mapping[str, Any]) -> bool:
+    kinds = {"part": str, "title": str, "columns": list, "rows": list, "words": str, "facts": dict, "how": dict,
+             "figure": str}  # fmt: skip
+    named = all(isinstance(section[name], kind) for name, kind in kinds.items())
+    return named and all(isinstance(row, list) for row in section["rows"])
+
+
+def _new_figure(kept: Sequence[Kept], section: Section) -> str:
+    """A file name no other section has."""
+    taken = {one.figure.partition("-")[0] for one in kept}
+    number = next(number for number in range(1, 100) if f"{number:02}" not in taken)
+    return f"{number:02}-{section.part}.png"
 
 
 def _draw(path: Path, section: Section) -> None:
-    if section.draw is None:
-        return
     from matplotlib.figure import Figure
 
+    assert section.draw is not None
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     section.draw(figure)
     drawn = io.BytesIO()

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from troth import statistics
-from troth.errors import TrothError
+from troth.errors import TrothError, unknown
 from troth.studies import Section, Setting, Study, _saloss_tables, _tagging
 from troth.studies._saloss import (
     BASES,
-    HOLD_OUT,
+    FLIPS,
     METHODS,
     RATIOS,
     SOURCE_PRINTED,
@@ -54,6 +54,7 @@ class Saloss(Study):
 
     weight: float | Literal["paper", "search"] = "paper"  # λ
     variant: Literal["paper", "released"] = "paper"  # of the loss
+    flips: tuple[str, ...] = ("paper", "released")  # how tokens go until the prediction flips; a table each
     epochs: int = 0  # 0: the paper's, as for what follows
     batch_size: int = 0
     learning_rate: float = 0.0
@@ -63,6 +64,9 @@ class Saloss(Study):
     tagger: str | _tagging.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
 
     def __post_init__(self) -> None:
+        for way in self.flips:
+            if way not in FLIPS:
+                raise unknown("way to flip", way, FLIPS)
         for thresholder in self.thresholders:
             require(self.ratio or 1.0, thresholder)
         if not isinstance(self.weight, str) and self.weight < 0:
@@ -103,9 +107,11 @@ class Saloss(Study):
                 yield self._fresh(thresholder, experiments, results, words)
         for experiment in experiments:
             if part == "decision_flip":
-                yield _saloss_tables.flips(experiment, results, words)
+                for way in self.flips:
+                    yield _saloss_tables.flips(experiment, results, words, way)
             elif part == "saliences":
-                yield _saloss_tables.saliences(experiment, results, words)
+                for way in self.flips:
+                    yield _saloss_tables.saliences(experiment, results, words, way)
             elif part == "examples":
                 yield self._examples(experiment, results)
             elif part == "part_of_speech":
@@ -113,10 +119,7 @@ class Saloss(Study):
 
     def _material(self, name: str, setting: Setting) -> Material:
         key = ("saloss", name, setting.limit, self.examples)
-        hold_out = HOLD_OUT.get(name.partition("(")[0])
-        return setting.context.once(
-            key, lambda: load(name, hold_out=hold_out, limit=setting.limit, examples=self.examples)
-        )
+        return setting.context.once(key, lambda: load(name, like="saloss", limit=setting.limit, examples=self.examples))
 
     def _experiments(self, setting: Setting, plan: Plan) -> list[Experiment]:
         given = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
@@ -136,9 +139,10 @@ class Saloss(Study):
                     experiment.model(source, seed)
             elif part in ("decision_flip", "saliences"):
                 sources = ("plain", "text_rank") if part == "decision_flip" else ("text_rank", "chi_squared", "tf_idf")
-                for source, method in itertools.product(sources, METHODS):
-                    experiment.flips(source, method, seed)
-                experiment.flips("plain", "random", seed)
+                for way in self.flips:
+                    for source, method in itertools.product(sources, METHODS):
+                        experiment.flips(source, method, seed, way)
+                    experiment.flips("plain", "random", seed, way)
             elif part == "fresh":
                 for thresholder in self.thresholders:
                     for source in _SUPPORTS:
@@ -215,7 +219,8 @@ class Saloss(Study):
             known = [row for table in tables if table is not None for row in table.to_pylist()]
             words = ([texts[row["example_id"]][a:b] for a, b in zip(row["starts"], row["ends"], strict=True)]
                      for row in known)  # fmt: skip
-            means[source] = _tagging.mean_by_tag(tagger, zip(words, (row["scores"] for row in known), strict=True))
+            shares = (_tagging.share_of_text(row["scores"]) for row in known)
+            means[source] = _tagging.mean_by_tag(tagger, zip(words, shares, strict=True))
         rows: list[list[Any]] = [
             [tag, count // len(experiment.seeds), mean, means["text_rank"].get(tag, (np.nan, 0))[0]]
             for tag, (mean, count) in means["plain"].items()
@@ -231,7 +236,7 @@ class Saloss(Study):
             axes.legend()
 
         facts = {experiment.name: {row[0]: {"plain": row[2], "text_rank": row[3], "words": row[1]} for row in rows}}
-        return Section("part_of_speech", title, columns, rows, "", facts, draw if rows else None)
+        return Section("part_of_speech", title, columns, rows, _tagging.SHARES, facts, draw if rows else None)
 
 
 def _shown(mean: float, deviation: float) -> str:

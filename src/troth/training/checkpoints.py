@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ from torch import Tensor, nn
 
 from troth.errors import TrothError
 
+_OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "step-*.partial", "best-*.partial")
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
+
+
+class DamagedError(Exception):
+    """A file of a checkpoint is not what was written, and why."""
 
 
 class Checkpoints:
@@ -28,6 +34,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.notes: list[str] = []  # of what was damaged
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint."""
@@ -58,16 +65,25 @@ class Checkpoints:
 
     def state(self, checkpoint: Path) -> dict[str, Any]:
         """What the loop knew at a checkpoint."""
-        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
+        try:
+            state = json.loads((checkpoint / "state.json").read_text())
+        except (OSError, ValueError, RecursionError) as error:
+            raise DamagedError(f"state.json cannot be read ({reason(error)})") from None
+        if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in ("identity", "state")):
+            raise DamagedError("state.json is not one of ours")
         return state
 
     def load(self, checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Weights and optimizer as they were at a checkpoint."""
-        load_weights(model, checkpoint / "model.safetensors")
+        """Weights and optimizer as they were at a checkpoint; nothing is changed where a file is damaged."""
+        weights = read_weights(model, checkpoint / "model.safetensors")
+        shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         kept: dict[str, dict[str, Tensor]] = {}
-        for key, tensor in load_file(str(checkpoint / "optimizer.safetensors")).items():
+        for key, tensor in _tensors(checkpoint / "optimizer.safetensors").items():
             name, _, part = key.rpartition(_SEPARATOR)
+            if name not in shapes or (tensor.dim() and tensor.shape != shapes[name]):
+                raise DamagedError(f"optimizer.safetensors is of another model: {key} does not fit")
             kept.setdefault(name, {})[part] = tensor
+        model.load_state_dict(weights, strict=False)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         ordered = [names[id(one)] for group in optimizer.param_groups for one in group["params"]]
         state = {position: kept[name] for position, name in enumerate(ordered) if name in kept}
@@ -75,7 +91,7 @@ class Checkpoints:
 
     def save_best(self, epoch: int, model: nn.Module) -> None:
         """The weights of the best epoch so far; the checkpoint that follows names it."""
-        final = self.folder / f"best-{epoch:04d}.safetensors"
+        final = self.best_file(epoch)
         aside = self.folder / f"{final.name}.partial"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,16 +105,34 @@ class Checkpoints:
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:
-        load_weights(model, self.folder / f"best-{epoch:04d}.safetensors")
+        load_weights(model, self.best_file(epoch))
+
+    def best_file(self, epoch: int) -> Path:
+        """Where the weights of the best epoch are kept."""
+        return self.folder / f"best-{epoch:04d}.safetensors"
+
+    def set_aside(self, checkpoint: Path, why: str) -> None:
+        """Keeps a damaged checkpoint under another name, so that the training begins anew, and notes it."""
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        checkpoint.replace(aside)
+        self.notes.append(f"{checkpoint} was damaged ({why}), so the training began anew")
 
     def forget_other_best(self, epoch: int) -> None:
         """Drops weights that a newer checkpoint no longer names."""
         for file in self.folder.glob("best-*.safetensors"):
-            if file.name != f"best-{epoch:04d}.safetensors":
+            if file != self.best_file(epoch):
                 file.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Drops what is ours; a folder that holds anything else stays."""
+        for path in (found for pattern in _OURS for found in self.folder.glob(pattern)):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
 
 
 def reason(error: BaseException) -> str:
@@ -123,13 +157,35 @@ def _flush(folder: Path) -> None:
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Every weight once, each in memory of its own: on a GPU those of an LSTM are parts of one buffer."""
-    found: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
-    for name, tensor in model.state_dict().items():
-        found.setdefault((tensor.data_ptr(), tensor.shape), (name, tensor))
-    return {name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in found.values()}
+    contiguous = torch.contiguous_format
+    return {name: tensor.detach().clone(memory_format=contiguous) for name, tensor in _each_once(model).items()}
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
     """Weights that `weights_of` gave; names that share a tensor are filled through one of them."""
-    unknown = model.load_state_dict(load_file(str(path)), strict=False).unexpected_keys
-    assert not unknown, unknown
+    model.load_state_dict(read_weights(model, path), strict=False)
+
+
+def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:
+    """Every weight of the model from a file, each of the right shape."""
+    found, wanted = _tensors(path), _each_once(model)
+    differing = [*(found.keys() ^ wanted.keys())]
+    differing += [name for name in found.keys() & wanted.keys() if found[name].shape != wanted[name].shape]
+    if differing:
+        raise DamagedError(f"{path.name} is of another model: {min(differing)} does not fit")
+    return found
+
+
+def _each_once(model: nn.Module) -> dict[str, Tensor]:
+    """The weights by one of the names that may share them."""
+    found: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict().items():
+        found.setdefault((tensor.data_ptr(), tensor.shape), (name, tensor))
+    return dict(found.values())
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(str(path))
+    except (OSError, SafetensorError, ValueError) as error:
+        raise DamagedError(f"{path.name} cannot be read ({reason(error)})") from None

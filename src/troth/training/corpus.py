@@ -131,15 +131,19 @@ def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
     """The mini-batches of an epoch, each of examples about as long, in an order that only seed and epoch decide.
 
     Which examples meet is the seed's; that the k-th batch is, say, one of short texts is the same for all seeds, so
-    that several seeds can be trained side by side without padding each other.
+    that several seeds can be trained side by side without padding each other. Where a row stands in its batch, and
+    which rows make up a last, smaller batch, is drawn: recipes go by the place, and no text's length may decide.
     """
-    order = np.random.default_rng(draws.key(seed, "order of examples", epoch)).permutation(len(lengths))
+    generator = np.random.default_rng(draws.key(seed, "order of examples", epoch))
+    order = generator.permutation(len(lengths))
     found: list[Tensor] = []
     for start in range(0, len(order), size * _BLOCK):
         block = torch.from_numpy(order[start : start + size * _BLOCK])
-        cut = torch.split(block[torch.argsort(lengths[block], stable=True)], size)
-        turns = np.random.default_rng(draws.key("order of batches", epoch, start)).permutation(len(cut))
-        found += [cut[turn] for turn in turns]
+        whole = len(block) // size * size
+        cut = [*by_length(lengths[block[:whole]], size), torch.arange(whole, len(block))]
+        mixed = [block[rows[torch.from_numpy(generator.permutation(len(rows)))]] for rows in cut if len(rows)]
+        turns = np.random.default_rng(draws.key("order of batches", epoch, start)).permutation(len(mixed))
+        found += [mixed[turn] for turn in turns]
     return found
 
 

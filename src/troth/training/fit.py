@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import math
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from troth import catalog
 from troth.data import Dataset
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
-from troth.training import bases, presets, quality, recipes
+from troth.training import bases, output, presets, quality, recipes, reports
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
@@ -31,7 +30,7 @@ from troth.training.settings import Settings
 
 __all__ = ["Plan", "Trained", "fit", "plan", "train"]
 
-_FORMAT = 1  # of train.json and checkpoints; another number is another run
+_FORMAT = 2  # of train.json and checkpoints; another number is another run
 _CHECKPOINTS = "checkpoints"
 
 
@@ -85,14 +84,17 @@ def train(
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
-    planned, folder = plan(recipe, data, base, **options), Path(out)
+    folder = reports.own(out)
+    planned = plan(recipe, data, base, **options)
     model = planned.model()
     identity = identify(planned, model)
-    report = finished(folder, identity) if resume else None
+    notes: list[str] = []
+    report = reports.finished(folder, identity, notes) if resume else None
     if report is not None:
         return Trained(folder, report)
+    output.claim(folder, reports.NAME)
     if not resume and _is_first():
-        (folder / "train.json").unlink(missing_ok=True)
+        (folder / reports.NAME).unlink(missing_ok=True)
     labelled = planned.labelled
     fitted = fit(
         model,
@@ -108,7 +110,7 @@ def train(
         progress=progress,
         cpu=cpu,
     )
-    return write(folder, model, planned, identity, fitted)
+    return write(folder, model, planned, identity, fitted, notes)
 
 
 def plan(
@@ -129,7 +131,7 @@ def plan(
 
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
-    method, start = recipes.build(recipe), bases.build(base)
+    method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
     method = presets.recipe_like(like, method, _name_and_form(data)[0])
     chosen, held = _settle(method, start, data, like, hold_out, settings)
     labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
@@ -164,8 +166,10 @@ def _settle(
     if like is not None:
         chosen |= presets.like(like, recipe, base, name, pair=pair)
     chosen |= given
-    preset = chosen.pop("hold_out", None)
-    return chosen, preset if hold_out is None else hold_out
+    share = chosen.pop("hold_out", None)
+    if like and getattr(entry_of(data), "like", "") == like:
+        share = None  # the data set knows the paper's own splits
+    return chosen, share if hold_out is None else hold_out
 
 
 def _name_and_form(data: Source) -> tuple[str, bool]:
@@ -200,26 +204,17 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     }
 
 
-def finished(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The report of the same training, if it is done already; another's is never overwritten."""
-    file = folder / "train.json"
-    if not file.is_file():
-        return None
-    report: dict[str, Any] = json.loads(file.read_text())
-    before = report.get("identity", {})
-    differing = [name for name in identity if before.get(name) != identity[name]]
-    if differing:
-        name = differing[0]
-        raise TrothError(
-            f"{folder} holds another training: its {name} is {before.get(name)!r}, not {identity[name]!r}; "
-            "choose another --out, or pass --restart to replace it"
-        )
-    return report
-
-
-def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, Any], fitted: Fitted) -> Trained:
+def write(
+    folder: Path,
+    model: Encoder,
+    planned: Plan,
+    identity: Mapping[str, Any],
+    fitted: Fitted,
+    notes: Sequence[str] = (),
+) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
     report = _report(identity, planned, fitted)
+    report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
     aside = folder / ".partial"
@@ -231,8 +226,7 @@ def write(folder: Path, model: Encoder, planned: Plan, identity: Mapping[str, An
         for file in sorted(aside.iterdir()):
             file.replace(folder / file.name)
         aside.rmdir()
-        (folder / "train.json.partial").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-        (folder / "train.json.partial").replace(folder / "train.json")
+        reports.write(folder, report)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise TrothError(

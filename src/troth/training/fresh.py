@@ -175,12 +175,14 @@ def fresh(
     data: dict[str, Data] = {}
     for split, examples in splits.items():
         path, mark = folder / f"rationales-{split}.jsonl", {**how, "data": examples.fingerprint}
-        if not _is_made(path, mark):
+        inputs = _stored(path, mark, len(examples))
+        if inputs is None:
             made = rationales(
                 support, examples, explainer, ratio=ratio, thresholder=thresholder, magnitude=magnitude, seed=seed
             )
             export(path, made, mark)
-        data[split] = replace(examples, examples=imported(path), name=f"rationales of {examples.name}")
+            inputs = imported(path)
+        data[split] = replace(examples, examples=inputs, name=f"rationales of {examples.name}")
     options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
     trained = train("plain", data["train"], base, folder / "model", **options)
     classifier = load_model(str(trained.folder), device=support.device)
@@ -194,7 +196,10 @@ def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> No
     aside = path.with_name(f".{path.name}")
     aside.write_text(lines, encoding="utf-8")
     aside.replace(path)
-    path.with_suffix(".json").write_text(json.dumps(how, indent=2) + "\n", encoding="utf-8")
+    said = path.with_suffix(".json")
+    aside = said.with_name(f".{said.name}")
+    aside.write_text(json.dumps(how, indent=2) + "\n", encoding="utf-8")
+    aside.replace(said)
 
 
 def imported(path: Path) -> list[Example]:
@@ -204,8 +209,12 @@ def imported(path: Path) -> list[Example]:
     return [Example(row["id"], row["text"], row.get("text_pair"), row["label"]) for row in rows]
 
 
-def _is_made(path: Path, how: Mapping[str, Any]) -> bool:
+def _stored(path: Path, how: Mapping[str, Any], count: int) -> list[Example] | None:
+    """The inputs an earlier call exported in the same way; None where there are none, or damaged ones."""
     try:
-        return path.is_file() and bool(json.loads(path.with_suffix(".json").read_text()) == how)
-    except (OSError, ValueError):
-        return False
+        if json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) != how:
+            return None
+        found = imported(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if len(found) == count else None

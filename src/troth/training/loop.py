@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from troth.models import Output
 from troth.models.encoder import Encoder
 from troth.training import devices, quality, recipes
 from troth.training import optimizer as optimizers
-from troth.training.checkpoints import Checkpoints
+from troth.training.checkpoints import Checkpoints, DamagedError, read_weights
 from troth.training.corpus import Corpus, batches, by_length
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
+from troth.training.state import State
 
 Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
 
@@ -46,21 +47,7 @@ class Fitted:
     device: str
     precision: str
     processes: int
-
-
-@dataclass
-class State:
-    """How far a training is: plain data, kept in every checkpoint."""
-
-    step: int = 0
-    epoch: int = 0  # finished
-    batch: int = 0  # done in this epoch
-    loss: float = 0.0  # summed over the rows of this epoch
-    rows: int = 0
-    seconds: float = 0.0
-    best_epoch: int = 0
-    best_value: float = -math.inf
-    history: list[dict[str, Any]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()  # of damaged checkpoints
 
 
 def fit(
@@ -102,6 +89,7 @@ def fit(
         device=str(accelerator.device),
         precision=str(accelerator.mixed_precision),
         processes=accelerator.num_processes,
+        notes=tuple(checkpoints.notes) if checkpoints is not None else (),
     )
 
 
@@ -244,7 +232,15 @@ class _Loop:
         latest = self.checkpoints.latest() if self.checkpoints is not None else None
         if self.checkpoints is None or latest is None:
             return
-        kept = self.checkpoints.state(latest)
+        try:
+            self._resume(self.checkpoints, latest)
+        except DamagedError as error:
+            self.accelerator.wait_for_everyone()
+            if self.accelerator.is_main_process:
+                self.checkpoints.set_aside(latest, str(error))
+
+    def _resume(self, checkpoints: Checkpoints, latest: Path) -> None:
+        kept = checkpoints.state(latest)
         differing = [name for name in self.identity if kept["identity"].get(name) != self.identity[name]]
         if differing:
             name = differing[0]
@@ -252,8 +248,11 @@ class _Loop:
                 f"{latest} is from another run: its {name} is {kept['identity'].get(name)!r}, not "
                 f"{self.identity[name]!r}; choose another --out, or pass --restart to begin anew"
             )
-        self.checkpoints.load(latest, self.model.model, self.optimizer.optimizer)
-        self.state = State(**kept["state"])
+        state = State.of(kept["state"])
+        if state.best_epoch:
+            read_weights(self.model.model, checkpoints.best_file(state.best_epoch))
+        checkpoints.load(latest, self.model.model, self.optimizer.optimizer)
+        self.state = state
         if self.accelerator.scaler is not None and "scaler" in kept:
             self.accelerator.scaler.load_state_dict(kept["scaler"])
 

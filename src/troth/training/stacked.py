@@ -23,7 +23,7 @@ from troth import draws
 from troth.errors import TrothError
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.training import bases, devices, fit, quality, recipes
+from troth.training import bases, devices, fit, output, quality, recipes, reports
 from troth.training import optimizer as optimizers
 from troth.training._stacks import Stack, build, why_not
 from troth.training.corpus import Corpus, batches, by_length, join
@@ -73,16 +73,19 @@ def train_seeds(
 
     Side by side where the model can be stacked, in `workers` processes that share the device where it cannot.
     """
+    folders = [reports.own(Path(out) / f"seed-{seed}") for seed in seeds]
     plans = [fit.plan(recipe, data, base, **options, seed=seed) for seed in seeds]
     models = [planned.model() for planned in plans]
-    folders = [Path(out) / f"seed-{seed}" for seed in seeds]
     if why_not(models[0]) is not None or recipes.reads_attentions(plans[0].recipe):
         seeded = [{**options, "seed": seed} for seed in seeds]
         jobs = [(recipe, data, base, folder, given) for folder, given in zip(folders, seeded, strict=True)]
         return _in_processes(jobs, workers)
     identities = [fit.identify(planned, model) for planned, model in zip(plans, models, strict=True)]
-    reports = [fit.finished(folder, identity) for folder, identity in zip(folders, identities, strict=True)]
-    left = [number for number, report in enumerate(reports) if report is None]
+    notes: list[list[str]] = [[] for _ in seeds]
+    known = [reports.finished(*one) for one in zip(folders, identities, notes, strict=True)]
+    left = [number for number, report in enumerate(known) if report is None]
+    for number in left:
+        output.claim(folders[number], reports.NAME)
     labelled = plans[0].labelled
     training, validation = (fit.corpus_of(models[0], part) for part in (labelled.training, labelled.validation))
     others = {name: fit.corpus_of(models[0], part) for name, part in labelled.others.items()}
@@ -92,8 +95,8 @@ def train_seeds(
     return [
         Trained(folder, report)
         if report is not None
-        else fit.write(folder, models[number], plans[number], identities[number], fitted[number])
-        for number, (folder, report) in enumerate(zip(folders, reports, strict=True))
+        else fit.write(folder, models[number], plans[number], identities[number], fitted[number], notes[number])
+        for number, (folder, report) in enumerate(zip(folders, known, strict=True))
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from troth.errors import TrothError
 from troth.models import load_model
-from troth.training import fit, recipes
+from troth.training import fit, output, recipes, reports
 from troth.training.examples import Source
 from troth.training.fit import Trained
 from troth.training.predicting import flip_fraction
@@ -59,7 +59,8 @@ def search(
 
     train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped goes on.
     """
-    folder = Path(out)
+    folder = reports.own(out)
+    output.claim(folder, reports.NAME)
     trials = {
         weight: fit.train(with_salience(recipe, weight=weight), data, base, folder / _TRIALS / f"{weight:g}", **options)
         for weight in weights
@@ -77,18 +78,25 @@ def search(
     for file in trials[chosen].folder.iterdir():
         if file.is_file() and file.name != "train.json":
             shutil.copy2(file, folder / file.name)
-    (folder / "train.json").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    reports.write(folder, report)
     return Trained(folder, report)
 
 
 def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any, options: Mapping[str, Any]) -> float:
     """Of a trial on the development set, measured once."""
     file = trained.folder / "flip_fraction.json"
-    if not file.is_file():
+    known = _stored(file)
+    if known is None:
         how = {key: value for key, value in options.items() if key not in ("resume", "progress", "cpu")}
         examples = fit.plan(recipe, data, base, **how).labelled.validation.examples
         device = "cpu" if options.get("cpu") else None
-        value = flip_fraction(load_model(str(trained.folder), device=device), examples)
-        file.write_text(json.dumps({"flip_fraction": value}) + "\n")
-    found: float = json.loads(file.read_text())["flip_fraction"]
-    return found
+        known = flip_fraction(load_model(str(trained.folder), device=device), examples)
+        file.write_text(json.dumps({"flip_fraction": known}) + "\n")
+    return known
+
+
+def _stored(file: Path) -> float | None:
+    try:
+        return float(json.loads(file.read_text())["flip_fraction"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -24,13 +24,17 @@ class Recipe:
     """An instance is its configuration. Random numbers come from `rows.keys` alone: one key an example and epoch."""
 
     attentions: ClassVar[bool] = False  # the penalty reads attention weights
+    erases: ClassVar[bool] = False  # so it says what is validated on, also in company
 
     def prepare(self, model: TextClassifier, encodings: Sequence[Encoding]) -> Self:
         """Itself, fitted on the training data where it needs that; the place to refuse a model it cannot train."""
         return self
 
     def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
-        """What rows become; `place` [rows] is where each stands in the mini-batch of `size` rows, over all devices."""
+        """What rows become; `place` [rows] is where each stands in the mini-batch of `size` rows, over all devices.
+
+        Places are drawn anew each epoch, whatever the texts are.
+        """
         return rows
 
     def penalty(self, output: Output, rows: Rows) -> Tensor | None:
@@ -78,10 +82,15 @@ class Composed(Recipe):
         return total
 
     def validation(self) -> Mapping[str, Recipe]:
-        return {name: change for part in self.parts for name, change in part.validation().items()}
+        return {name: change for part in self._deciding for name, change in part.validation().items()}
 
     def final(self) -> Mapping[str, Recipe]:
-        return {name: change for part in self.parts for name, change in part.final().items()}
+        return {name: change for part in self._deciding for name, change in part.final().items()}
+
+    @property
+    def _deciding(self) -> tuple[Recipe, ...]:
+        """Who says what is validated on: those that erase, else all."""
+        return tuple(part for part in self.parts if part.erases) or self.parts
 
 
 RecipeLike: TypeAlias = str | Recipe

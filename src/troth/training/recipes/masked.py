@@ -3,14 +3,15 @@ inputs are in distribution and erasure metrics need no retraining.
 
 A row's rate is uniform on [0, 1] and each token of both texts is erased with that probability, so the number erased is
 uniform on 0..n. Special tokens are never erased. Paper: every second row of the mini-batch; the released code takes its
-second half (`variant="released"`). `train` and `validate` are the strategies of the paper's ablation.
+second half (`variant="released"`); which rows stand there is drawn in each epoch, whatever their texts. `train` and
+`validate` are the strategies of the paper's ablation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ from troth.types import Encoding, Rows, spread
 
 @dataclass(frozen=True)
 class Masked(Recipe):
+    erases: ClassVar[bool] = True
+
     train: Literal["no", "masking", "50/50"] = "50/50"
     validate: Literal["no", "masking", "both"] = "both"
     masking: str = "mask_token"

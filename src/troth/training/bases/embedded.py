@@ -1,0 +1,39 @@
+"""The shipped model's weights, with a new classification head where the classes are others: nothing to download."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+
+import torch
+
+from troth import draws
+from troth.models.encoder import Encoder
+from troth.training.bases import Base
+from troth.training.bases.pretrained import Pretrained
+from troth.types import Example
+
+
+@dataclass(frozen=True)
+class Embedded(Base):
+    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
+        from transformers import AutoConfig
+
+        with as_file(files("troth.models") / "embedded_model") as folder:
+            model = Pretrained(path=str(folder)).build(examples, labels, seed, max_length)
+            own = AutoConfig.from_pretrained(folder).id2label
+        if [own[index] for index in sorted(own)] != list(labels):
+            _renew_head(model, seed)
+        model.name = "embedded"
+        return model
+
+
+def _renew_head(model: Encoder, seed: int) -> None:
+    """As many classes may still be others: what is known of positive and negative says nothing of them."""
+    network = model.model
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(draws.key(seed, "new weights"))
+        fresh = type(network)(network.config)
+    fresh.base_model.load_state_dict(network.base_model.state_dict())
+    network.load_state_dict(fresh.state_dict())

@@ -1,0 +1,71 @@
+"""train.json: what a finished training was and came to. Where it stands, the model beside it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from troth.errors import TrothError
+from troth.training import output
+
+NAME = "train.json"
+_PARTS: Mapping[str, type] = {
+    "identity": dict, "scores": dict, "majority": dict, "metric": str, "best_epoch": int, "notes": list,
+}  # fmt: skip
+
+
+def own(out: str | os.PathLike[str]) -> Path:
+    """The folder of a training, unless it is somebody else's or cannot be written."""
+    return output.own_folder(Path(out), NAME, is_ours)
+
+
+def is_ours(file: Path) -> bool:
+    """Whether a train.json is one of ours, perhaps damaged: other tools call their training data so."""
+    return b'"identity"' in file.read_bytes()[:200]
+
+
+def finished(folder: Path, identity: Mapping[str, Any], notes: list[str]) -> Mapping[str, Any] | None:
+    """The report of the same training, if it is done already; another's is never overwritten.
+
+    A damaged report is set aside and noted: the training is done again.
+    """
+    file = folder / NAME
+    if not file.is_file():
+        return None
+    report = read(file)
+    if report is None:
+        aside = file.with_name(f"{NAME}.damaged")
+        output.claim_file(folder, NAME).touch()
+        file.replace(aside)
+        notes.append(f"{file} was damaged: it is kept as {aside.name}, and the training was done again")
+        return None
+    before = report["identity"]
+    differing = [name for name in identity if before.get(name) != identity[name]]
+    if differing:
+        name = differing[0]
+        raise TrothError(
+            f"{folder} holds another training: its {name} is {before.get(name)!r}, not {identity[name]!r}; "
+            "choose another --out, or pass --restart to replace it"
+        )
+    return report
+
+
+def read(file: Path) -> dict[str, Any] | None:
+    """A whole report; None where it is not."""
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    whole = isinstance(report, dict) and all(isinstance(report.get(name), kind) for name, kind in _PARTS.items())
+    return report if whole and isinstance(report["scores"].get("validation"), dict) else None
+
+
+def write(folder: Path, report: Mapping[str, Any]) -> None:
+    """Whole or not at all; from then on the folder needs no claim."""
+    aside = folder / f"{NAME}.partial"
+    aside.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    aside.replace(folder / NAME)
+    output.settle(folder, NAME)
