@@ -1,0 +1,104 @@
+import json
+import random
+
+import numpy as np
+import pytest
+
+from troth import studies
+from troth.explaining import explain
+from troth.measuring import measure
+from troth.models import load_model
+from troth.studies._soft import METHODS, METRICS, Pairs, at_ratios, printed
+from troth.studies._trained import WORKS, Results
+from troth.studies.soft import Soft
+from troth.sweep.cells import Plan
+from troth.sweep.store import Store
+
+BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
+STUDY = Soft(epochs=6, batch_size=16, learning_rate=5e-3, examples=12)
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory):
+    """Short texts with one word that gives the class away, in three files."""
+    folder, draw = tmp_path_factory.mktemp("films"), random.Random(0)
+    for split, count in (("train", 80), ("validation", 12), ("test", 12)):
+        rows = []
+        for number in range(count):
+            words = [f"w{draw.randrange(30)}" for _ in range(8)]
+            words[draw.randrange(8)] = ("awful", "great")[number % 2]
+            rows.append({"id": f"{split}-{number}", "text": " ".join(words), "label": number % 2})
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return studies.Setting(tmp_path_factory.mktemp("study") / "out", (str(folder),), BASE, (0, 1))
+
+
+def test_seeds_of_an_example_count_once_and_ties_are_not_won():
+    nan = np.nan
+    compared = Pairs(
+        np.array([[3.0, 1.0, nan, 2.0], [1.0, 1.0, nan, 2.0]]), np.array([[2.0, 1, 1, 1], [2.0, 0, 1, nan]])
+    )
+    np.testing.assert_equal(compared.won, [0.5, 0.5, nan, 1.0])
+    np.testing.assert_equal(compared.won_or_tied, [0.5, 1.0, nan, 1.0])
+    assert compared.diagnosticity == pytest.approx(2 / 3)
+    assert compared.undefined == 3
+    doubled = Pairs(np.tile(compared.explained, (5, 1)), np.tile(compared.random, (5, 1)))
+    assert doubled.interval == compared.interval
+
+
+def test_the_table_is_what_explain_and_measure_say(setting):
+    (section,) = STUDY.sections("diagnosticity", setting)
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    examples = experiment.material.splits["test"].examples
+    for method, metric in (("IG", "NC"), ("Attention", "Soft-NS")):
+        wins = []
+        for seed in (0, 1):
+            model = load_model(str(setting.out / "files" / experiment.model(seed).name))
+            values = []
+            for explainer in (METHODS[method], "random"):
+                attributions = explain(model, examples, explainer, units="token", seed=seed)
+                values.append([score.value for score in measure(model, attributions, STUDY.spec(metric), seed=seed)])
+            ours, chance = map(np.array, values)
+            wins.append(np.where(np.isnan(ours) | np.isnan(chance), np.nan, ours > chance))
+        expected = np.nanmean([np.nanmean(column) for column in np.transpose(wins) if not np.isnan(column).all()])
+        assert section.facts[f"{experiment.name} {method} {metric}"]["diagnosticity"] == pytest.approx(expected)
+
+
+def test_rationale_lengths_are_read_off_the_stored_scores(setting):
+    faithfulness, diagnosticity = STUDY.sections("lengths", setting)
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    results = Results(Store(setting.out))
+    for score in results.scores(experiment.scores("IG", STUDY.spec("NS"), 0)):
+        assert np.mean(at_ratios("NS", score)) == pytest.approx(score.value, nan_ok=True)
+    curve = faithfulness.facts["faithfulness"][f"{experiment.name} NS IG"]
+    both = [results.values(experiment.scores("IG", STUDY.spec("NS"), seed)) for seed in (0, 1)]
+    assert np.mean(curve) == pytest.approx(np.nanmean(both))
+    shares = diagnosticity.facts["diagnosticity"][f"{experiment.name} NC"]
+    assert len(shares) == 5
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_alternatives_use_the_variance_that_validation_chose(setting):
+    (section,) = STUDY.sections("alternatives", setting)
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    chosen = STUDY._tuned(experiment, Results(Store(setting.out)))
+    shown = {row[2] for row in section.rows if row[1] == "Soft-NC"}
+    assert f"Gaussian, eq. 7, σ² {chosen['Soft-NC', 'product']}" in shown
+    assert len(section.rows) == 8
+
+
+def test_equal_retention_and_maps_are_told_apart(setting):
+    (maps,) = STUDY.sections("maps", setting)
+    assert {row[2] for row in maps.rows if row[1] == "Soft-NS"} == {
+        STUDY.spec("Soft-NS", scores=rule) for rule in ("sigmoid", "min_max", "softmax", "rank")
+    }
+    (retention,) = STUDY.sections("retention", setting)
+    assert len(retention.rows) == 2 * 4
+
+
+def test_published_numbers_stand_next_to_ours():
+    assert printed("sst", "IG", "NC") == 0.535
+    assert np.isnan(printed("my_data", "IG", "NC"))
+    assert set(METRICS) == {"NS", "NC", "Soft-NS", "Soft-NC"}
