@@ -25,7 +25,6 @@ from troth.studies._trained import WORKS, Results, Trials, load
 from troth.sweep.cells import Plan
 
 _DATA = ("sst", "ag_news")
-_HOLD_OUT = {"ag_news": 0.15}  # 18,000 of 120,000
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
 _FORMS = {"product": "eq. 7", "variance": "eq. 8"}  # of Gaussian noise
 _MAPS: tuple[ScoreMap, ...] = ("sigmoid", "min_max", "softmax", "rank")
@@ -96,9 +95,8 @@ class Soft(Study):
         changed = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
         experiments = []
         for name in setting.data or _DATA:
-            hold_out = _HOLD_OUT.get(name.partition("(")[0])
             key = ("soft", name, setting.limit, self.examples)
-            read = partial(load, name, hold_out=hold_out, limit=setting.limit, examples=self.examples)
+            read = partial(load, name, like="soft", limit=setting.limit, examples=self.examples)
             material = setting.context.once(key, read)
             experiments.append(Experiment(Trials(material, base, plan), setting.seeds, changed))
         return experiments
