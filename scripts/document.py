@@ -216,9 +216,9 @@ def explainers_page() -> str:
         ]
     intro = (
         "Which units spoke for the class? One score a unit; a signed score below 0 speaks against the class, and every "
-        "signed explainer takes `absolute=true`: how much a unit matters either way, also where it explains again. "
-        "Cost is what a text of n units takes, in forward passes. The models are those it was tried on: small ones of each "
-        "family, a prompted Llama, and a function from texts to probabilities (a black box)."
+        "signed explainer takes `absolute=true`: how much a unit matters either way, at every step of a metric that "
+        "explains again. Cost is what a text of n units takes, in forward passes. The models are those it was tried "
+        "on: small ones of each family, a prompted Llama, and a function from texts to probabilities (a black box)."
     )
     table = ["| explainer | signed | forward passes | models |", "|---|---|---|---|", *rows]
     return page("Explainers", intro, table, sections)

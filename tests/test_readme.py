@@ -42,7 +42,7 @@ def test_the_worked_through_explainer_explains():
     finally:
         del sys.modules["shown_alone"]
     assert attribution.scores.tolist() == pytest.approx([0.731059 - 0.5, 0], abs=1e-5)
-    assert attribution.explainer == "shown_alone(of='probability')"
+    assert attribution.explainer == "shown_alone(absolute=False, of='probability')"
 
 
 def test_links_and_pictures_are_there():
