@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from troth import catalog
+from troth.data._paper_splits import PaperSplits
 from troth.errors import unknown
 from troth.training.bases import Base
 from troth.training.bases.bilstm_attention import BilstmAttention
@@ -51,19 +52,20 @@ def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Ma
 def held_out(paper: str | None, source: Any) -> float | None:
     """The share of train a paper validates on; None: the data's own validation split, or the usual share."""
     entry = entry_of(source)
-    if paper is None or entry is None or getattr(entry, "like", "") == paper:
+    if paper is None or entry is None or (isinstance(entry, PaperSplits) and entry.as_in == paper):
         return None
     share: float | None = like(paper, Plain(), Pretrained(), catalog.name_of(entry), pair=False).get("hold_out")
     return share
 
 
 def source_like(paper: str | None, source: Any) -> Any:
-    """The data with the paper's own splits, where the data set has an option `like` that knows them."""
-    entry: Any = entry_of(source)
-    if paper is None or entry is None or "like" not in {option.name for option in fields(entry)}:
+    """The data with the paper's own splits, where the data set knows them (`ag_news(as_in=saloss)`)."""
+    entry = entry_of(source)
+    if not isinstance(entry, PaperSplits) or entry.as_in is not None:
         return source
-    known = get_args(get_type_hints(type(entry))["like"])
-    return replace(entry, like=paper) if paper in known and not entry.like else source
+    known = get_args(get_type_hints(type(entry))["as_in"])  # a Literal of papers, or None
+    papers = {paper for choice in known for paper in get_args(choice)}
+    return replace(entry, as_in=paper) if paper in papers else source
 
 
 def recipe_like(paper: str | None, recipe: Recipe, data: str) -> Recipe:
