@@ -1,4 +1,4 @@
-"""What an attribution model starts from: the pretrained encoder where a record names it, else the explained one, said."""
+"""What an attribution model starts from: the pretrained encoder where a record names it, else the explained one."""
 
 import json
 

@@ -198,7 +198,7 @@ def test_bad_input(tmp_path):
     with pytest.raises(TrothError, match="there is no folder nowhere; fit one: troth fit attributive_masking"):
         troth.explain(encoder("bert"), "a good film", "attributive_masking(checkpoint=nowhere)")
     (tmp_path / "config.json").write_text("{}")  # a user's own model: the hint must not say to write there
-    with pytest.raises(TrothError, match="no attribution model is in .*; fit one: .* --out NEW_FOLDER$"):
+    with pytest.raises(TrothError, match=r"no attribution model is in .*; fit one: .* --out NEW_FOLDER$"):
         troth.explain(encoder("bert"), "a good film", f"attributive_masking(checkpoint={str(tmp_path)!r})")
     two = encoder("bert", classes=2)
     with pytest.raises(TrothError, match="fitted for the classes LABEL_0, LABEL_1, LABEL_2, but tiny bert has LABEL_0"):

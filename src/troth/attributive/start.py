@@ -117,7 +117,7 @@ def _found(base: str, name: str) -> str | None:
 
 def _is_available(name: str) -> bool:
     """Whether the hub or its cache has a model of this name."""
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     try:
         return cached_file(name, "config.json") is not None
@@ -127,7 +127,7 @@ def _is_available(name: str) -> bool:
 
 def _read(name: str, file: str) -> dict[str, Any] | None:
     """A JSON file of a model's folder or of the hub's cache."""
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     path: str | None = str(Path(name) / file)
     if not Path(name).is_dir():

@@ -52,7 +52,8 @@ class BeamSearch(Explainer):
     def passes(self, n_units: int) -> int:
         # In a round every entry loses one more unit; there are only so many sets of that size.
         rounds = range(1, n_units + 1)
-        return 1 + sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in rounds)
+        grown = sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in rounds)
+        return 1 + (2 if self.objective == "comp_minus_suff" else 1) * grown
 
     def ask(self, question: Question) -> Ask[Attribution]:
         count = len(players(question))

@@ -1,4 +1,4 @@
-"""The search for the weights λ of AML's losses: one for all metrics, each of which keeps its best trial, or one for each.
+"""The search for the weights λ of AML's losses: one for all metrics, each keeping its best trial, or one each.
 
 Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol points or random ones. Which of them is
 recorded. A trial that is written down is not done again.

@@ -149,7 +149,7 @@ class _Job:
     def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
         """What a search would have found, if the user gave the weights."""
         loss = asdict(weighted(self.form, lambdas))
-        return {"sampler": "given", "trials": [], "best": {metric: loss for metric in metrics}}
+        return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, loss)}
 
     def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
         """The weights for a metric: from its own search, or from the one of all metrics."""
