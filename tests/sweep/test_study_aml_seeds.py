@@ -282,3 +282,22 @@ def test_a_study_without_optuna(place, tmp_path, monkeypatch):
     study = catalog.build("studies", TINY.format(more="").replace(", search='random'", ""))
     (section,) = studies.carry_out(study, setting_of(place, tmp_path / "out"), ["main"])
     assert {row["sampler"] for row in section.facts["data.jsonl"]["lambdas"]} == {"Sobol points"}
+
+
+@pytest.mark.skipif("embedded" not in catalog.names("bases"), reason="the shipped model is not a base")
+@pytest.mark.parametrize("part", ["main", pytest.param("all", marks=pytest.mark.full)])
+def test_the_shipped_model_is_trained_for_data_of_other_classes(tmp_path, part):
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "validation", "test"):
+        write(data / f"{split}.jsonl", 30, lambda n: ["x", "y", "z"][n % 3], lambda n: f"{CORPUS[n % 7]} {n}")
+    study = catalog.build("studies", TINY.format(more=", classifier_epochs=1"))
+    setting = studies.Setting(tmp_path / "out", (str(data),))  # no base: the shipped model, of two classes
+    if part == "main":
+        plan = study.plan("main", setting)
+        assert [cell.specs["base"] for cell in plan.of("classifier")] == ["embedded"]
+        assert {len(setting.context.model(cell.specs).labels) for cell in plan.of("attribution_models")} == {3}
+        return
+    (section,) = studies.carry_out(study, setting, ["main"])
+    assert section.title.startswith("a model trained for it on 5 examples of ")
+    assert "start from embedded, from which" in section.words
