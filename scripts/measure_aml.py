@@ -106,7 +106,8 @@ def one_by_one(model: TextClassifier, own: AttributionModel, encoding: Encoding,
             told = model.forward(rows).logits.softmax(-1)
         page = read(own, rows)
         optimizer = torch.optim.AdamW(list(weights.values()), lr=rate, fused=own.device.type == "cuda")
-        for _ in range(steps):
+        for step in range(steps):
+            optimizer.param_groups[0]["lr"] = rate * (1 - step / steps)
             loss = LOSS(model, rows, own.scores(page, told), page.present, told)
             gradients = torch.autograd.grad(loss.sum(), list(weights.values()))
             for weight, gradient in zip(weights.values(), gradients, strict=True):

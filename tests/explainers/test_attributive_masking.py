@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from transformers import get_linear_schedule_with_warmup
 
 import troth
 from fakes import CORPUS, attribution_model, checkpoint, encoder
@@ -74,11 +75,12 @@ def trajectory(model, own, texts, **options):
     return list(Prober(model, memory=1 << 34).run(ask(encoding) for encoding in encodings))
 
 
-def one_by_one(model, own, text, steps=4):
-    """fAML straight from its definition: a copy of G, plain AdamW, the dual-mask loss of one example."""
+def one_by_one(model, own, text, steps=4, decay="linear"):
+    """fAML straight from its definition: a copy of G, AdamW with linear decay, the dual-mask loss of one example."""
     (encoding,) = model.encode([Example("0", text)])
     own = attribution_model(own) if isinstance(own, str) else own
     optimizer = torch.optim.AdamW(list(own.own_weights().values()), lr=3e-3)
+    schedule = get_linear_schedule_with_warmup(optimizer, 0, steps)
     ids = encoding.ids[None]
     told = model.model(ids).logits.detach().softmax(-1)
     words = model.embedding_matrix[ids].detach()
@@ -108,6 +110,8 @@ def one_by_one(model, own, text, steps=4):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if decay == "linear":
+            schedule.step()
 
 
 def own_ids(own, text):
@@ -123,6 +127,17 @@ def test_steps_side_by_side_against_a_slow_twin(family):
         expected = one_by_one(model, family, text)
         assert (expected[-1] - expected[0]).abs().max() > 0.01  # it does move
         torch.testing.assert_close(maps, expected, rtol=2e-3, atol=1e-4)
+
+
+def test_the_learning_rate_falls_unless_it_is_told_not_to():
+    model = encoder("bert")
+    (falling,) = trajectory(model, attribution_model("bert"), ["a good film"])
+    (constant,) = trajectory(model, attribution_model("bert"), ["a good film"], decay="constant")
+    torch.testing.assert_close(constant, one_by_one(model, "bert", "a good film", decay="no"), rtol=2e-3, atol=1e-4)
+    torch.testing.assert_close(falling[1], constant[1])  # the first step is at the whole rate
+    assert (falling[-1] - constant[-1]).abs().max() > 1e-3
+    wanted = troth.catalog.build("explainers", spec(3, decay="constant")).reads()
+    assert (wanted.decay, troth.catalog.build("explainers", spec(3)).reads().decay) == ("constant", "linear")
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "deberta_v2"])
@@ -182,6 +197,9 @@ def test_bad_input(tmp_path):
         troth.explain(encoder("bert"), "a good film", "attributive_masking")
     with pytest.raises(TrothError, match="there is no folder nowhere; fit one: troth fit attributive_masking"):
         troth.explain(encoder("bert"), "a good film", "attributive_masking(checkpoint=nowhere)")
+    (tmp_path / "config.json").write_text("{}")  # a user's own model: the hint must not say to write there
+    with pytest.raises(TrothError, match=r"no attribution model is in .*; fit one: .* --out NEW_FOLDER$"):
+        troth.explain(encoder("bert"), "a good film", f"attributive_masking(checkpoint={str(tmp_path)!r})")
     two = encoder("bert", classes=2)
     with pytest.raises(TrothError, match="fitted for the classes LABEL_0, LABEL_1, LABEL_2, but tiny bert has LABEL_0"):
         troth.explain(two, "a good film", spec(0))

@@ -46,7 +46,7 @@ def test_every_part_gives_numbers(told):
     methods = told["main"].facts["data.jsonl"]["methods"]
     assert set(methods) == {"fAML", "pAML", "SIG", "DCMP", "GXI", "random"}
     for by_metric in methods.values():
-        assert set(by_metric) == set(METRICS)
+        assert set(by_metric) == {*METRICS, "aopc_suff_released", "aopc_comp_released"}
         assert all(np.isfinite(found["value"]) and found["low"] <= found["high"] for found in by_metric.values())
     assert told["main"].facts["data.jsonl"]["failed"] == {}
     assert "fAML is" in told["main"].words
@@ -72,8 +72,18 @@ def test_the_main_table_is_what_measure_says(told, place):
     model = troth.load_model(str(place / "model"))
     examples = troth.load_data(str(place / "data.jsonl"), limit=4)
     maps = troth.explain(model, examples, "decomp_x", units="token")
-    expected = np.mean([score.value for score in troth.measure(model, maps, "comprehensiveness")])
-    assert told["main"].facts["data.jsonl"]["methods"]["DCMP"]["comp"]["value"] == pytest.approx(expected, abs=1e-6)
+    found = told["main"].facts["data.jsonl"]["methods"]["DCMP"]
+    for short, metric in (
+        ("comp", "comprehensiveness"),
+        ("aopc_comp", "aopc_comprehensiveness"),
+        ("aopc_comp_released", "aopc_comprehensiveness(variant=released)"),
+        ("aopc_suff_released", "aopc_sufficiency(variant=released)"),
+    ):
+        expected = np.mean([score.value for score in troth.measure(model, maps, metric)])
+        assert found[short]["value"] == pytest.approx(expected, abs=1e-6)
+    (row,) = (row for row in told["main"].rows if row[0] == "DCMP")
+    shown = dict(zip(told["main"].columns, row, strict=True))  # the last of each name: released is of aopc_comp
+    assert shown["released"] == found["aopc_comp_released"]["value"]
 
 
 def test_the_papers_numbers_stand_beside(told):

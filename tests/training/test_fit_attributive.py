@@ -128,10 +128,10 @@ def test_the_search_keeps_the_best_for_each_metric(tmp_path, monkeypatch):
         asked.append(loss)
         return {"comprehensiveness": loss.inverse, "sufficiency": loss.prediction}
 
-    def look(trials, file):
+    def look(trials, file, *, search="auto", seed=0, say=None):
         return _attributive_search.search(
-            DualMask(inverse_form="probability"), ("sparsity",), ["comprehensiveness", "sufficiency"], trials, 0,
-            attempt, file, {"of": "this"},
+            DualMask(inverse_form="probability"), ("sparsity",), ["comprehensiveness", "sufficiency"], trials, seed,
+            attempt, file, {"of": "this"}, say, search,
         )  # fmt: skip
 
     found = look(8, tmp_path / "search.json")
@@ -148,12 +148,57 @@ def test_the_search_keeps_the_best_for_each_metric(tmp_path, monkeypatch):
     asked.clear()
     assert look(8, tmp_path / "again.json") == found
     assert len(asked) == 3
+    # Random points, by name: other ones with another seed, the same ones with the same.
+    drawn = [look(3, tmp_path / f"random-{seed}.json", search="random", seed=seed) for seed in (0, 1)]
+    assert drawn[0]["sampler"] == "random points"
+    first, second = ([trial["lambdas"] for trial in one["trials"]] for one in drawn)
+    assert not any(one["inverse"] == other["inverse"] for one in first for other in second)
+    again = look(3, tmp_path / "random-again.json", search="random", seed=1)
+    assert [trial["lambdas"] for trial in again["trials"]] == second
     # Without Optuna: Sobol points, which is said.
     monkeypatch.setattr(_attributive_search.importlib.util, "find_spec", lambda name: None)
-    points = look(8, tmp_path / "sobol.json")
+    lines = []
+    points = look(8, tmp_path / "sobol.json", say=lines.append)
     assert points["sampler"] == "Sobol points"
+    assert "Optuna is not installed" in lines[0]
+    with pytest.raises(TrothError, match="needs Optuna, which is not installed: pip install optuna, or --search sobol"):
+        look(1, tmp_path / "tpe.json", search="tpe")
     inverse = sorted(trial["lambdas"]["inverse"] for trial in points["trials"])
     assert [int(8 * weight) for weight in inverse] == list(range(8))  # one in every eighth, as Sobol points are
+
+
+def test_a_search_for_each_metric(folders, tmp_path):
+    """As in the paper: so many trials for every metric, each aiming at that metric alone."""
+    settings = Settings(**SMALL, trials_per_metric=True, search="random")
+    metrics = ["comprehensiveness", "sufficiency"]
+    fitted = fit(
+        str(folders / "classifier"), str(folders / "data.jsonl"), tmp_path / "g", metrics=metrics, settings=settings
+    )
+    for metric in metrics:
+        trials = fitted.reports[metric]["search"]["trials"]
+        assert len(trials) == 2
+        assert all(set(trial["scores"]) == {metric} for trial in trials)
+        assert (tmp_path / "g" / f"search-{metric}.json").is_file()
+    assert not (tmp_path / "g" / "search.json").exists()
+
+
+def test_a_seed_changes_all_that_is_drawn(folders, tmp_path):
+    """The sample, the order, the weights of the losses, and what is new in G."""
+    reports = []
+    for seed in (0, 1, 0):
+        settings = Settings(**SMALL, seed=seed)
+        out = tmp_path / str(len(reports))
+        reports.append(fit(str(folders / "classifier"), str(folders / "data.jsonl"), out, settings=settings).reports)
+    first, second, again = (next(iter(one.values())) for one in reports)
+    assert first["identity"]["start"] != second["identity"]["start"]
+    trials = [[trial["lambdas"] for trial in one["search"]["trials"]] for one in (first, second)]
+    assert not any(one == other for one, other in zip(*trials, strict=True))
+    assert first["scores"] != second["scores"]
+    assert (first["scores"], first["search"]) == (again["scores"], again["search"])
+    model = encoder("bert", classes=2)
+    samples = [choose(model, planted(60), Settings(examples=20, validation=6, seed=seed))[0] for seed in (0, 1)]
+    ids = [{encoding.example.id for encoding in sample.encodings} for sample in samples]
+    assert ids[0] != ids[1]
 
 
 def test_better_follows_the_metric():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from troth.attributive.reading import Page, read
 from troth.looks import PREDICTED, Passes, Reading, Want, at_least_single
 from troth.models import TextClassifier
 from troth.types import Rows
+
+Decay = Literal["linear", "constant"]
 
 _SHARE = 0.4  # of a GPU's free memory that examples side by side may take
 _ON_CPU = 1 << 30  # bytes
@@ -45,6 +47,7 @@ class Tuned(Want):
     loss: DualMask
     steps: int
     learning_rate: float
+    decay: Decay = "linear"  # of the learning rate, from its whole at the first step towards 0 behind the last
     together: int | None = None  # examples side by side at most; None = what memory holds
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
@@ -73,7 +76,9 @@ class Tuned(Want):
         label = own.told(told).detach()
         maps = []
         with torch.enable_grad():
-            for _ in range(self.steps):
+            for step in range(self.steps):
+                for group in optimizer.param_groups:
+                    group["lr"] = self.learning_rate * (1 - step / self.steps if self.decay == "linear" else 1)
                 scores = own.scores_of_each(weights, page, label)
                 maps.append(scores.detach().sigmoid())
                 loss = self.loss(model, rows, scores, page.present, told)

@@ -146,7 +146,7 @@ class AttributionModel(nn.Module):
 
 
 def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
-    """On a copy of the explained model's own encoder, as the released code has it."""
+    """On a copy of the explained model's own encoder (the released code's way; see `start`)."""
     network: Any = getattr(model, "model", None)
     tokenizer = getattr(model, "tokenizer", None)
     body = getattr(network, "base_model", None)

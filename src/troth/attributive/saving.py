@@ -39,8 +39,9 @@ def facts(folder: str | Path) -> dict[str, Any]:
     """What attributive.json says."""
     path = Path(folder) / FACTS
     if not path.is_file():
-        found = "there is no folder" if not Path(folder).is_dir() else "no attribution model is in"
-        raise TrothError(f"{found} {folder}; fit one: troth fit attributive_masking --out {folder}")
+        there = Path(folder).exists()  # then it is somebody's, and a fit would refuse to write into it
+        found, out = ("no attribution model is in", "NEW_FOLDER") if there else ("there is no folder", folder)
+        raise TrothError(f"{found} {folder}; fit one: troth fit attributive_masking --out {out}")
     try:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(about, dict) or not {"labels", "variant", "loss", "metric"} <= about.keys():

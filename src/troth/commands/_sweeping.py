@@ -22,7 +22,7 @@ def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry
             {
                 "cells": dict(found.cells), "finished": found.finished, "failed": found.failed, "to_do": found.to_do,
                 "seconds": found.seconds, "workers": count, "probed": found.probed,
-                **({"trainings": plan.about["trainings"]} if "trainings" in plan.about else {}),
+                **{name: plan.about[name] for name in ("trainings", "fits") if name in plan.about},
             }
         )  # fmt: skip
         return
@@ -30,6 +30,10 @@ def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry
     typer.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
     if "trainings" in plan.about:
         typer.echo(f"{plan.about['trainings']:,} trainings, side by side in {found.cells['training']:,} cells")
+    if "fits" in plan.about:
+        fits = plan.about["fits"]
+        passes = f"{fits['forward']:,} passes of the explained model and {fits['backward']:,} back through it"
+        typer.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
     typer.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
     took = "unknown" if found.seconds is None else f"about {duration(found.seconds)} with {count} workers"
     how = f"; {found.probed} methods were tried on a few examples" if found.probed else ""

@@ -16,9 +16,16 @@ def fit(
     data: Annotated[
         str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name; its train split.")
     ] = "reviews",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result; runs/… unless named.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A new folder, or that of an earlier fit; runs/… by default.")
+    ] = None,
     backbone: Annotated[
-        str | None, typer.Option("--backbone", help="A pretrained encoder to start from; by default the model's own.")
+        str | None,
+        typer.Option(
+            "--backbone",
+            help="What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
+            "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -39,16 +46,32 @@ def fit(
     trials: Annotated[int | None, typer.Option(help="Of the search for the weights; 30.")] = None,
     trial_examples: Annotated[int | None, typer.Option(help="To train on in a trial; 450.")] = None,
     trial_epochs: Annotated[float | None, typer.Option(help="Of a trial; 2.")] = None,
+    trials_per_metric: Annotated[
+        bool, typer.Option("--trials-per-metric", help="A search for each metric, as in the paper, not one for all.")
+    ] = False,
+    search: Annotated[
+        str, typer.Option(help="tpe (needs Optuna), sobol or random; auto is tpe, and sobol without Optuna.")
+    ] = "auto",
     units: _options.Units = "token",
-    variant: Annotated[str, typer.Option(help="paper, or released: the label encoding is divided.")] = "paper",
+    variant: Annotated[
+        str, typer.Option(help="paper, or released: --backbone explained, label encoding divided.")
+    ] = "paper",
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
+    shots: _options.Shots = None,
+    shot_count: _options.ShotCount = 4,
+    chat: _options.Chat = None,
+    mask_text: _options.MaskText = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin again, whatever an earlier fit left there.")
+    ] = False,
     as_json: _options.Json = False,
 ) -> None:
     """Fits an attribution model to a classifier (AML): explain with it through attributive_masking(checkpoint=FOLDER).
 
-    Run the same command again after an interruption and it goes on.
+    Run the same command again after an interruption and it resumes.
 
     Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
     """
@@ -56,7 +79,6 @@ def fit(
 
     from troth.attributive.losses import DualMask
     from troth.errors import TrothError, unknown
-    from troth.models import load_model
     from troth.training import attributive_masking
 
     _options.quieten()
@@ -66,18 +88,19 @@ def fit(
     _one_of("--sparsity-form", sparsity_form, ("cross_entropy", "l1"))
     _one_of("--variant", variant, ("paper", "released"))
     _one_of("--units", units, ("token", "word", "sentence"))
+    _one_of("--search", search, ("auto", "tpe", "sobol", "random"))
     if not data:
         raise TrothError("name the data: --data sst2")
     chosen = list(metric or [attributive_masking.CHOSEN])
     settings = attributive_masking.settings_of(
         examples=examples, validation=validation, epochs=epochs, batch_size=batch_size, rows_per_pass=rows_per_pass,
         learning_rate=learning_rate, trials=trials, trial_examples=trial_examples, trial_epochs=trial_epochs,
-        units=units, variant=variant, seed=seed,
+        trials_per_metric=trials_per_metric, search=search, units=units, variant=variant, seed=seed,
     )  # fmt: skip
     form: Any = {"inverse_form": inverse_form, "sparsity_form": sparsity_form}
     errors = Console(stderr=True, highlight=False)
     fitted = attributive_masking.fit(
-        load_model(model, device=device),
+        model,
         data,
         out or Path("runs") / f"attributive-{_plain(model)}-{_plain(data)}",
         backbone=backbone,
@@ -86,6 +109,10 @@ def fit(
         without=without or (),
         form=DualMask(**form),
         settings=settings,
+        model_options={
+            "device": device,
+            **_options.prompting(prompt, class_words, shots, shot_count, chat, mask_text),
+        },
         restart=restart,
         progress=not as_json,
         say=None if as_json else lambda line: errors.print(line, style="dim", markup=False),

@@ -19,6 +19,8 @@ def study(
     base: Annotated[str | None, typer.Option("--base", "-b", help="The model to train or explain.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, …")] = 1,
     limit: Annotated[int, typer.Option(help="At most so many examples of each split; 0 takes all.")] = 0,
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
     out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME unless named.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = None,
     dry_run: Annotated[
@@ -41,12 +43,22 @@ def study(
     chosen: studies.Study = catalog.build("studies", name)
     if seeds < 1:
         raise TrothError(f"--seeds must be at least 1, not {seeds}")
+    options = _options.prompting(prompt, class_words)
+    if options and not chosen.takes_prompt:
+        raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
     parts = studies.chosen_parts(chosen, only or ())
     console = Console(highlight=False)
     with _sweeping.shown(not as_json and not dry_run) as progress:
         setting = studies.Setting(
-            folder, tuple(data or ()), base, tuple(range(seeds)), limit or None, workers, progress
+            folder,
+            tuple(data or ()),
+            base,
+            tuple(range(seeds)),
+            limit or None,
+            workers,
+            progress,
+            model_options=options or None,
         )
         if dry_run:
             for part in parts:

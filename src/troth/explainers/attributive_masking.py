@@ -3,9 +3,10 @@ may be masked (Barkan et al., 2024, "AML").
 
 G reads the text and the prediction, and is fitted so that the input masked by its map is still predicted alike and the
 inversely masked one is not: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the model, one of G. With
-`steps=10` (fAML) a copy of G takes so many more steps on the example alone and the best map by the metric that G was
-chosen by is kept, G's own included. A later map must be better by more than rounding (1e-4). Where another class than
-the predicted one is asked about, G is told that class alone. G's passes are counted beside the model's.
+`steps=10` (fAML) a copy of G takes so many more steps on the example alone, at a learning rate that falls linearly, and
+the best map by the metric that G was chosen by is kept, G's own included. A later map must be better by more than
+rounding (1e-4). Where another class than the predicted one is asked about, G is told that class alone. G's passes are
+counted beside the model's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 from troth import catalog
 from troth.attributive import saving
-from troth.attributive.maps import Map, Tuned
+from troth.attributive.maps import Decay, Map, Tuned
 from troth.attributive.model import AttributionModel
 from troth.errors import TrothError
 from troth.explainers import Explainer
@@ -34,7 +35,8 @@ class AttributiveMasking(Explainer):
     checkpoint: str  # the folder that `troth fit attributive_masking` wrote
     steps: int = 0
     metric: str | None = None  # that chooses among the maps of fAML; None = the one G was chosen by
-    learning_rate: float | None = None  # of the steps; None = the one G was fitted with
+    learning_rate: float | None = None  # of the first step; None = the one G was fitted with
+    decay: Decay = "linear"  # of the learning rate over the steps
     # G itself, where it is at hand; no option, so it is neither shown nor compared.
     fitted: AttributionModel | None = field(default=None, repr=False, compare=False)
 
@@ -44,12 +46,17 @@ class AttributiveMasking(Explainer):
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise TrothError(f"attributive_masking: learning_rate must be above 0, not {self.learning_rate}")
 
+    def passes(self, n_units: int) -> int:
+        # The text; two masks a step, there and back; and what the metric asks about each map, five ratios say.
+        return 2 if self.steps == 0 else 1 + 4 * self.steps + 5 * (self.steps + 1)
+
     def reads(self) -> Want:
         model = self.fitted if self.fitted is not None else saving.load(self.checkpoint)
         if self.steps == 0:
             return Map(model)
         about = saving.facts(self.checkpoint)
-        return Tuned(model, saving.loss_of(about), self.steps, self.learning_rate or about["learning_rate"])
+        rate = self.learning_rate or about["learning_rate"]
+        return Tuned(model, saving.loss_of(about), self.steps, rate, self.decay)
 
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=self.reads())

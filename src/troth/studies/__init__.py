@@ -46,6 +46,7 @@ class Setting:
     workers: int | None = 1
     progress: Callable[[Progress], None] | None = None
     context: Context = field(default_factory=Context)
+    model_options: Mapping[str, Any] | None = None  # of load_model: a prompt and its class words
 
     def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
         """Runs a plan in the study's own store; what is stored is not done again."""
@@ -63,6 +64,7 @@ class Study(ABC):
     """An instance is its configuration: options are fields, so "roar(step=0.2)" is a study, too."""
 
     parts: ClassVar[Mapping[str, str]]  # name and one line, in the order they are run
+    takes_prompt: ClassVar[bool] = False  # explains a causal language model that is asked for class words, too
 
     @abstractmethod
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:

@@ -49,6 +49,7 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
             {
                 "metric": metric,
                 "split": report["data"]["split"],
+                "backbone": report["backbone"],
                 "sampler": report["search"]["sampler"],
                 "seconds": report["seconds"],
                 **{name: float(report["loss"][name]) for name in ("prediction", "sparsity", "inverse")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from troth import catalog, draws
 from troth.attributive.losses import DualMask
 from troth.attributive.model import AttributionModel, Variant
 from troth.attributive.reading import read
-from troth.errors import TrothError
+from troth.errors import TrothError, unknown
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.explaining import explanation
 from troth.measuring import measure_each
@@ -29,6 +29,7 @@ from troth.types import Encoding, Example
 from troth.units import UnitKind
 
 Found = Mapping[str, float]  # metric -> mean
+Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the weights of the losses
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,23 @@ class Settings:
     trials: int = 30
     trial_examples: int = 450
     trial_epochs: float = 2
+    trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
+    search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
     units: UnitKind = "token"
-    variant: Variant = "paper"  # released: the prediction's encoding is divided by the number of classes
+    # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
+    variant: Variant = "paper"
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("examples", "validation", "epochs", "batch_size", "learning_rate", "validate_every", "trials"):
             if not getattr(self, name) > 0:
                 raise TrothError(f"{name.replace('_', ' ')} must be above 0, not {getattr(self, name)}")
+        if self.search not in get_args(Sampler):
+            raise unknown("search", self.search, get_args(Sampler))
+
+    def steps(self, examples: int, epochs: float) -> int:
+        """Of a training on so many examples."""
+        return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +138,7 @@ def train(
     told = training.told.to(model.device)
     size = min(settings.batch_size, len(corpus))
     a_round = -(-len(corpus) // size)
-    steps = max(1, round(epochs * a_round))
+    steps = settings.steps(len(corpus), epochs)
     every = max(1, round(settings.validate_every * a_round))
     weights = [weight for weight in own.parameters() if weight.requires_grad]
     on_gpu = own.device.type == "cuda"

@@ -1,7 +1,7 @@
-"""One search a data set for the weights λ of AML's losses: all metrics judge every trial, each keeps its best.
+"""The search for the weights λ of AML's losses: one for all metrics, each keeping its best trial, or one each.
 
-Optuna's TPE over all metrics at once where it is installed, else Sobol points; which of them is recorded. A trial that
-is written down is not done again.
+Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol points or random ones. Which of them is
+recorded. A trial that is written down is not done again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import numpy as np
 from troth import catalog, draws
 from troth.attributive.losses import DualMask
 from troth.errors import TrothError
-from troth.training._attributive_loop import is_better
+from troth.training._attributive_loop import Sampler, is_better
 
 LAMBDAS = ("prediction", "sparsity", "inverse")
 Trial = dict[str, Any]  # {"lambdas": {name: weight}, "scores": {metric: mean}}
+_NAMES = {"tpe": "optuna TPE", "sobol": "Sobol points", "random": "random points"}
 
 
 def search(
@@ -34,23 +35,34 @@ def search(
     file: Path,
     identity: Mapping[str, Any],
     say: Callable[[str], None] | None = None,
+    sampler: Sampler = "auto",
 ) -> dict[str, Any]:
     """The trials and the best loss for each metric; `without` names the losses that are left out."""
     free = [name for name in LAMBDAS if name not in without]
-    sampler = "optuna TPE" if importlib.util.find_spec("optuna") is not None else "Sobol points"
-    done = _resumed(file, identity, sampler)
+    kind = sampler_for(sampler, say)
+    done = _resumed(file, identity, _NAMES[kind], say)
     while len(done) < trials:
         number = len(done)
-        point = _tpe(free, metrics, done, seed) if sampler == "optuna TPE" else _sobol(free, number, seed)
+        point = _tpe(free, metrics, done, seed) if kind == "tpe" else _point(kind, free, number, seed)
         lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
         scores = dict(attempt(weighted(form, lambdas)))
         done.append({"lambdas": lambdas, "scores": scores})
-        _write(file, {"identity": identity, "sampler": sampler, "trials": done})
+        _write(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done})
         if say is not None:
             shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
             say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
     best = {metric: asdict(weighted(form, _best(done, metric)["lambdas"])) for metric in metrics}
-    return {"sampler": sampler, "trials": done, "best": best}
+    return {"sampler": _NAMES[kind], "trials": done, "best": best}
+
+
+def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str:
+    """tpe, sobol or random: what was asked for, or by default the paper's TPE where Optuna is installed."""
+    there = importlib.util.find_spec("optuna") is not None
+    if asked == "tpe" and not there:
+        raise TrothError("the TPE search needs Optuna, which is not installed: pip install optuna, or --search sobol")
+    if asked == "auto" and not there and say is not None:
+        say("Optuna is not installed: the weights of the losses are searched by Sobol points instead of its TPE")
+    return asked if asked != "auto" else "tpe" if there else "sobol"
 
 
 def weighted(form: DualMask, lambdas: Mapping[str, float]) -> DualMask:
@@ -89,22 +101,34 @@ def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], see
     return {name: float(asked.params[name]) for name in free}
 
 
-def _sobol(free: Sequence[str], number: int, seed: int) -> dict[str, float]:
-    from scipy.stats import qmc
+def _point(kind: str, free: Sequence[str], number: int, seed: int) -> dict[str, float]:
+    """The point of a trial, which does not depend on the others' scores."""
+    if kind == "random":
+        point = np.random.default_rng(draws.key(seed, "lambdas", number)).random(len(free))
+    else:
+        from scipy.stats import qmc
 
-    points = qmc.Sobol(len(free), rng=np.random.default_rng(draws.key(seed, "lambdas")))
-    point = points.random_base2(max(1, int(number).bit_length()))[number]
+        points = qmc.Sobol(len(free), rng=np.random.default_rng(draws.key(seed, "lambdas")))
+        point = points.random_base2(max(1, int(number).bit_length()))[number]
     return dict(zip(free, point.tolist(), strict=True))
 
 
-def _resumed(file: Path, identity: Mapping[str, Any], sampler: str) -> list[Trial]:
+def _resumed(
+    file: Path, identity: Mapping[str, Any], sampler: str, say: Callable[[str], None] | None = None
+) -> list[Trial]:
+    """The trials of the same search that are written down; a file that is damaged is set aside."""
     if not file.is_file():
         return []
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        raise TrothError(f"{file} cannot be read; delete it, or begin anew with --restart") from None
-    return list(known["trials"]) if known.get("identity") == identity and known.get("sampler") == sampler else []
+        trials = [{"lambdas": dict(one["lambdas"]), "scores": dict(one["scores"])} for one in known["trials"]]
+        same = known["identity"] == identity and known["sampler"] == sampler
+    except (ValueError, TypeError, KeyError):
+        file.replace(file.with_name(f"{file.name}.damaged"))
+        if say is not None:
+            say(f"{file} is damaged: it is set aside as {file.name}.damaged, and its trials are done again")
+        return []
+    return trials if same else []
 
 
 def _write(file: Path, value: Any) -> None:

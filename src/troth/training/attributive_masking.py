@@ -10,27 +10,33 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+from torch import Tensor
+
 from troth import catalog
 from troth.attributive import saving
 from troth.attributive.losses import DualMask
-from troth.attributive.model import AttributionModel, from_backbone, from_model
+from troth.attributive.start import Start, start
 from troth.data import Data, load_data
 from troth.data._classes import match_labels
 from troth.data._folders import tables_in
 from troth.errors import TrothError, unknown
 from troth.models import TextClassifier, load_model
-from troth.training._attributive_loop import Examples, Settings, choose, is_better, judge, train
+from troth.models._loading import fingerprint
+from troth.training._attributive_loop import Course, Examples, Settings, choose, is_better, judge, train
 from troth.training._attributive_search import LAMBDAS, search, weighted
 from troth.training.examples import Source, entry_of
+from troth.training.output import claim, own_folder, settle
 
 __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
 METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
 CHOSEN = "aopc_comprehensiveness"
+MARKER = "fit.json"  # what makes a folder ours
 
 
 @dataclass(frozen=True)
@@ -52,69 +58,64 @@ def fit(
     without: Sequence[str] = (),
     form: DualMask | None = None,
     settings: Settings | None = None,
+    model_options: Mapping[str, Any] | None = None,
     restart: bool = False,
     progress: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.
 
-    `lambdas` gives the weights of the losses and spares the search; `without` leaves losses out. Called again after a
+    `backbone` is what G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder that the
+    model was fine-tuned from. `lambdas` gives the weights of the losses and spares the search; `without` leaves losses
+    out. `model_options` are those of load_model. `out` must be new, empty or of an earlier fit. Called again after a
     kill, trials and trainings that were finished are not done again.
     """
-    explained, chosen, folder = load_model(model), settings or Settings(), Path(out)
     _check(metrics, without, lambdas)
+    folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
+    explained = load_model(model, **(model_options or {}))
     drawn = match_labels(_load(data), explained.labels, explained.name)
-    own = _start(explained, backbone, chosen)
+    begun = start(explained, backbone, chosen.seed, chosen.variant)
     training, validation = choose(explained, drawn, chosen)
-    identity = {
-        "model": explained.fingerprint,
-        "data": drawn.fingerprint,
-        "backbone": backbone,
-        "settings": asdict(chosen),
-        "form": asdict(form or DualMask()),
-        "without": sorted(without),
-        "lambdas": dict(lambdas) if lambdas else None,
-    }
+    job = _Job(explained, begun, training, validation, chosen, form or DualMask(), tuple(without), say)
+    identity = json.loads(
+        json.dumps(
+            {
+                "model": explained.fingerprint,
+                "data": drawn.fingerprint,
+                "backbone": begun.source,
+                "start": fingerprint(begun.model),
+                "settings": asdict(chosen),
+                "form": asdict(job.form),
+                "without": sorted(without),
+                "lambdas": dict(lambdas) if lambdas else None,
+            }
+        )
+    )
     folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
-    reports = {metric: _finished(folders[metric], identity, metric, restart) for metric in metrics}
-    if restart:
-        (folder / "search.json").unlink(missing_ok=True)
+    reports = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
     if all(report is not None for report in reports.values()):
         return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
-    before = {name: weight.detach().clone() for name, weight in own.state_dict().items()}
-    watched = list(dict.fromkeys([*metrics, *METRICS]))
-
-    def attempt(loss: DualMask) -> Mapping[str, float]:
-        own.load_state_dict(before)
-        train(explained, own, training.first(chosen.trial_examples), loss, chosen, epochs=chosen.trial_epochs)
-        return judge(explained, own, validation, watched)
-
-    base = form or DualMask()
-    if lambdas:
-        losses = {metric: asdict(weighted(base, lambdas)) for metric in metrics}
-        found: dict[str, Any] = {"sampler": "given", "trials": [], "best": losses}
-    else:
-        found = search(
-            base, without, watched, chosen.trials, chosen.seed, attempt, folder / "search.json", identity, say
-        )
+    claim(folder, MARKER)
+    if restart:
+        for file in folder.glob("search*.json"):
+            file.unlink()
+    if say is not None:
+        say(f"the attribution model starts from {begun.words}")
     for metric in metrics:
         if reports[metric] is not None:
             continue
-        own.load_state_dict(before)
+        found = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
         loss = DualMask(**found["best"][metric])
-        course = train(
-            explained, own, training, loss, chosen, epochs=chosen.epochs, progress=progress, better=is_better(metric),
-            watch=_watch(explained, validation, metric),
-        )  # fmt: skip
+        course = job.trained(loss, metric, progress)
         facts = {
             "identity": identity,
             "model": {"name": explained.name, "fingerprint": explained.fingerprint},
-            "backbone": backbone or "a copy of the explained model's encoder, as in the released code",
+            "backbone": begun.words,
             "metric": metric,
             "loss": asdict(loss),
             "learning_rate": chosen.learning_rate,
             "best_step": course.best_step,
-            "scores": judge(explained, own, validation, watched),
+            "scores": judge(explained, begun.model, validation, watched(metrics)),
             "history": course.history,
             "search": found,
             "settings": asdict(chosen),
@@ -123,9 +124,66 @@ def fit(
             "device": str(explained.device),
             "versions": {name: metadata.version(name) for name in ("torch", "transformers", "safetensors")},
         }
-        saving.save(folders[metric], own, facts)
+        saving.save(folders[metric], begun.model, facts)
         reports[metric] = saving.facts(folders[metric])
+    (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
+    settle(folder, MARKER)
     return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What every trial and every training of one fit share; each begins with the same weights of G."""
+
+    model: TextClassifier
+    begun: Start
+    training: Examples
+    validation: Examples
+    settings: Settings
+    form: DualMask
+    without: tuple[str, ...]
+    say: Callable[[str], None] | None
+
+    @cached_property
+    def _before(self) -> dict[str, Tensor]:
+        return {name: weight.detach().clone() for name, weight in self.begun.model.state_dict().items()}
+
+    def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
+        """What a search would have found, if the user gave the weights."""
+        loss = asdict(weighted(self.form, lambdas))
+        return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, loss)}
+
+    def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
+        """The weights for a metric: from its own search, or from the one of all metrics."""
+        chosen = self.settings
+        aims = [metric] if chosen.trials_per_metric else watched(metrics)
+        file = folder / (f"search-{_plain(metric)}.json" if chosen.trials_per_metric else "search.json")
+
+        def attempt(loss: DualMask) -> Mapping[str, float]:
+            own = self.begun.model
+            own.load_state_dict(self._before)
+            few = self.training.first(chosen.trial_examples)
+            train(self.model, own, few, loss, chosen, epochs=chosen.trial_epochs)
+            return judge(self.model, own, self.validation, aims)
+
+        self._before  # noqa: B018  (kept before the first step)
+        return search(
+            self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search
+        )
+
+    def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
+        """Leaves in G the best weights by a metric."""
+        own = self.begun.model
+        own.load_state_dict(self._before)
+        return train(
+            self.model, own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
+            better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
+        )  # fmt: skip
+
+
+def watched(metrics: Sequence[str]) -> list[str]:
+    """The metrics that judge a trial of the search for all of them."""
+    return list(dict.fromkeys([*metrics, *METRICS]))
 
 
 def lambdas_of(text: str) -> dict[str, float]:
@@ -148,17 +206,6 @@ def settings_of(**options: Any) -> Settings:
         if name not in known:
             raise unknown("setting", name, known)
     return Settings(**{name: value for name, value in options.items() if value is not None})
-
-
-def _start(model: TextClassifier, backbone: str | None, settings: Settings) -> AttributionModel:
-    model.embedding_matrix  # noqa: B018  (a black box refuses by name: the masks mix word vectors)
-    if backbone is None:
-        return from_model(model, settings.seed, settings.variant)
-    return from_backbone(backbone, model, settings.seed, settings.variant)
-
-
-def _watch(model: TextClassifier, validation: Examples, metric: str) -> Callable[[AttributionModel], dict[str, float]]:
-    return lambda own: judge(model, own, validation, [metric])
 
 
 def _load(data: Source) -> Data:
@@ -184,13 +231,20 @@ def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str,
         raise TrothError("without every loss there is nothing to fit")
 
 
-def _finished(folder: Path, identity: Mapping[str, Any], metric: str, restart: bool) -> dict[str, Any] | None:
+def _finished(
+    folder: Path, identity: Mapping[str, Any], metric: str, restart: bool, say: Callable[[str], None] | None
+) -> dict[str, Any] | None:
     if restart:
         (folder / saving.FACTS).unlink(missing_ok=True)
     if not (folder / saving.FACTS).is_file():
         return None
-    known = saving.facts(folder)
-    if known.get("identity") != json.loads(json.dumps(identity)) or known["metric"] != metric:
+    try:
+        known = saving.facts(folder)
+    except TrothError as error:
+        if say is not None:
+            say(str(error))
+        return None
+    if known.get("identity") != identity or known["metric"] != metric:
         raise TrothError(f"{folder} holds another attribution model; choose another --out, or use --restart")
     return known
 
