@@ -68,9 +68,9 @@ def check(
 
 
 def _print(found: Any) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from troth.terminal import Console
     from troth.validity.checking import LEVEL
 
     console = Console(highlight=False)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from troth import terminal
 from troth.commands import _options
 
 
@@ -19,17 +20,17 @@ def query(
 
     Example: troth query runs/reviews "select explainer, metric, avg(value) from scores group by all order by 1, 2"
     """
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from troth.sweep.query import query as ask
     from troth.sweep.store import open_run
+    from troth.terminal import Console
 
     store = open_run(run)
     answer = ask(store, sql)
     for path, why in store.unreadable.items():
-        typer.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
+        terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
     if as_json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()]
         _options.print_json(rows)
