@@ -17,8 +17,8 @@ SOURCE = Path(troth.__file__).parent
 # Top first: a module imports only from its own line or the lines above it.
 LAYERS = [
     "errors", "terminal", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks",
-    "jobs", "probing", "agreement", "statistics", "salience", "attributive", "explainers", "explaining", "importing", "metrics",
-    "measuring", "meta", "validity", "training", "sweep", "leaderboard", "report", "benching", "benchmarks",
+    "jobs", "probing", "agreement", "statistics", "salience", "attributive", "explainers", "explaining", "importing",
+    "metrics", "measuring", "meta", "validity", "training", "sweep", "leaderboard", "report", "benching", "benchmarks",
     "published", "studies", "web", "commands", "cli",
 ]  # fmt: skip
 

@@ -95,11 +95,12 @@ def run(
     session["command"] = command or " ".join(sys.argv)
     key = f"{session['started']} {uuid4().hex[:8]}"
     try:
+        repaired = store.repair()
         store.note(
             versions=machine.versions(), hardware={socket.gethostname(): machine.hardware()}, planned=len(plan),
             sessions={key: session}, **plan.about,
         )  # fmt: skip
-        work = _Run(plan, store, retry, shard, progress, begun)
+        work = _Run(plan, store, retry, shard, progress, begun, repaired)
         if work.graph.open:
             work.carry_out(_crew(engine, workers, address, gpus, threads, context, work.graph.open), compact_every)
         store.compact()
@@ -149,11 +150,11 @@ class _Run:
 
     def __init__(
         self, plan: Plan, store: Store, retry: bool, shard: Shard | None,
-        progress: Callable[[Progress], None] | None, begun: float,
+        progress: Callable[[Progress], None] | None, begun: float, repaired: list[str],
     ) -> None:  # fmt: skip
         self.plan, self.store, self.shard, self.progress, self.begun = plan, store, shard, progress, begun
         # One shard's reading of all files is enough.
-        self.notes = store.check() if shard is None or shard[0] == 1 else []
+        self.notes = repaired + (store.check() if shard is None or shard[0] == 1 else [])
         for name, table in plan.tables.items():
             if not store.has(name):
                 store.write(plan.cells[name], table)
