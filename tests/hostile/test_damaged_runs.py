@@ -1,4 +1,4 @@
-"""Every file and folder of a run, harmed in every way: what is damaged is named, and the run ends with the same table."""
+"""Every file and folder of a run, harmed in every way: the damage is named, and the run ends with the same table."""
 
 from __future__ import annotations
 

@@ -28,7 +28,10 @@ def bring(
     """Model, tokenizer and name of what was given; only what is loaded here is moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
+            raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
         if dtype is None and kind == "causal language model" and str(device).startswith("cuda"):
             dtype = torch.bfloat16
         model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)

@@ -126,7 +126,8 @@ def fault(value: Any, hint: Any, place: str = "it") -> str:
     if dataclasses.is_dataclass(hint):
         return _fault_of_record(value, hint, place)
     if origin in (typing.Union, types.UnionType):
-        return "" if any(not fault(value, part) for part in parts) else fault(value, parts[0], place)
+        # Where no part fits, the one that got furthest into the value says best what is wrong.
+        return "" if not all(whys := [fault(value, part, place) for part in parts]) else max(whys, key=_depth)
     if origin is Mapping:
         if not isinstance(value, Mapping):
             return f"{place} must be a table, not {_short(value)}"
@@ -156,6 +157,10 @@ def _fault_of_record(value: Any, schema: Any, place: str) -> str:
         elif one.default is one.default_factory is dataclasses.MISSING:
             return f"{inside} is missing"
     return ""
+
+
+def _depth(why: str) -> int:
+    return len(why.partition(" must ")[0])
 
 
 def _short(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from troth.errors import TrothError, unknown
+from troth.errors import TrothError
 from troth.sweep import machine, stopping
 from troth.sweep.cells import Cell, Plan
 from troth.sweep.context import Context
@@ -21,6 +21,7 @@ from troth.sweep.crews import gpus as visible_gpus
 from troth.sweep.estimate import Pace
 from troth.sweep.files import CannotWriteError
 from troth.sweep.graph import Graph
+from troth.sweep.limits import check_options
 from troth.sweep.ready import Shard, group
 from troth.sweep.store import Store, Stored
 from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
@@ -87,7 +88,7 @@ def run(
     One worker is this process, several are processes of `threads` threads each (None: one a GPU, else one a core); with
     engine "ray" they are actors with `gpus` GPUs each, on this machine or on the cluster at `address`.
     """
-    _check(engine, workers, shard)
+    check_options(engine, workers, address, gpus, threads, shard)
     context = context or Context()
     context.store = store.folder.absolute()
     begun = time.monotonic()
@@ -113,15 +114,6 @@ def run(
         with suppress(OSError):
             store.claims.close()
     return outcome
-
-
-def _check(engine: str, workers: int | None, shard: Shard | None) -> None:
-    if engine not in ("local", "ray"):
-        raise unknown("engine", engine, ["local", "ray"])
-    if workers is not None and workers < 1:
-        raise TrothError(f"workers must be at least 1, not {workers}")
-    if shard is not None and not 1 <= shard[0] <= shard[1]:
-        raise TrothError(f"shard {shard[0]}/{shard[1]} does not exist; the first of four is 1/4, the last 4/4")
 
 
 def _crew(
