@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from troth.errors import TrothError
+from troth.models._hub import offline_where_unreachable, unreachable
 
 Kind = Literal["text classifier", "causal language model"]
 _ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
@@ -34,7 +35,8 @@ def bring(
             raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
         if dtype is None and kind == "causal language model" and str(device).startswith("cuda"):
             dtype = torch.bfloat16
-        model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
+        with offline_where_unreachable(name):
+            model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
         try:
             model.to(device)
         except (RuntimeError, AssertionError) as error:
@@ -102,7 +104,9 @@ def from_pretrained(
         why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else first_line(error)
         raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
     except _ERRORS as error:
-        raise TrothError(f"cannot load {name} as a {kind}: {first_line(error)}") from None
+        away = isinstance(error, OSError) and not folder.is_dir() and unreachable()
+        why = f"it is no folder here, and not in the cache ({away})" if away else first_line(error)
+        raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
     # Without its files transformers makes a tokenizer that knows no word.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
     place = Path(name if own_files else source)
