@@ -151,7 +151,7 @@ def check(troth, room, arguments):
 
 @pytest.mark.parametrize(("command", "option", "value"), [*by_type(), *by_name()])
 def test_a_bad_option(troth, room, command, option, value):
-    line = check(troth, room, [*GOOD[command], option, value])
+    line = check(troth, room, [command, *GOOD[command], option, value])
     named = (
         value[:40],
         visible(value)[:40],

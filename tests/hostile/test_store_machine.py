@@ -1,5 +1,7 @@
-"""A store under random writes, failures, deaths between any two system calls, damage and resumption: nothing finished is
-lost or counted twice, and nothing is ever read back that was not written."""
+"""A store under random writes, deaths between any two system calls, damage and resumption.
+
+Nothing finished is lost or counted twice, and nothing is ever read back that was not written.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from troth.sweep import files
 from troth.sweep.cells import Cell
 from troth.sweep.files import CannotWriteError
 from troth.sweep.store import Store
 
+FILLS = ("open", "open file", "write", "fsync", "mkdir", "replace")  # what a full disk refuses
 CALLS = ("open", "write", "fsync", "replace", "unlink", "rename", "mkdir", "close")
 
 
@@ -44,7 +48,7 @@ def interrupted(after: int, action, error: BaseException | None = None) -> bool:
             if name == "open" and not arguments[1] & os.O_CREAT:
                 return real[name](*arguments, **options)
             left[0] -= 1
-            if left[0] < 0 and (error is None or name in ("open", "write", "fsync", "mkdir", "replace")):
+            if left[0] < 0 and (error is None or name in FILLS):
                 raise Ended if error is None else error
             return real[name](*arguments, **options)
 
@@ -56,6 +60,8 @@ def interrupted(after: int, action, error: BaseException | None = None) -> bool:
         try:
             for name in CALLS:
                 setattr(os, name, patched(name))
+            real["open file"] = open
+            files.open = patched("open file")
             action()
         except Ended:
             os._exit(9)
