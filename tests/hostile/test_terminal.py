@@ -42,7 +42,7 @@ def evil_room(tmp_path_factory, room):
     for name in ("other", f"runs{EVIL}"):
         store = Store(folder / "runs" / name)
         run(plan, store, workers=1, command=EVIL)
-        store.note(models={EVIL: {"notes": [EVIL]}}, data={EVIL: {}})
+    store.note(models={EVIL: {"notes": [EVIL]}}, data={EVIL: {}})
     (folder / "plan.toml").write_text(
         f'models = ["model"]\ndata = [{json.dumps(EVIL + ".jsonl")}]\nexplainers = ["random"]\nmetrics = ["sparsity"]\n'
     )
@@ -67,7 +67,7 @@ TRIES = {
     "a cell of a query": ["query", "runs/other", f"select '{EVIL}' as a, evil from cells"],
     "a column of a query": ["query", "runs/other", f'select 1 as "{EVIL.replace(chr(7), "")}"'],
     "a query's cells as JSON": ["query", "runs/other", "select evil from cells", "--json"],
-    "a query that is none": ["query", "runs/other", f"select {EVIL}"],
+    "a query that is none": ["query", "runs/other", f'select "{EVIL}"'],
     "two runs": ["diff", f"runs/runs{EVIL}", "runs/other"],
     "a plan": ["sweep", f"{EVIL}.toml"],
     "a dry run": ["sweep", "plan.toml", "--out", f"new{EVIL}", "--dry-run"],
