@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import get_type_hints
 
@@ -49,8 +50,8 @@ BAD = {
                   "beam_search(width=0)", "lime(samples=2, samples=3)"],
     "metrics": [*METHODS, "sparsity(x=1)", "soft_comprehensiveness(samples=1000000000000)",
                 "comprehensiveness(ratio=2)", "comprehensiveness(ratio=-1)", "recursive_erasure(step=0)"],
-    "model": ["absent/of/everything", "./absent", "file", "folder", "torn", "small", "\x1b[2J/a/b", "/dev/null"],
-    "data": ["absent.csv", "file", "folder", "reviws", "\x1b[2J.csv", "/dev/null", "run"],
+    "model": ["absent/of/everything", "./absent", "file", "folder", "torn", "\x1b[2J/a/b", "/dev/null"],
+    "data": ["absent.csv", "file", "folder", "reviws", "\x1b[2J.csv", "run"],
     "device": ["meta", "", "nowhere", "cuda:99", "cpu:x", "\x07"],
     "engine": ["spark", "", "Ray", "\x1b"],
     "workers": ["0", "-1", "99999999"],

@@ -9,9 +9,10 @@ from typing import Any
 from troth import catalog
 from troth.data import Data
 from troth.explainers import Explainer
+from troth.explaining import class_of
 from troth.maskings import Masking
 from troth.metrics import Metric
-from troth.models import Segments
+from troth.models import Segments, check_choices
 from troth.sweep.cells import Cell, Plan, canonical
 from troth.sweep.context import Context, model_key
 from troth.sweep.tables import examples_to_table
@@ -45,6 +46,7 @@ def cross(
     The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
+    check_choices(units, segments)
     plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = [_data_cell(plan, one) for one in data]
     methods = [catalog.build("explainers", explainer) for explainer in explainers]
@@ -58,6 +60,7 @@ def cross(
     }
     for model in models:
         about = _model_specs(context, plan, model)
+        _check_classes(context.labels[model_key(about)], target, against)
         for data_cell in sets:
             of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
             for method in methods:
@@ -71,6 +74,13 @@ def cross(
                             of_metric = {**specs, **first, **_spec("metric", judge)}
                             plan.add(Cell("metric", of_metric, (explanation.name, data_cell.name)))
     return plan
+
+
+def _check_classes(labels: tuple[str, ...], *classes: str | int | None) -> None:
+    """A class the model does not have is said before anything is computed; gold ones differ by example."""
+    for name in classes:
+        if name not in (None, "predicted", "gold"):
+            class_of(labels, name, Example("0", ""), 0)  # type: ignore[arg-type]  # None was left out
 
 
 def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:

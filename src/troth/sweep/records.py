@@ -93,6 +93,30 @@ class Owner:
     token: str
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A finished or failed cell, and what it took."""
+
+    name: str
+    kind: str
+    specs: Mapping[str, Any]
+    parents: tuple[str, ...]
+    rows: int = 0
+    seconds: float = 0.0
+    forward: int = 0  # rows asked of the model
+    backward: int = 0
+    finished: float = 0.0  # when, in seconds since 1970
+    host: str = ""
+    error: str = ""  # of a failed cell
+    traceback: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Stored:
+        """From what a file says; what a later troth may have added is left out."""
+        known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
+        return cls(**{**known, "parents": tuple(facts["parents"])})
+
+
 def read(path: Path, schema: type[Any]) -> dict[str, Any]:
     """What a file says, known to be of its shape; FileNotFoundError where there is none."""
     value = load(path)

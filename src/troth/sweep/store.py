@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +25,8 @@ from troth.sweep.cells import FORMAT_VERSION, Cell
 from troth.sweep.claims import Claims
 from troth.sweep.files import write_aside
 from troth.sweep.records import DamagedError
+from troth.sweep.records import Stored as Stored  # its place for whoever reads a store
 from troth.sweep.segments import Facts, Segment, pack
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A finished or failed cell, and what it took."""
-
-    name: str
-    kind: str
-    specs: Mapping[str, Any]
-    parents: tuple[str, ...]
-    rows: int = 0
-    seconds: float = 0.0
-    forward: int = 0  # rows asked of the model
-    backward: int = 0
-    finished: float = 0.0  # when, in seconds since 1970
-    host: str = ""
-    error: str = ""  # of a failed cell
-    traceback: str = field(default="", repr=False)
-
-    @classmethod
-    def of(cls, facts: Facts) -> Stored:
-        """From what a file says; what a later troth may have added is left out."""
-        known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
-        return cls(**{**known, "parents": tuple(facts["parents"])})
 
 
 class Store:
