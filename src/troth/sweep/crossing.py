@@ -79,8 +79,8 @@ def cross(
 def _check_classes(labels: tuple[str, ...], *classes: str | int | None) -> None:
     """A class the model does not have is said before anything is computed; gold ones differ by example."""
     for name in classes:
-        if name not in (None, "predicted", "gold"):
-            class_of(labels, name, Example("0", ""), 0)  # type: ignore[arg-type]  # None was left out
+        if name is not None and name not in ("predicted", "gold"):
+            class_of(labels, name, Example("0", ""), 0)
 
 
 def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:
