@@ -16,10 +16,10 @@ SOURCE = Path(troth.__file__).parent
 
 # Top first: a module imports only from its own line or the lines above it.
 LAYERS = [
-    "errors", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks", "jobs", "probing",
-    "agreement", "statistics", "seeds", "salience", "attributive", "explainers", "explaining", "importing", "metrics",
-    "measuring", "meta", "training", "validity", "sweep", "leaderboard", "report", "benching", "benchmarks",
-    "published", "studies", "web", "commands", "cli",
+    "errors", "terminal", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks",
+    "jobs", "probing", "agreement", "statistics", "seeds", "salience", "attributive", "explainers", "explaining",
+    "importing", "metrics", "measuring", "meta", "training", "validity", "sweep", "leaderboard", "report", "benching",
+    "benchmarks", "published", "studies", "web", "commands", "cli",
 ]  # fmt: skip
 
 # What would be a cycle otherwise, each with its reason.

@@ -9,6 +9,8 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import math
+import os
 import pkgutil
 import types
 import typing
@@ -31,6 +33,7 @@ KINDS = {
 }
 _NONE = dataclasses.MISSING
 _TRUTHS = {"true": True, "false": False}
+_BYTES = 8  # what one unit of one sample or step takes at least
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
@@ -161,6 +164,9 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 def _check(name: str, option: str, value: Any, hint: Any) -> None:
     """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
+    if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
+        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if math.isfinite(value) else "is no number to count with"
+        raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
     choices = _choices(hint)
     literals = [choice for choice in choices if not isinstance(choice, type)]
     kinds = tuple(choice for choice in choices if isinstance(choice, type))
@@ -172,6 +178,11 @@ def _check(name: str, option: str, value: Any, hint: Any) -> None:
     words = {str: "text", int: "a whole number", float: "a number"}
     wanted += [words.get(kind, kind.__name__) for kind in choices if isinstance(kind, type)]
     raise TrothError(f"{name}: {option} must be {' or '.join(wanted)}, not {value!r}")
+
+
+def _memory() -> int:
+    """Bytes this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
 
 
 def _stray_bool(value: Any, kinds: tuple[type, ...]) -> bool:

@@ -6,16 +6,17 @@ import importlib
 import os
 import pkgutil
 import sys
-from typing import Any, NoReturn
+import traceback
+from contextlib import suppress
+from typing import Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from troth import commands
+from troth import commands, terminal
 from troth.errors import TrothError
 
-_INTERRUPTED = 130
+_FAULT, _MENDABLE, _INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="troth",
@@ -39,32 +40,58 @@ def _about() -> None:
 def main() -> None:
     """Runs a command; errors a user can mend are one line, Ctrl-C is quiet."""
     try:
-        code = app(standalone_mode=False) or 0
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
+        with terminal.guarded():
+            code = _run()
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except TrothError as error:
-        _complain(str(error))
-    except OSError as error:
-        if error.filename is None:
-            raise
-        _complain(f"{error.filename}: {error.strerror}; choose another place")
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        _complain(_of_usage(error))
-    if code == _INTERRUPTED:
-        Console(stderr=True).print("stopped; what was finished is kept")
+        code = _FAULT  # whoever read our output has gone; nothing more can be said
+        _silence()
+    except terminal.CannotPrintError as error:
+        code = _MENDABLE
+        with suppress(OSError):
+            _complain(str(error))
+        _silence()
     sys.exit(code)
 
 
-def _complain(line: str) -> NoReturn:
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    errors.print(Text.assemble(("troth: ", "bold red"), " ".join(line.split("\n"))))
-    sys.exit(2)
+def _run() -> int:
+    try:
+        code = app(standalone_mode=False) or 0
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else _FAULT
+    except (BrokenPipeError, terminal.CannotPrintError):
+        raise
+    except TrothError as error:
+        return _complain(str(error))
+    except OSError as error:
+        if error.filename is None:
+            return _confess()
+        return _complain(f"{error.filename}: {error.strerror}; choose another place")
+    except Exception as error:
+        return _complain(_of_usage(error)) if hasattr(error, "format_message") else _confess()
+    if code == _INTERRUPTED:
+        terminal.echo("stopped; what was finished is kept", err=True)
+    return code
+
+
+def _complain(line: str) -> int:
+    errors = terminal.Console(stderr=True, soft_wrap=True)
+    errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
+    return _MENDABLE
+
+
+def _confess() -> int:
+    """A fault of ours, with all that helps to find it."""
+    terminal.echo(traceback.format_exc(), err=True)
+    return _FAULT
+
+
+def _silence() -> None:
+    """What is left in the buffers would be written, and fail again, when the process ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nothing, number)
 
 
 def _of_usage(error: Any) -> str:

@@ -93,9 +93,12 @@ def text(attribution: Attribution) -> Text:
     """The text with coloured ground, for the terminal."""
     from rich.text import Text
 
+    from troth.terminal import visible
+
     strength = strengths(attribution)
     shown = Text()
-    for piece, unit, role in layout(attribution):
+    for raw, unit, role in layout(attribution):
+        piece = visible(raw)
         if role == "bar":
             shown.append("  |  ", style="bold")
         elif role == "prompt":

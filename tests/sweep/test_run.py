@@ -198,7 +198,7 @@ def test_settings_that_cannot_be(tmp_path):
     store, plan = Store(tmp_path / "run"), ladder(1, 0)
     with pytest.raises(TrothError, match=r"no engine is called 'rai'; did you mean ray\?"):
         run(plan, store, engine="rai")
-    with pytest.raises(TrothError, match="workers must be at least 1, not 0"):
+    with pytest.raises(TrothError, match="workers must be 1 to 10,000, not 0"):
         run(plan, store, workers=0)
     with pytest.raises(TrothError, match="shard 5/4 does not exist"):
         run(plan, store, shard=(5, 4))

@@ -313,11 +313,12 @@ def test_ten_thousand_explanations_of_thirty_words_are_small(tmp_path):
 def test_run_json_grows(tmp_path):
     store = Store(tmp_path / "run")
     assert store.about() is None
-    store.note(models={"a": 1}, seeds=[0, 1], command="one")
-    store.note(models={"b": 2}, seeds=[1, 2], command="two")
+    store.note(models={"a": {"fingerprint": "1"}}, seeds=[0, 1], command="one")
+    store.note(models={"b": {"fingerprint": "2"}}, seeds=[1, 2], command="two")
     about = Store(tmp_path / "run").about()
     assert about.pop("created")
-    assert about == {"format": FORMAT_VERSION, "models": {"a": 1, "b": 2}, "seeds": [0, 1, 2], "command": "two"}
+    models = {"a": {"fingerprint": "1"}, "b": {"fingerprint": "2"}}
+    assert about == {"format": FORMAT_VERSION, "models": models, "seeds": [0, 1, 2], "command": "two"}
 
 
 def test_a_newer_format_is_refused(tmp_path):
@@ -348,8 +349,17 @@ def test_an_unknown_run_is_told_with_the_nearest(tmp_path):
         open_run("reveiws", tmp_path / "runs")
 
 
-def test_a_damaged_run_json_is_one_line(tmp_path):
+def test_a_damaged_run_json_is_one_line_and_hides_no_results(tmp_path):
     filled(tmp_path / "run", 1)
     (tmp_path / "run" / "run.json").write_text('{"format": 1')
-    with pytest.raises(TrothError, match=r"run\.json cannot be read"):
-        Store(tmp_path / "run")
+    store = Store(tmp_path / "run")
+    assert values(store) == {0: EXPECTED[0]}
+    with pytest.raises(TrothError, match=r"run\.json is damaged \(not JSON: .*run the same command again"):
+        store.about()
+
+
+def test_a_run_json_of_somebody_elses_is_left_alone(tmp_path):
+    (tmp_path / "run.json").write_text('{"name": "a project"}')
+    with pytest.raises(TrothError, match=r"is no run: its run\.json is not troth's \(format is missing\); name a new"):
+        Store(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from troth.terminal import Console, visible
 
 _GAP = 2  # between columns
 _WIDE = 20  # a wider text may be wrapped
@@ -16,6 +17,7 @@ _WIDE = 20  # a wider text may be wrapped
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Prints all columns and all of their values; none is dropped or cut."""
+    names = [visible(name) for name in names]  # before widths are measured
     texts = [[_text(value) for value in row] for row in rows]
     numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
     widths = []
@@ -47,4 +49,4 @@ def _print_lists(console: Console, names: Sequence[str], texts: Sequence[Sequenc
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -10,6 +9,8 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+
+from troth import terminal
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub name, or embedded.")]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
@@ -75,4 +76,4 @@ def quieten() -> None:
 
 def print_json(value: Any) -> None:
     """One JSON value on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(terminal.json_text(value, sys.stdout.encoding) + "\n")

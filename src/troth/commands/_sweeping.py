@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import typer
-
+from troth import terminal
 from troth.commands import _options
 
 
@@ -27,17 +26,17 @@ def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in found.cells.items())
-    typer.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
+    terminal.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
     if "trainings" in plan.about:
-        typer.echo(f"{plan.about['trainings']:,} trainings, side by side in {found.cells['training']:,} cells")
+        terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {found.cells['training']:,} cells")
     if "fits" in plan.about:
         fits = plan.about["fits"]
         passes = f"{fits['forward']:,} passes of the explained model and {fits['backward']:,} back through it"
-        typer.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
-    typer.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
+        terminal.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
+    terminal.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
     took = "unknown" if found.seconds is None else f"about {duration(found.seconds)} with {count} workers"
     how = f"; {found.probed} methods were tried on a few examples" if found.probed else ""
-    typer.echo(f"time: {took}{how}")
+    terminal.echo(f"time: {took}{how}")
 
 
 def duration(seconds: float) -> str:
@@ -57,8 +56,9 @@ def duration(seconds: float) -> str:
 @contextmanager
 def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
     """A bar with the time left, on standard error."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
+
+    from troth.terminal import Console
 
     if not wanted:
         yield None

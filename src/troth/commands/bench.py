@@ -53,13 +53,12 @@ def bench(
 
     Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime -e gradient
     """
-    from rich.console import Console
-
     from troth import benching, catalog
     from troth.commands import _sweeping
     from troth.report import leaderboard
     from troth.sweep.context import Context
     from troth.sweep.store import Store
+    from troth.terminal import Console
 
     _options.quieten()
     chosen: Any = "all" if explainers == ["all"] else explainers

@@ -102,9 +102,9 @@ def check(
 
 
 def _print(found: Any) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from troth.terminal import Console
     from troth.validity.checking import LEVEL
 
     console = Console(highlight=False)
@@ -162,8 +162,9 @@ def _randomize(
 
 
 def _print_randomization(about: str, results: Any) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from troth.terminal import Console
 
     console = Console(highlight=False)
     title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"

@@ -41,8 +41,9 @@ def diff(
 
 
 def _print(found: Any, everything: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
+
+    from troth.terminal import Console
 
     console = Console(highlight=False)
     for key, (before, after) in found.about.items():

@@ -23,9 +23,10 @@ def doctor(as_json: _options.Json = False) -> None:
     import sys
 
     import torch
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from troth.terminal import Console
 
     _options.quieten()
     found = []

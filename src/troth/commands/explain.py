@@ -89,10 +89,10 @@ def _lines() -> list[str]:
 
 
 def _print(attributions: list[Any], html: Path | None) -> None:
-    from rich.console import Console
     from rich.padding import Padding
 
     from troth import display
+    from troth.terminal import Console
 
     console = Console(highlight=False)
     shown = None

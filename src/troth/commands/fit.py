@@ -75,10 +75,9 @@ def fit(
 
     Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
     """
-    from rich.console import Console
-
     from troth.attributive.losses import DualMask
     from troth.errors import TrothError, unknown
+    from troth.terminal import Console
     from troth.training import attributive_masking
 
     _options.quieten()

@@ -64,11 +64,11 @@ def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from troth.studies import shown
+    from troth.terminal import Console
 
     table = Table(title=Text(f"macro-F1 on {done.data}: {how}", "bold"), title_justify="left", box=None, padding=(0, 1))
     for column in ("read by the classifier", "mean", "deviation", "p"):

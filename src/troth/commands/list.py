@@ -19,12 +19,12 @@ def list(
 
     Example: troth list explainers
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from troth import catalog
     from troth.errors import unknown
+    from troth.terminal import Console
 
     _options.quieten()
     kinds = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}

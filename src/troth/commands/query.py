@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from troth import terminal
 from troth.commands import _options
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ def query(
 
     Example: troth query runs/reviews "select explainer, metric, value, low, high from leaderboard order by 2, 3"
     """
-    from rich.console import Console
-
     from troth.commands import _grid
     from troth.leaderboard import leaderboards
     from troth.report.leaderboard import LEADERBOARD, as_table
@@ -37,11 +36,12 @@ def query(
     from troth.sweep.query import View
     from troth.sweep.query import query as ask
     from troth.sweep.store import open_run
+    from troth.terminal import Console
 
     store = open_run(run)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
-        typer.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
+        terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
     names = answer.column_names
     if as_json:
         _options.print_json([dict(zip(names, map(_plain, row), strict=True)) for row in plain_rows(answer)])
@@ -53,7 +53,7 @@ def query(
             console.print(f"[dim]{shown.num_rows} of {answer.num_rows:,} rows; --limit 0 shows all[/]")
     if re.search(r"\bscores\b", sql, re.IGNORECASE) and _AVERAGES.search(sql):
         for line in _why_not_the_leaderboard(store):
-            typer.echo(line, err=True)
+            terminal.echo(line, err=True)
 
 
 def _why_not_the_leaderboard(store: Store) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from troth import terminal
 from troth.commands import _options
 
 
@@ -30,4 +31,4 @@ def report(
     if as_json:
         _options.print_json({"report": str(path)})
     else:
-        typer.echo(f"written to {path}")
+        terminal.echo(f"written to {path}")

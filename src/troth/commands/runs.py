@@ -17,11 +17,11 @@ def runs(
 
     Example: troth runs
     """
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from troth.sweep.listing import list_runs
+    from troth.terminal import Console
 
     found = list_runs(folder)
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from troth import terminal
 from troth.commands import _options
 
 
@@ -32,12 +33,11 @@ def study(
 
     Example: troth study roar --only synthetic
     """
-    from rich.console import Console
-
     from troth import catalog, studies
     from troth.commands import _sweeping
     from troth.errors import TrothError
     from troth.sweep.store import Store
+    from troth.terminal import Console
 
     _options.quieten()
     chosen: studies.Study = catalog.build("studies", name)
@@ -64,9 +64,9 @@ def study(
             for part in parts:
                 plan = chosen.plan(part, setting)
                 if plan is None:
-                    typer.echo(f"{part}: computed on the spot")
+                    terminal.echo(f"{part}: computed on the spot")
                 else:
-                    typer.echo(f"{part}:")
+                    terminal.echo(f"{part}:")
                     _sweeping.say_estimate(plan, Store(folder), workers, setting.context, False, as_json)
             return
         done = []

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from troth import terminal
 from troth.commands import _options, _sweeping
 
 
@@ -79,20 +80,20 @@ def _say_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         )  # fmt: skip
         return
     for note in outcome.notes:
-        typer.echo(note, err=True)
+        terminal.echo(note, err=True)
     took = _sweeping.duration(outcome.seconds)
-    typer.echo(
+    terminal.echo(
         f"{folder}: {outcome.computed:,} cells computed in {took}, {outcome.found:,} were there"
         + (f", {len(outcome.failed):,} failed" if outcome.failed else "")
         + (f", {len(outcome.blocked):,} could not be made because of that" if outcome.blocked else "")
         + (f", {outcome.left:,} are left" if outcome.left else "")
     )
     for one in outcome.failed[:10]:
-        typer.echo(f"  failed: {_called(one)}: {one.error}", err=True)
+        terminal.echo(f"  failed: {_called(one)}: {one.error}", err=True)
     if outcome.failed:
-        typer.echo("run it again with --retry to try failed cells once more", err=True)
+        terminal.echo("run it again with --retry to try failed cells once more", err=True)
     if outcome.interrupted:
-        typer.echo("stopped; run the same command again to go on", err=True)
+        terminal.echo("stopped; run the same command again to go on", err=True)
 
 
 def _failure(cell: Any) -> dict[str, Any]:

@@ -164,9 +164,10 @@ def _name(*parts: object) -> str:
 
 
 def _show(trained: Any) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from troth.terminal import Console
 
     report = trained.report
     metric = report["metric"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import torch
@@ -121,10 +122,12 @@ def load_model(
     shots = list(shots)
     given = {"class_words": class_words, "shots": shots, "chat": chat, "explain_shots": explain_shots}
     for option, value in given.items():
-        if value:
+        if value or (value is False and option == "chat"):
             raise TrothError(f'{option} goes with a prompt; pass prompt="… {{text}} …"')
 
     masked = {} if mask_text is None else {"mask_text": mask_text}
+    if masked and (isinstance(model, str | Path) or _loading.is_transformers(model)):
+        raise TrothError("mask_text goes with a prompt or a function; a classifier has its own mask token")
     if isinstance(model, str) and model == "embedded":
         return embedded.load(device=device, dtype=dtype, max_length=max_length)
     if hasattr(model, "predict_proba") and not _loading.is_transformers(model):
@@ -133,8 +136,6 @@ def load_model(
         return black_box.BlackBox(model.predict_proba, labels=labels, name=type(model).__name__, **masked)
     if not isinstance(model, str) and callable(model) and not _loading.is_transformers(model):
         return black_box.BlackBox(model, labels=labels, **masked)
-    if masked:
-        raise TrothError("mask_text goes with a prompt or a function; a classifier has its own mask token")
     return encoder.load(model, tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels)
 
 

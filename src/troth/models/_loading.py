@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from troth.errors import TrothError
+from troth.models._hub import offline_where_unreachable, unreachable
 
 Kind = Literal["text classifier", "causal language model"]
 _ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
@@ -30,10 +31,14 @@ def bring(
     """Model, tokenizer and name of what was given; only what is loaded here is moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
+            raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
         if dtype is None and kind == "causal language model" and str(device).startswith("cuda"):
             dtype = torch.bfloat16
-        model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
+        with offline_where_unreachable(name):
+            model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
         try:
             model.to(device)
         except (RuntimeError, AssertionError) as error:
@@ -101,7 +106,9 @@ def from_pretrained(
         why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else first_line(error)
         raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
     except _ERRORS as error:
-        raise TrothError(f"cannot load {name} as a {kind}: {first_line(error)}") from None
+        away = isinstance(error, OSError) and not folder.is_dir() and unreachable()
+        why = f"it is no folder here, and not in the cache ({away})" if away else first_line(error)
+        raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
     # Without its files transformers makes a tokenizer that knows no word.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
     place = Path(name if own_files else source)

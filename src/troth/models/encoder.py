@@ -81,7 +81,21 @@ class Encoder:
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
-        return encode(self.tokenizer, examples, units, segments, self.max_length)
+        encodings = encode(self.tokenizer, examples, units, segments, self.max_length)
+        for encoding in encodings:
+            if len(encoding.ids):
+                self._known_id(int(encoding.ids.max()))
+        return encodings
+
+    def _known_id(self, number: int) -> int:
+        """A token's id, which the model has a vector for; a tokenizer of another model gives larger ones."""
+        if number >= (vectors := len(self.embedding_matrix)):
+            token = self.tokenizer.convert_ids_to_tokens(number)
+            raise TrothError(
+                f"{self.name}: its tokenizer gives {token!r} the id {number}, but the model has {vectors:,} word "
+                "vectors; use the tokenizer it was trained with"
+            )
+        return number
 
     @cached_property
     def has_rms_norm(self) -> bool:
@@ -92,7 +106,7 @@ class Encoder:
     def mask_id(self) -> int:
         if self.tokenizer.mask_token_id is None:
             raise TrothError(f"{self.name} has no mask token; use masking delete, zero, pad or attention")
-        return int(self.tokenizer.mask_token_id)
+        return self._known_id(int(self.tokenizer.mask_token_id))
 
     @property
     def pad_id(self) -> int:

@@ -17,7 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from troth.sweep import records
 from troth.sweep.files import cannot_write
+from troth.sweep.records import DamagedError
 
 BEAT = 10.0  # seconds between two signs of life
 DEAD = 60.0  # seconds without one
@@ -90,15 +92,18 @@ class Claims:
 
     def _dead(self, path: Path) -> bool:
         try:
-            owner = json.loads(path.read_text() or "{}")
-            if owner and owner["host"] == self._owner["host"]:
+            owner = records.read(path, records.Owner) if path.is_symlink() or path.stat().st_size else None
+            if owner is not None and owner["host"] == self._owner["host"]:
                 return not _alive(owner)
-            silent = self._now() - path.stat().st_mtime
+            return self._silent(path, DEAD if owner is not None else _UNSIGNED)
         except FileNotFoundError:
             return True  # just given back
-        except ValueError:
-            return True  # half a signature: killed while signing
-        return silent > (DEAD if owner else _UNSIGNED)
+        except DamagedError:
+            return True  # half a signature: killed while signing; or nothing of ours
+
+    def _silent(self, path: Path, seconds: float) -> bool:
+        """Whether no sign of life came for so long; a date from the future is none either."""
+        return abs(self._now() - path.lstat().st_mtime) > seconds
 
     def _bury(self, path: Path) -> bool:
         """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed anew by now."""
@@ -107,14 +112,13 @@ class Claims:
             os.close(os.open(spade, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
             with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
-                if self._now() - spade.stat().st_mtime > _UNSIGNED:
-                    spade.unlink()
+                if self._silent(spade, _UNSIGNED):
+                    _remove(spade)
             return False
         try:
-            if path.exists():
-                if not self._dead(path):
-                    return False
-                path.unlink(missing_ok=True)
+            if not self._dead(path):
+                return False
+            _remove(path)
             return True
         finally:
             spade.unlink(missing_ok=True)
@@ -145,8 +149,18 @@ def _process() -> dict[str, str]:
     return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
 
 
+def _remove(path: Path) -> None:
+    """Out of the way, whatever it is: a folder is nothing of ours and is only renamed."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".{path.name}.{uuid4().hex[:8]}"))
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _alive(owner: dict[str, str]) -> bool:
-    pid = int(owner["pid"])
+    pid = int(owner["pid"]) if owner["pid"].isdecimal() else 0
+    if not 0 < pid < 1 << 31:
+        return False
     if pid == os.getpid():
         return owner["token"] in _living
     try:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from troth.sweep.files import remove_abandoned, write_aside
-from troth.sweep.segments import DamagedError, Facts, Segment, pack, seal_of
+from troth.sweep.quarantine import set_aside
+from troth.sweep.records import DamagedError
+from troth.sweep.segments import Facts, Segment, pack, seal_of
 
 MAX_CELLS = 1_000  # of a joined file
 MAX_BYTES = 64 << 20
@@ -89,11 +91,7 @@ def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, s
         lost = 1 if segment is None else len(segment.facts) - len(sound)
         if sound:
             write_segment(folder, sound)
-        aside = folder / "damaged" / damage.path.name
-        aside.parent.mkdir(exist_ok=True)
-        try:
-            damage.path.replace(aside)
-        except FileNotFoundError:
+        if not set_aside(folder, damage.path):
             continue  # another process has done it
         kept = f", {len(sound)} of its cells are sound and kept" if sound else ""
         again = "what it held is" if segment is None else f"{lost} cell{'s are' if lost != 1 else ' is'}"

@@ -10,9 +10,10 @@ from troth import catalog
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
+from troth.explaining import class_of
 from troth.maskings import Masking
 from troth.metrics import Metric
-from troth.models import Segments
+from troth.models import Segments, check_choices
 from troth.sweep.cells import Cell, Plan, canonical
 from troth.sweep.context import Context, model_key
 from troth.sweep.tables import examples_to_table
@@ -46,6 +47,7 @@ def cross(
     The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
+    check_choices(units, segments)
     plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = list(data)
     methods = [catalog.build("explainers", explainer) for explainer in explainers]
@@ -59,9 +61,11 @@ def cross(
     }
     for model in models:
         about = _model_specs(context, plan, model)
+        classes = context.labels[model_key(about)]
+        _check_classes(classes, target, against)
         for one in sets:
             # The same data may number its classes otherwise for the next model.
-            matched = match_labels(one, context.labels[model_key(about)], about["model"])
+            matched = match_labels(one, classes, about["model"])
             data_cell = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
             settled = [judge.settled(methods, matched) for judge in judges]
@@ -77,6 +81,13 @@ def cross(
                             of_metric = {**specs, **first, **_spec("metric", judge)}
                             plan.add(Cell("metric", of_metric, (explanation.name, data_cell.name)))
     return plan
+
+
+def _check_classes(labels: tuple[str, ...], *classes: str | int | None) -> None:
+    """A class the model does not have is said before anything is computed; gold ones differ by example."""
+    for name in classes:
+        if name is not None and name not in ("predicted", "gold"):
+            class_of(labels, name, Example("0", ""), 0)
 
 
 def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:

@@ -23,7 +23,8 @@ def _describe(path: Path) -> dict[str, Any]:
     try:
         store = Store(path)
         about = store.about() or {}
-    except TrothError as error:
+        size = sum(_size(file) for file in path.rglob("*"))
+    except (TrothError, OSError) as error:
         return {**run, "problem": str(error)}
     return {
         **run,
@@ -34,5 +35,12 @@ def _describe(path: Path) -> dict[str, Any]:
         "planned": about.get("planned", 0),
         "finished": len(store.names()),
         "failed": len(store.failed()),
-        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "bytes": size,
     }
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:
+        return 0  # renamed by a run under way

@@ -4,20 +4,67 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from troth.errors import TrothError, unknown
+from troth.sweep import records
 from troth.sweep.cells import Plan
 from troth.sweep.context import Context
 
-_LISTS = ("models", "data", "explainers", "metrics", "seeds")
-_WORDS = ("units", "target", "against", "segments", "masking", "split", "out")
-_KEYS = (*_LISTS, *_WORDS, "limit")
 _CHOICES = {"units": ("token", "word", "sentence"), "segments": ("first", "both")}
-_MODEL_KEYS = ("path", "dtype", "max_length", "labels", "prompt", "class_words", "shots", "chat", "mask_text")
-_DATA_KEYS = ("source", "split", "limit", "text", "text_pair", "label", "rationale", "id", "labels", "unlabelled")
+
+
+@dataclass(frozen=True)
+class _Model:
+    path: str
+    dtype: str = ""
+    max_length: int = 0
+    labels: Sequence[str] = ()
+    prompt: str = ""
+    class_words: Sequence[str] = ()
+    shots: Sequence[Mapping[str, Any]] = ()
+    chat: bool = False
+    mask_text: str = ""
+
+
+@dataclass(frozen=True)
+class _Data:
+    source: str
+    split: str = ""
+    limit: int = 0
+    text: str = ""
+    text_pair: str = ""
+    label: str = ""
+    rationale: str = ""
+    id: str = ""
+    labels: Sequence[str] | Mapping[str, Any] = ()
+    unlabelled: bool = False
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a plan file may say."""
+
+    models: str | _Model | Sequence[str | _Model]
+    data: str | _Data | Sequence[str | _Data]
+    explainers: str | Sequence[str]
+    metrics: str | Sequence[str]
+    seeds: int | Sequence[int] = 0
+    units: str = ""
+    target: str | int = ""
+    against: str | int = ""
+    segments: str = ""
+    masking: str = ""
+    split: str = ""
+    limit: int = 0
+    out: str = ""
+
+
+_KEYS = [one.name for one in fields(_Content)]
+_ENTRIES: dict[str, type[Any]] = {"models": _Model, "data": _Data}
 
 
 @dataclass(frozen=True)
@@ -37,7 +84,7 @@ class PlanFile:
             content = tomllib.loads(text)
         except FileNotFoundError:
             raise TrothError(f"there is no plan file {path}") from None
-        except (IsADirectoryError, UnicodeDecodeError):
+        except (IsADirectoryError, UnicodeDecodeError, RecursionError):
             raise TrothError(f"{path} is no plan file: a plan is TOML text") from None
         except tomllib.TOMLDecodeError as error:
             raise TrothError(f"{path}: {_lower(str(error))}") from None
@@ -76,18 +123,25 @@ class PlanFile:
         for key in ("models", "data", "explainers", "metrics"):
             if not self.content.get(key):
                 raise TrothError(f'{self.path}: {key} is missing; write {key} = ["…"]')
+        hints = get_type_hints(_Content)
+        for key, value in self.content.items():
+            if key in _ENTRIES:
+                continue
+            if why := records.fault(value, hints[key], key):
+                raise self._error(TrothError(why), key)
+        if self.content.get("limit", 1) < 1:
+            raise self._error(TrothError(f"limit must be at least 1, not {self.content['limit']}"), "limit")
         for key, choices in _CHOICES.items():
             if self.content.get(key, choices[0]) not in choices:
                 raise self._error(unknown(key, str(self.content[key]), choices), key)
-        for seed in _many(self.content.get("seeds", 0)):
-            if not isinstance(seed, int) or isinstance(seed, bool):
-                raise self._error(TrothError(f"seeds must be whole numbers, not {seed!r}"), "seeds")
-        for key, known, must in (("models", _MODEL_KEYS, "path"), ("data", _DATA_KEYS, "source")):
+        for key, schema in _ENTRIES.items():
             for entry in _many(self.content[key]):
-                self._check_entry(key, entry, known, must)
+                self._check_entry(key, entry, schema)
         self._check_methods()
 
-    def _check_entry(self, key: str, entry: Any, known: tuple[str, ...], must: str) -> None:
+    def _check_entry(self, key: str, entry: Any, schema: type[Any]) -> None:
+        known = [one.name for one in fields(schema)]
+        must = known[0]
         if isinstance(entry, str):
             return
         if not isinstance(entry, dict):
@@ -97,6 +151,8 @@ class PlanFile:
                 raise self._error(unknown("option", option, known), option)
         if must not in entry:
             raise self._error(TrothError(f"an entry of {key} lacks its {must}"), key)
+        if why := records.fault(entry, schema):
+            raise self._error(TrothError(why), why.partition(" ")[0])
 
     def _check_methods(self) -> None:
         from troth import catalog

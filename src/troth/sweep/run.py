@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from troth.errors import TrothError, unknown
+from troth.errors import TrothError
 from troth.sweep import machine, stopping
 from troth.sweep.cells import Cell, Plan
 from troth.sweep.context import Context
@@ -21,6 +21,7 @@ from troth.sweep.crews import gpus as visible_gpus
 from troth.sweep.estimate import Pace
 from troth.sweep.files import CannotWriteError
 from troth.sweep.graph import Graph
+from troth.sweep.limits import check_options
 from troth.sweep.ready import Shard, group
 from troth.sweep.store import Store, Stored
 from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
@@ -87,7 +88,7 @@ def run(
     One worker is this process, several are processes of `threads` threads each (None: one a GPU, else one a core); with
     engine "ray" they are actors with `gpus` GPUs each, on this machine or on the cluster at `address`.
     """
-    _check(engine, workers, shard)
+    check_options(engine, workers, address, gpus, threads, shard)
     context = context or Context()
     context.store = store.folder.absolute()
     begun = time.monotonic()
@@ -95,11 +96,12 @@ def run(
     session["command"] = command or " ".join(sys.argv)
     key = f"{session['started']} {uuid4().hex[:8]}"
     try:
+        repaired = store.repair()
         store.note(
             versions=machine.versions(), hardware={socket.gethostname(): machine.hardware()}, planned=len(plan),
             sessions={key: session}, **plan.about,
         )  # fmt: skip
-        work = _Run(plan, store, retry, shard, progress, begun)
+        work = _Run(plan, store, retry, shard, progress, begun, repaired)
         if work.graph.open:
             work.carry_out(_crew(engine, workers, address, gpus, threads, context, work.graph.open), compact_every)
         store.compact()
@@ -112,15 +114,6 @@ def run(
         with suppress(OSError):
             store.claims.close()
     return outcome
-
-
-def _check(engine: str, workers: int | None, shard: Shard | None) -> None:
-    if engine not in ("local", "ray"):
-        raise unknown("engine", engine, ["local", "ray"])
-    if workers is not None and workers < 1:
-        raise TrothError(f"workers must be at least 1, not {workers}")
-    if shard is not None and not 1 <= shard[0] <= shard[1]:
-        raise TrothError(f"shard {shard[0]}/{shard[1]} does not exist; the first of four is 1/4, the last 4/4")
 
 
 def _crew(
@@ -149,11 +142,11 @@ class _Run:
 
     def __init__(
         self, plan: Plan, store: Store, retry: bool, shard: Shard | None,
-        progress: Callable[[Progress], None] | None, begun: float,
+        progress: Callable[[Progress], None] | None, begun: float, repaired: list[str],
     ) -> None:  # fmt: skip
         self.plan, self.store, self.shard, self.progress, self.begun = plan, store, shard, progress, begun
         # One shard's reading of all files is enough.
-        self.notes = store.check() if shard is None or shard[0] == 1 else []
+        self.notes = repaired + (store.check() if shard is None or shard[0] == 1 else [])
         for name, table in plan.tables.items():
             if not store.has(name):
                 store.write(plan.cells[name], table)

@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from troth.errors import TrothError
+from troth.sweep import records
 from troth.sweep.cells import Cell
+from troth.sweep.records import DamagedError
 
 _FACTS = b"troth"
 _SEAL = "troth-seal:"  # and 32 digits, the hash
@@ -29,14 +30,6 @@ _OPEN = "0" * 32
 _ROWS = 16_384  # a row group: what is decompressed to read one cell
 
 Facts = Mapping[str, Any]
-
-
-class DamagedError(TrothError):
-    """A file of the store that is not what was written."""
-
-    def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} is damaged ({why}); run the same command again and its cells are computed anew")
-        self.path, self.why = path, why
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +47,14 @@ class Segment:
             raise DamagedError(path, "no file of troth's")
         try:
             facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
-            promised = sum(one["rows"] for one in facts)
-        except (ValueError, TypeError, KeyError, zlib.error):
+        except (ValueError, RecursionError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
-        if not facts or promised != _file(path).metadata.num_rows:
+        if why := records.fault(facts, Sequence[records.Finished]):
+            raise DamagedError(path, why)
+        # A kind becomes the name of a view.
+        if not all(one["kind"].isidentifier() and one["rows"] >= 0 for one in facts):
+            raise DamagedError(path, "its footer names no cells")
+        if not facts or sum(one["rows"] for one in facts) != _file(path).metadata.num_rows:
             raise DamagedError(path, "rows are missing")
         return cls(path, facts)
 

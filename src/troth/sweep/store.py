@@ -14,44 +14,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from troth.errors import TrothError, unknown
-from troth.sweep import compaction
+from troth.sweep import compaction, quarantine, records
 from troth.sweep.cells import FORMAT_VERSION, Cell
 from troth.sweep.claims import Claims
 from troth.sweep.files import write_aside
-from troth.sweep.segments import DamagedError, Facts, Segment, pack
-
-_FOLDERS = {"cells", "segments", "failed", "files", "claims", "damaged"}
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A finished or failed cell, and what it took."""
-
-    name: str
-    kind: str
-    specs: Mapping[str, Any]
-    parents: tuple[str, ...]
-    rows: int = 0
-    seconds: float = 0.0
-    forward: int = 0  # rows asked of the model
-    backward: int = 0
-    finished: float = 0.0  # when, in seconds since 1970
-    host: str = ""
-    error: str = ""  # of a failed cell
-    traceback: str = field(default="", repr=False)
-
-    @classmethod
-    def of(cls, facts: Facts) -> Stored:
-        """From what a file says; what a later troth may have added is left out."""
-        known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
-        return cls(**{**known, "parents": tuple(facts["parents"])})
+from troth.sweep.records import DamagedError
+from troth.sweep.records import Stored as Stored  # its place for whoever reads a store
+from troth.sweep.segments import Facts, Segment, pack
 
 
 class Store:
@@ -64,11 +39,25 @@ class Store:
         self._fresh: dict[str, Segment | None] = {}  # by cell; None: its footer was not read yet
         self._segments: dict[str, Segment] = {}  # by file name
         self._places: dict[str, tuple[Segment, int]] = {}  # by cell
+        self._refuse_foreign()
+        self.refresh()
+
+    def _refuse_foreign(self) -> None:
+        """A folder of somebody else's is left alone; our own with a damaged or lost run.json is still a run."""
+        if self.folder.is_symlink() and not self.folder.exists():
+            raise TrothError(f"{self.folder} is a link to nowhere; a run needs a folder")
         if self.folder.exists() and not self.folder.is_dir():
             raise TrothError(f"{self.folder} is a file; a run needs a folder")
-        if self.about() is None and any(map(_foreign, self.folder.glob("*"))):
-            raise TrothError(f"{self.folder} is no run: it has no run.json; name a new or empty folder")
-        self.refresh()
+        why = "it has no run.json"
+        try:
+            if self.about() is not None:
+                return
+        except DamagedError as damage:
+            self.unreadable[damage.path] = damage.why
+            why = f"its run.json is not troth's ({damage.why})"
+        has_results = any((self.folder / name).is_dir() for name in ("cells", "segments"))
+        if not has_results and (self.unreadable or any(map(_foreign, self.folder.glob("*")))):
+            raise TrothError(f"{self.folder} is no run: {why}; name a new or empty folder")
 
     # Reading
 
@@ -112,11 +101,19 @@ class Store:
         return [one for one in found if one is not None]  # None: retried just now by another process
 
     def failure(self, name: str) -> Stored | None:
-        """Why a cell failed, perhaps in another process; None when it did not."""
+        """Why a cell failed, perhaps in another process; None when it did not, or nobody can tell any more."""
+        path = self.folder / "failed" / f"{name}.json"
         try:
-            return Stored.of(json.loads((self.folder / "failed" / f"{name}.json").read_text()))
-        except (OSError, ValueError):
+            failure = Stored.of(records.read(path, records.Failed))
+        except OSError:
             return None
+        except DamagedError as damage:
+            self.unreadable[path] = damage.why
+            return None
+        if failure.name != name:
+            self.unreadable[path] = "it is about another cell than its name says"
+            return None
+        return failure
 
     def segments(self) -> list[Segment]:
         """All files that can be read, fresh ones included."""
@@ -193,6 +190,19 @@ class Store:
         for name in names:
             (self.folder / "failed" / f"{name}.json").unlink(missing_ok=True)
 
+    def repair(self) -> list[str]:
+        """Sets aside what is in a run's way: what is no folder or file where one must be, and damaged JSON."""
+        if not self.folder.is_dir():
+            return []
+        notes = list(quarantine.clear(self.folder))
+        self.failed()
+        for path in [path for path in self.unreadable if path.suffix == ".json"]:
+            why = self.unreadable.pop(path)
+            if quarantine.set_aside(self.folder, path):
+                notes.append(f"{path} is damaged ({why}): set aside, what it held is made again")
+        self.refresh()
+        return notes
+
     def check(self) -> list[str]:
         """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
         self.refresh()
@@ -224,25 +234,27 @@ class Store:
 
     def about(self) -> dict[str, Any] | None:
         """What run.json says; None where there is none yet."""
+        path = self.folder / "run.json"
         try:
-            about: dict[str, Any] = json.loads((self.folder / "run.json").read_text())
+            version = _format(records.load(path))
+            if version > FORMAT_VERSION:
+                raise TrothError(
+                    f"{self.folder} has format {version}, of a newer troth; this one knows {FORMAT_VERSION}: "
+                    "update troth, or use another folder"
+                )
+            return records.read(path, records.About)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except ValueError as error:
-            raise TrothError(
-                f"{self.folder / 'run.json'} cannot be read ({error}); mend it or use another folder"
-            ) from None
-        if about.get("format", 0) > FORMAT_VERSION:
-            raise TrothError(
-                f"{self.folder} has format {about['format']}, of a newer troth; this one knows {FORMAT_VERSION}: "
-                "update troth, or use another folder"
-            )
-        return about
 
     def note(self, **facts: Any) -> None:
         """Adds to run.json; mappings and lists grow, anything else is replaced."""
         with self.claims.lock("run.json"):
-            about = self.about() or {"format": FORMAT_VERSION, "created": _now()}
+            try:
+                about = self.about()
+            except DamagedError as damage:  # since the run began
+                quarantine.set_aside(self.folder, damage.path)
+                about = None
+            about = about or {"format": FORMAT_VERSION, "created": _now()}
             for key, value in facts.items():
                 if isinstance(value, Mapping):
                     about[key] = {**about.get(key, {}), **value}
@@ -263,18 +275,24 @@ def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
     raise TrothError(f"{unknown('run', str(name), known)} (looked in {nearby})")
 
 
+def _format(about: Any) -> int:
+    version = about.get("format") if isinstance(about, dict) else None
+    return version if isinstance(version, int) else 0
+
+
 def _identity(cell: Cell) -> dict[str, Any]:
     return {"name": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "parents": list(cell.parents)}
 
 
 def _foreign(path: Path) -> bool:
     """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
-    ours = path.name in {*_FOLDERS, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
+    ours = path.name in {*quarantine.PLACES, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
     return not ours and not path.name.startswith(".")
 
 
 def _parquet(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("*.parquet") if not path.name.startswith(".")]
+    # What is no file (a link to nowhere) is as good as not there: writing replaces it.
+    return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]
 
 
 def _now() -> str:

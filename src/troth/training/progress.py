@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from rich import progress
-from rich.console import Console
+
+from troth.terminal import Console
 
 
 class Progress:

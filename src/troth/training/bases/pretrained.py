@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 
 from troth import draws
 from troth.errors import TrothError
@@ -46,7 +47,7 @@ class Pretrained(Base):
                     use_safetensors=True,
                     ignore_mismatched_sizes=True,  # a head for other classes is replaced
                 )
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
                 reason = str(error).strip().split("\n")[0]
                 raise TrothError(f"cannot load {self.path} to train it: {reason}") from None
             name_outputs(model, [str(before[index]) for index in sorted(before)], labels)

@@ -1,0 +1,58 @@
+"""Whether the hub can be reached, asked once and briefly: its own client waits and tries again for a minute."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+_PATIENCE = 3.0  # seconds
+
+
+def unreachable() -> str:
+    """Why the hub cannot be asked; nothing where it can."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
+        return "HF_HUB_OFFLINE is set"
+    return _tried(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+
+
+@lru_cache(maxsize=4)
+def _tried(endpoint: str) -> str:
+    host = urlsplit(endpoint).hostname or ""
+    between = None if proxy_bypass(host) else getproxies().get(urlsplit(endpoint).scheme)
+    parts = urlsplit(between or endpoint)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    found: list[str] = []
+
+    def connect() -> None:
+        try:
+            socket.create_connection((parts.hostname or "", port), timeout=_PATIENCE).close()
+            found.append("")
+        except OSError as error:
+            found.append(error.strerror or str(error))
+
+    # Looking up a name knows no timeout of its own.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    why = found[0] if found else f"no answer in {_PATIENCE:.0f} s"
+    return f"{host} cannot be reached: {why}" if why else ""
+
+
+@contextmanager
+def offline_where_unreachable(name: str) -> Iterator[None]:
+    """Keeps the hub's client from trying again and again; `local_files_only` alone does not reach all it asks for."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or (not Path(name).exists() and bool(unreachable()))
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before

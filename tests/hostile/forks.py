@@ -1,0 +1,158 @@
+"""The command line in a forked child: troth is imported once, then each call takes milliseconds and shares nothing.
+
+forks.py reads one JSON line per call from standard input and answers with one: exit code, output, error, files written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0  # seconds for one call
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call did."""
+
+    code: int
+    out: str
+    err: str
+    written: list[str]  # what was not there before
+
+
+class Forks:
+    """A process that forks a child for each call."""
+
+    def __init__(self, **environment: str) -> None:
+        variables = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}:{ROOT / 'tests'}", **environment}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, cwd=ROOT
+        )
+
+    def __call__(self, *arguments: str, room: Path | None = None, **settings: Any) -> Said:
+        """One call in a copy of the folder `room`."""
+        given = {"arguments": [os.fsencode(one).hex() for one in arguments], "room": room and str(room), **settings}
+        self._process.stdin.write(json.dumps(given).encode() + b"\n")
+        self._process.stdin.flush()
+        return Said(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+
+
+def serve() -> None:
+    import torch
+
+    import troth.benching
+    import troth.cli
+    import troth.commands._options
+    import troth.data
+    import troth.models.encoder
+    import troth.models.prompted
+    import troth.studies
+    from troth import catalog
+
+    torch.set_num_threads(1)  # a pool of threads would not survive a fork
+    for kind in catalog.KINDS:
+        catalog.names(kind)
+    troth.commands._options.quieten()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(call(json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+def call(given: dict[str, Any]) -> dict[str, Any]:
+    place = Path(tempfile.mkdtemp(prefix="hostile-"))
+    try:
+        room = place / "room"
+        if given["room"]:
+            shutil.copytree(given["room"], room, symlinks=True)
+        else:
+            room.mkdir()
+        before = tree(room)
+        child = os.fork()
+        if child == 0:
+            command(given, place, room)
+        status = wait(child)
+        texts = [(place / name).read_bytes().decode(errors="surrogateescape") for name in ("out", "err")]
+        written = [path.encode(errors="replace").decode() for path in sorted(tree(room) - before)]
+        return {"code": status, "out": texts[0], "err": texts[1], "written": written}
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def command(given: dict[str, Any], place: Path, room: Path) -> None:
+    """The life of the child; it never returns."""
+    code = 99
+    try:
+        os.setsid()
+        os.chdir(room)
+        for number, name in ((1, "out"), (2, "err")):
+            target = os.devnull if given.get("stdout") == "null" and number == 1 else str(place / name)
+            (place / name).touch()
+            if number == 1 and given.get("stdout") == "full":
+                target = "/dev/full"
+            os.dup2(os.open(target, os.O_WRONLY), number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        encoding = given.get("encoding", "utf-8")
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        if given.get("stdout") == "closed":
+            sys.stdout = None
+            os.close(1)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.argv = ["troth", *(os.fsdecode(bytes.fromhex(one)) for one in given["arguments"])]
+        from troth import cli
+
+        try:
+            cli.main()
+        except SystemExit as left:
+            code = left.code or 0
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and given.get("stdout") not in ("full",):
+                stream.flush()
+    except BaseException:
+        import traceback
+
+        os.write(2, traceback.format_exc().encode(errors="replace"))
+    finally:
+        os._exit(code)
+
+
+def wait(child: int) -> int:
+    """The child's exit code, 98 for one that had to be ended."""
+    pidfd = os.pidfd_open(child)
+    try:
+        late = not select.select([pidfd], [], [], PATIENCE)[0]
+        if late:
+            os.killpg(child, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return 98 if late else code
+    finally:
+        os.close(pidfd)
+        time.sleep(0)
+
+
+def tree(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+if __name__ == "__main__":
+    serve()
