@@ -29,8 +29,9 @@ def test_costs_are_those_of_the_definition():
     assert document.metric_cost("comprehensiveness") == "2"
     assert document.metric_cost("monotonicity") == "n + 1"
     assert document.metric_cost("sparsity") == "0"
-    # Two curves of eleven points share the whole and the empty input; the first and the last step explain nothing anew.
-    assert document.metric_cost("recursive_erasure") == "20 and 8 explanations"
+    # Two curves of eleven points share the whole and the empty input; the first and the last step explain nothing anew,
+    # but the gold class is explained where the explanation given is about another.
+    assert document.metric_cost("recursive_erasure") == "20 and 9 explanations"
     assert document.explainer_cost("leave_one_out", (12, 24, 36)) == "n + 1"
     assert document.explainer_cost("gradient", (12, 24, 36)) == "1, 1 backward"
 

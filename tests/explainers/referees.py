@@ -19,8 +19,11 @@ TEXTS = ["a good film , not a bad book", "why would anyone pay for this ?", "unl
 class Formula(Encoder):
     """One number a word (0 unless given) and a class-1 logit that is a formula of the numbers; class 0 has logit 0.
 
-    Its attention, as a BiLSTM's, is one softmax over the numbers.
+    Its attention, as a BiLSTM's, is one softmax over the numbers. A formula may read places that only the test's own
+    text has, so it is not tried on others.
     """
+
+    pads = True  # padding has no number
 
     def __init__(self, numbers: dict[str, float], formula: Callable[[Tensor, Tensor], Tensor]) -> None:
         tokenizer = tokenizer_for("bert")
