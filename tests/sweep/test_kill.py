@@ -26,7 +26,7 @@ def start(store: Path, engine: str, address: str | None) -> subprocess.Popen[str
     arguments = [store, engine, 2, EXPLANATIONS, METRICS, *([address] if address else [])]
     return subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "sweep" / "driver.py"), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
         stdout=subprocess.PIPE,
         text=True,
     )

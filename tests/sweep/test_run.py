@@ -260,7 +260,7 @@ def test_ctrl_c_does_not_wait_for_what_is_dear(tmp_path, monkeypatch):
 
 def driver(store, *arguments, **options) -> subprocess.Popen:
     command = [sys.executable, str(ROOT / "tests" / "sweep" / "driver.py"), str(store), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
 
 
@@ -324,7 +324,9 @@ except TrothError as error:
 def test_a_full_disk_stops_the_run_with_one_line(tmp_path):
     # The operating system refuses files beyond a size, as a full disk or a quota does.
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "run")]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}, capture_output=True, text=True
+    )
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
     assert "the disk is full (File too large); what is finished is safe" in line

@@ -116,10 +116,13 @@ class Claims:
                     _remove(spade)
             return False
         try:
-            if not self._dead(path):
+            before = _version(path)
+            if not self._dead(path) or _version(path) != before:
                 return False
             _remove(path)
             return True
+        except FileNotFoundError:
+            return True  # just given back: whoever creates it first has it
         finally:
             spade.unlink(missing_ok=True)
 
@@ -147,6 +150,12 @@ class Claims:
 def _process() -> dict[str, str]:
     """This process, told apart from any other of any machine, container or time."""
     return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Which file it is: a claim that was given back may have been taken anew."""
+    found = path.lstat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def _remove(path: Path) -> None:
