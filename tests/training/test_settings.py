@@ -1,13 +1,9 @@
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
-
 import pytest
 import torch
 import transformers
 
 from fakes import hf_model
-from troth.data import Dataset
+from troth import catalog
 from troth.errors import TrothError
 from troth.training import bases, optimizer, presets, recipes
 from troth.training.settings import Settings, rate_factor, settings
@@ -107,20 +103,13 @@ def test_the_share_of_train_each_paper_validates_on(paper, data, share):
 
 
 def test_a_data_set_that_knows_a_papers_splits_gives_them():
-    @dataclass(frozen=True)
-    class Known(Dataset):
-        labels = ("a", "b")
-        splits = MappingProxyType({})
-        like: Literal["", "saloss"] = ""
-
-        def read(self, split):
-            raise NotImplementedError
-
-    Known.__module__ = "troth.data.known"
-    assert presets.source_like("saloss", Known()) == Known(like="saloss")
-    assert presets.source_like("roar", Known()) == Known()
-    assert presets.source_like(None, Known()) == Known()
-    assert presets.held_out("saloss", Known(like="saloss")) is None
+    official, papers = (catalog.build("data", name) for name in ("ag_news", "ag_news(as_in=saloss)"))
+    assert presets.source_like("saloss", official) == papers != official
+    assert presets.source_like("saloss", "ag_news") == papers
+    assert presets.source_like("roar", official) == official
+    assert presets.source_like(None, official) == official
+    assert presets.held_out("saloss", papers) is None
+    assert presets.held_out("saloss", official) is not None
     assert presets.source_like("saloss", "sst") == "sst"
     assert presets.source_like("saloss", "some/file.csv") == "some/file.csv"
 
