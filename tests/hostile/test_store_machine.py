@@ -6,6 +6,7 @@ Nothing finished is lost or counted twice, and nothing is ever read back that wa
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from troth.sweep import files
-from troth.sweep.cells import Cell
+from troth.sweep.cells import FORMAT_VERSION, Cell
 from troth.sweep.files import CannotWriteError
 from troth.sweep.store import Store
 
@@ -78,6 +79,15 @@ def interrupted(after: int, action, error: BaseException | None = None) -> bool:
     return code == 0
 
 
+def is_newer(about: bytes) -> bool:
+    """Whether a run.json says that a later troth wrote it."""
+    try:
+        version = json.loads(about).get("format", 0)
+    except (ValueError, AttributeError):
+        return False
+    return isinstance(version, int) and version > FORMAT_VERSION
+
+
 class StoreMachine(RuleBasedStateMachine):
     numbers = Bundle("numbers")
 
@@ -128,6 +138,8 @@ class StoreMachine(RuleBasedStateMachine):
     def damage(self, data):
         """One byte of one file, or its end."""
         files = sorted(path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "damaged")
+        if not any((self.folder / name).is_dir() for name in ("cells", "segments")):
+            files = [path for path in files if path.name != "run.json"]  # without results such a folder is refused
         if not files:
             return
         path = data.draw(st.sampled_from(files))
@@ -139,6 +151,8 @@ class StoreMachine(RuleBasedStateMachine):
             del content[at:]
         else:
             content[at] ^= 1 << data.draw(st.integers(0, 7))
+        if path.name == "run.json" and is_newer(content):
+            return  # nobody can tell it from a later troth's, which is refused
         path.write_bytes(bytes(content))
         self.maybe |= self.sure
         self.sure = set()
