@@ -6,7 +6,7 @@ erased. `show_masf.py` recomputes from those rows every number and the figure of
 
 Data sets are read from the folder TROTH_DATA. A model is "embedded" or a folder that `troth train` wrote.
 
-    python scripts/embedded/measure_masf.py docs/results/masf.csv --models embedded plain=runs/plain
+    python scripts/embedded/measure_masf.py docs/results/masf/rows.csv --models embedded plain=runs/plain
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "left_out": {"self_included": False},
 }
 COLUMNS = ["model", "trained", "references", "count", "form", "variant", "floor", "explainer", "ratio", "tested", "p",
-           "below", "right"]  # fmt: skip
+           "below", "right", "seed", "example_id"]  # fmt: skip
 
 
 def main() -> None:
@@ -176,7 +176,9 @@ def write(path: Path, rows: list[Row]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+        for row in rows:
+            plain = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()}
+            writer.writerow({**plain, "seed": 0, "example_id": "all"})  # a p-value is of all texts together
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 The page's marked parts (<!-- masf:NAME --> … <!-- /masf -->) are written again; the text between them is not touched.
 
-    python scripts/embedded/show_masf.py docs/results/masf.csv
+    python scripts/embedded/show_masf.py docs/results/masf/rows.csv
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROWS, PAGE = ROOT / "docs" / "results" / "masf.csv", ROOT / "docs" / "results" / "masf.md"
+ROWS, PAGE = ROOT / "docs" / "results" / "masf" / "rows.csv", ROOT / "docs" / "results" / "masf.md"
 
 _spec = importlib.util.spec_from_file_location("show_masf", ROOT / "scripts" / "embedded" / "show_masf.py")
 show_masf = importlib.util.module_from_spec(_spec)

@@ -1,0 +1,127 @@
+"""Keeps what a page of results rests on: the rows of a study's run, small enough to be committed.
+
+    python scripts/keep_rows.py roar runs/study-roar docs/results/roar
+    python scripts/keep_rows.py saloss runs/study-saloss docs/results/saloss
+    python scripts/keep_rows.py soft runs/study-soft docs/results/soft
+
+RACU is kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from troth.sweep.store import Store, Stored
+
+Rows = Iterator[dict[str, Any]]
+
+
+def roar(run: Path) -> Rows:
+    """RACU in % of every measure and seed, ROAR and Recursive ROAR."""
+    for data, facts in json.loads((run / "study.json").read_text())["results"]["comparison"].items():
+        for way in ("roar", "recursive"):
+            for curve in facts[way]:
+                for seed, value in zip(facts["seeds"], curve["racu_by_seed"], strict=True):
+                    measure = curve["explainer"].partition("(")[0]
+                    about = {"data": data, "way": way, "measure": measure, "seed": seed, "example_id": "all"}
+                    yield {**about, "value": round(100 * value, 4)}
+
+
+def saloss(run: Path) -> Rows:
+    """The share of tokens erased before a prediction flips, by example, for the models of Table 2."""
+    store = Store(run)
+    recipes = {f"cell:{cell.name}": cell.specs["recipe"] for cell in store.cells() if cell.kind == "training"}
+    for cell in _metrics(store, "decision_flip"):
+        recipe = recipes[cell.specs["model"]]
+        source = re.search(r"source='(\w+)'", recipe)
+        about = {
+            "data": cell.specs["data"],
+            "model": source[1] if source else "plain",
+            "erased": "padded" if "pad" in cell.specs["metric"] else "deleted",
+            "attribution": cell.specs["explainer"].partition("(")[0],
+        }
+        if cell.specs["split"] == "test" and about["model"] in ("plain", "text_rank"):
+            yield from _by_example(store, cell, about)
+
+
+def soft(run: Path) -> Rows:
+    """Whether each metric puts an explanation before a random one, by example; empty where either is undefined."""
+    store = Store(run)
+    values: dict[tuple[str, str, int], dict[str, dict[str, float | None]]] = {}
+    for cell in store.cells():
+        if cell.kind == "metric" and cell.specs["split"] == "test" and not cell.error:
+            key = (cell.specs["data"], cell.specs["metric"], cell.specs["seed"])
+            table = store.table(cell.name)
+            scores = dict(zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True))
+            values.setdefault(key, {})[cell.specs["explainer"].partition("(")[0]] = scores
+    for (data, metric, seed), by_method in sorted(values.items()):
+        random = by_method.get("random")
+        if random is None or not _is_kept(metric):
+            continue
+        for method, scores in sorted(by_method.items()):
+            if method == "random":
+                continue
+            for example, score in scores.items():
+                chance = random[example]
+                undefined = score is None or chance is None or score != score or chance != chance
+                won = "" if undefined else int(score > chance)  # type: ignore[operator]
+                yield {
+                    "data": data,
+                    "metric": metric,
+                    "attribution": method,
+                    "seed": seed,
+                    "example_id": example,
+                    "value": won,
+                }
+
+
+def _is_kept(metric: str) -> bool:
+    """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
+    return not any(word in metric for word in ("released", "gaussian", "attention", "retention"))
+
+
+def _metrics(store: Store, name: str) -> Iterable[Stored]:
+    cells = [cell for cell in store.cells() if cell.kind == "metric" and cell.specs["metric"].startswith(name)]
+    return sorted(cells, key=lambda cell: json.dumps(cell.specs, sort_keys=True))
+
+
+def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
+    table = store.table(cell.name)
+    for example, value in zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True):
+        yield {
+            **about,
+            "seed": cell.specs["seed"],
+            "example_id": example,
+            "value": None if value is None else round(value, 4),
+        }
+
+
+STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft}
+
+
+def main() -> None:
+    name, run, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    out.mkdir(parents=True, exist_ok=True)
+    rows = list(STUDIES[name](run))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    with gzip.GzipFile(out / "rows.csv.gz", "wb", mtime=0) as file:  # no time in it: the same rows, the same file
+        file.write(text.getvalue().encode())
+    for figure in run.glob("*.png"):
+        shutil.copy(figure, out / figure.name)
+    print(f"{len(rows):,} rows in {out / 'rows.csv.gz'}")
+
+
+if __name__ == "__main__":
+    main()
