@@ -17,7 +17,7 @@ from troth.explainers import Explainer
 from troth.leaderboard import Leaderboard, leaderboards
 from troth.metrics import Metric
 from troth.models import Segments
-from troth.sweep.cells import Plan
+from troth.sweep.cells import FORMAT_VERSION, Plan
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
@@ -220,7 +220,7 @@ def default_folder(plan: Plan) -> Path:
         f"{cell.specs['units']}{cell.specs['target']}{cell.specs['masking']}" for cell in plan.of("explanation")
     )
     about = f"{plan.about['models'][model]['fingerprint']}{plan.about['data'][data]['fingerprint']}{common[0]}"
-    short = hashlib.blake2b(about.encode(), digest_size=3).hexdigest()
+    short = hashlib.blake2b(f"{FORMAT_VERSION}{about}".encode(), digest_size=3).hexdigest()
     return Path("runs") / f"{_plain(model)}-{_plain(data)}-{short}"
 
 

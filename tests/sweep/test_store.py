@@ -363,3 +363,15 @@ def test_a_run_json_of_somebody_elses_is_left_alone(tmp_path):
     with pytest.raises(TrothError, match=r"is no run: its run\.json is not troth's \(format is missing\); name a new"):
         Store(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_run_of_an_earlier_format_is_read_but_not_continued(tmp_path):
+    store = Store(tmp_path / "run")
+    store.note(seeds=[0])
+    file = tmp_path / "run" / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT_VERSION - 1}))
+    before = file.read_bytes()
+    assert Store(tmp_path / "run").about()["seeds"] == [0]
+    with pytest.raises(TrothError, match="an earlier troth: it can be read, not continued; name a new folder"):
+        Store(tmp_path / "run").note(seeds=[1])
+    assert file.read_bytes() == before

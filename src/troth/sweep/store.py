@@ -255,6 +255,10 @@ class Store:
                 quarantine.set_aside(self.folder, damage.path)
                 about = None
             about = about or {"format": FORMAT_VERSION, "created": _now()}
+            if about.get("format", 0) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
+                raise TrothError(
+                    f"{self.folder} is a run of an earlier troth: it can be read, not continued; name a new folder"
+                )
             for key, value in facts.items():
                 if isinstance(value, Mapping):
                     about[key] = {**about.get(key, {}), **value}
