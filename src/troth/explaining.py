@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -10,13 +9,14 @@ from typing import Any
 
 from troth import catalog
 from troth.data import Data
-from troth.data._classes import class_number, match_labels
-from troth.errors import TrothError, unknown
+from troth.data._classes import match_labels
+from troth.errors import TrothError
 from troth.explainers import Explainer
 from troth.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
 from troth.probing import Prober
+from troth.targets import class_of
 from troth.types import Attribution, Encoding, Example, Question
 from troth.units import UnitKind
 
@@ -119,39 +119,6 @@ def _told(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
             return result
         whole = len(look.keep) == 1 and bool((look.keep == 1).all()) and look.others is None and look.masking is None
         reply = replace(answer, question=look.question) if whole and look.want == want else (yield look)
-
-
-def class_of(labels: tuple[str, ...], target: str | int, example: Example, predicted: int) -> int:
-    """The class index that "predicted", "gold", an index or a label stands for."""
-    if target == "predicted":
-        return predicted
-    if target == "gold":
-        return gold_class(labels, example)
-    if isinstance(target, str) and target in labels:
-        return labels.index(target)
-    if isinstance(target, str) and not re.fullmatch(r"-?\d+", target):
-        raise unknown("class", target, labels)
-    index = int(target)
-    if not 0 <= index < len(labels):
-        raise TrothError(
-            f"example {example.id}: class {index} is outside the model's {len(labels)} classes ({', '.join(labels)})"
-        )
-    return index
-
-
-def gold_class(labels: tuple[str, ...], example: Example) -> int:
-    """The model's class that an example's label stands for: by name where it has one, else by number."""
-    label = example.label
-    if label is None:
-        raise TrothError(f"example {example.id} has no label, so no gold class; use target predicted or name a class")
-    if isinstance(label, int) and not getattr(label, "names", ()):
-        return class_of(labels, label, example, PREDICTED)
-    try:
-        return class_number(label, labels)
-    except TrothError as problem:
-        raise TrothError(
-            f"example {example.id}: its label does not match the model's classes ({', '.join(labels)}): {problem}"
-        ) from None
 
 
 def as_examples(texts: Texts) -> Iterator[Example]:

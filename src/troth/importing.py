@@ -11,10 +11,11 @@ import numpy as np
 from torch import Tensor
 
 from troth.errors import TrothError
-from troth.explaining import as_examples, class_of
+from troth.explaining import as_examples
 from troth.looks import Answer, Ask, Look, keep_all
 from troth.models import TextClassifier, load_model
 from troth.probing import Prober
+from troth.targets import class_of
 from troth.types import Attribution, Encoding, Example, Question
 from troth.units import Span, UnitKind, join
 

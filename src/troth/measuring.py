@@ -9,11 +9,11 @@ from typing import Any
 from troth import catalog
 from troth.errors import TrothError
 from troth.explainers import Explainer, SignedExplainer
-from troth.explaining import gold_class
 from troth.looks import Ask
 from troth.metrics import Explain, Metric
 from troth.models import TextClassifier, load_model
 from troth.probing import Prober
+from troth.targets import gold_class
 from troth.types import Attribution, Question, Score
 
 

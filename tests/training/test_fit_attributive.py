@@ -16,8 +16,8 @@ from troth.cli import app
 from troth.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import _attributive_search
-from troth.training._attributive_loop import choose, is_better, judge, stratified, train
-from troth.training.attributive_masking import METRICS, Settings, _load, fit, lambdas_of
+from troth.training._attributive_loop import choose, is_better, stratified, train
+from troth.training.attributive_masking import METRICS, Settings, _load, fit, judge, lambdas_of
 from troth.types import Example
 
 WORDS = ["film", "book", "plot", "cast", "service", "phone", "bill", "soup", "the", "was", "a", "with", "and"]

@@ -6,8 +6,7 @@ from troth.errors import TrothError
 from troth.models import load_model
 from troth.training import recipes
 from troth.training.bases.scratch import Scratch
-from troth.training.predicting import flip_fraction
-from troth.training.tuning import best_weight, search, with_salience
+from troth.training.tuning import best_weight, flip_fraction, search, with_salience
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)
 

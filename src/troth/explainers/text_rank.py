@@ -11,7 +11,7 @@ from typing import ClassVar
 from troth import salience
 from troth.errors import TrothError
 from troth.explainers import Explainer
-from troth.explainers._pieces import salient
+from troth.explainers._salient import salient
 from troth.looks import Ask
 from troth.types import Attribution, Question
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from troth import salience
 from troth.errors import TrothError
 from troth.explainers import Explainer
-from troth.explainers._pieces import pieces, salient
+from troth.explainers._salient import salient
 from troth.looks import Ask
+from troth.pieces import pieces
 from troth.types import Attribution, Encoding, Question
 
 if TYPE_CHECKING:

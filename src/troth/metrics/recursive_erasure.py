@@ -24,13 +24,13 @@ from torch import Tensor
 from troth import catalog, seeds, statistics
 from troth.errors import TrothError
 from troth.explainers.random import Random
-from troth.explaining import gold_class
 from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.metrics.performance import Performance, indicators, performance, performance_of
+from troth.targets import gold_class
 from troth.types import Attribution, Question, Score
 
 if TYPE_CHECKING:

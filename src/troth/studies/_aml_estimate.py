@@ -28,7 +28,7 @@ from troth.sweep.context import Context, model_key
 from troth.sweep.tables import table_to_examples
 from troth.training import attributive_masking
 from troth.training import fit as training
-from troth.training._attributive_loop import Settings, choose, judge, train
+from troth.training._attributive_loop import Settings, choose, train
 from troth.training.examples import load_labelled
 
 PROBES = {
@@ -104,7 +104,7 @@ def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context)
 
     def judging() -> int:
         first = checked.first(_TEXTS)
-        judge(model, begun, first, [attributive_masking.CHOSEN])
+        attributive_masking.judge(model, begun, first, [attributive_masking.CHOSEN])
         return len(first.encodings) * _passes_to_judge([attributive_masking.CHOSEN])
 
     whole = effort(settings, specs["metrics"])

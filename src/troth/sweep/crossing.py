@@ -10,7 +10,6 @@ from troth import catalog
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
-from troth.explaining import class_of
 from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import Segments, check_choices
@@ -18,6 +17,7 @@ from troth.sweep.cells import Cell, Plan, canonical
 from troth.sweep.context import Context, model_key
 from troth.sweep.tables import examples_to_table
 from troth.sweep.work import WORKS
+from troth.targets import class_of
 from troth.types import Example
 from troth.units import UnitKind
 from troth.validity.stamp import TESTED, masking_of

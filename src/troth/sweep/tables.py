@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from troth.errors import TrothError
-from troth.explaining import gold_class
 from troth.models import Segments, TextClassifier
 from troth.sweep.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
+from troth.targets import gold_class
 from troth.types import Attribution, Encoding, Example, Question, Score
 from troth.units import UnitKind
 from troth.validity.checking import Check

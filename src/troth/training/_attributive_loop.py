@@ -16,12 +16,7 @@ from troth.attributive.losses import DualMask
 from troth.attributive.model import AttributionModel, Variant
 from troth.attributive.reading import read
 from troth.errors import TrothError, unknown
-from troth.explainers.attributive_masking import AttributiveMasking
-from troth.explaining import explanation
-from troth.measuring import measure_each
-from troth.metrics import Metric
 from troth.models import TextClassifier
-from troth.probing import Prober
 from troth.training.corpus import Corpus
 from troth.training.predicting import logits_of
 from troth.training.progress import Progress
@@ -175,21 +170,9 @@ def train(
     return course
 
 
-def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
-    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
-    # A prober of its own: it remembers what G said, and G changes.
-    prober, method = Prober(model), AttributiveMasking("", fitted=own)
-    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
-    found = {}
-    for metric in metrics:
-        values = np.array([score.value for score in measure_each(prober, maps, metric)])
-        found[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-    return found
-
-
 def is_better(metric: str) -> Callable[[Found, Found], bool]:
     """Whether one result beats another by a metric; undefined ones beat nothing."""
-    built: Metric = catalog.build("metrics", metric)
+    built: Any = catalog.build("metrics", metric)
     sign = -1.0 if built.higher_is_better is False else 1.0
 
     def better(one: Found, other: Found) -> bool:

@@ -15,19 +15,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from torch import Tensor
 
 from troth import catalog
 from troth.attributive import saving
 from troth.attributive.losses import DualMask
+from troth.attributive.model import AttributionModel
 from troth.attributive.start import Start, start
 from troth.data import Data, load_data
 from troth.data._classes import match_labels
 from troth.data._folders import tables_in
 from troth.errors import TrothError, unknown
+from troth.explainers.attributive_masking import AttributiveMasking
+from troth.explaining import explanation
+from troth.measuring import measure_each
 from troth.models import TextClassifier, load_model
 from troth.models._loading import fingerprint
-from troth.training._attributive_loop import Course, Examples, Settings, choose, is_better, judge, train
+from troth.probing import Prober
+from troth.training._attributive_loop import Course, Examples, Settings, choose, is_better, train
 from troth.training._attributive_search import LAMBDAS, search, weighted
 from troth.training.examples import Source, entry_of
 from troth.training.output import claim, own_folder, settle
@@ -179,6 +185,18 @@ class _Job:
             self.model, own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
             better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
         )  # fmt: skip
+
+
+def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
+    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
+    # A prober of its own: it remembers what G said, and G changes.
+    prober, method = Prober(model), AttributiveMasking("", fitted=own)
+    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
+    found = {}
+    for metric in metrics:
+        values = np.array([score.value for score in measure_each(prober, maps, metric)])
+        found[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    return found
 
 
 def watched(metrics: Sequence[str]) -> list[str]:

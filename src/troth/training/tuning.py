@@ -12,13 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from troth.errors import TrothError
-from troth.models import load_model
+from troth.explaining import explain_each
+from troth.measuring import measure_each
+from troth.models import TextClassifier, load_model
+from troth.probing import Prober
 from troth.training import fit, output, recipes, reports
 from troth.training.examples import Source
 from troth.training.fit import Trained
-from troth.training.predicting import flip_fraction
 from troth.training.recipes.salience import WEIGHTS, Salience
+from troth.types import Example
 
 _TRIALS = "lambda"
 
@@ -100,3 +105,10 @@ def _stored(file: Path) -> float | None:
         return float(json.loads(file.read_text())["flip_fraction"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def flip_fraction(model: TextClassifier, examples: Sequence[Example], explainer: str = "attention") -> float:
+    """The mean share of tokens that must go, most important first, before the predicted class changes."""
+    prober = Prober(model)
+    attributions = list(explain_each(prober, examples, explainer, units="token"))
+    return float(np.nanmean([score.value for score in measure_each(prober, attributions, "decision_flip")]))

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from troth import salience
 from troth.errors import TrothError
-from troth.explainers._pieces import pieces
 from troth.looks import at_least_single
 from troth.models import Output, TextClassifier
+from troth.pieces import pieces
 from troth.training.corpus import Corpus
 from troth.training.recipes import Recipe
 from troth.training.stored_scores import StoredScores, is_file

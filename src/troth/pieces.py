@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from troth.salience import Salience
-from troth.types import PROMPT, Attribution, Encoding, Question
+from troth.types import PROMPT, Encoding
 
 
 def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
@@ -23,16 +22,3 @@ def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
         if bool(inside.all()):
             inside[0] = inside[-1] = False
     return inside, [str(number) for number in encoding.ids[inside].tolist()]
-
-
-def salient(question: Question, salience: Salience, signed: bool) -> Attribution:
-    """The salience of the pieces that are left, summed into units."""
-    encoding = question.encoding
-    inside, names = pieces(encoding)
-    # Pieces of units that were erased before are no longer in the text.
-    left = encoding.per_token(question.left[None])[0][inside] > 0
-    scores = torch.zeros(len(encoding.ids), dtype=torch.float64)
-    here = inside.nonzero()[:, 0][left]
-    scores[here] = torch.from_numpy(salience([name for name, stays in zip(names, left.tolist(), strict=True) if stays]))
-    rest = float(scores[encoding.units < 0].sum())
-    return Attribution(question, encoding.per_unit(scores).numpy(), signed=signed, rest=rest)

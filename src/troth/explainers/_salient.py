@@ -1,0 +1,22 @@
+"""Salience, an importance of word pieces that asks no model, as an attribution."""
+
+from __future__ import annotations
+
+import torch
+
+from troth.pieces import pieces
+from troth.salience import Salience
+from troth.types import Attribution, Question
+
+
+def salient(question: Question, salience: Salience, signed: bool) -> Attribution:
+    """The salience of the pieces that are left, summed into units."""
+    encoding = question.encoding
+    inside, names = pieces(encoding)
+    # Pieces of units that were erased before are no longer in the text.
+    left = encoding.per_token(question.left[None])[0][inside] > 0
+    scores = torch.zeros(len(encoding.ids), dtype=torch.float64)
+    here = inside.nonzero()[:, 0][left]
+    scores[here] = torch.from_numpy(salience([name for name, stays in zip(names, left.tolist(), strict=True) if stays]))
+    rest = float(scores[encoding.units < 0].sum())
+    return Attribution(question, encoding.per_unit(scores).numpy(), signed=signed, rest=rest)
