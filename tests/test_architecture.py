@@ -16,7 +16,7 @@ SOURCE = Path(troth.__file__).parent
 
 # Top first: a module imports only from its own line or the lines above it.
 LAYERS = [
-    "errors", "terminal", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks",
+    "errors", "terminal", "units", "draws", "display", "types", "catalog", "data", "models", "maskings", "looks", "targets", "pieces",
     "jobs", "probing", "agreement", "statistics", "seeds", "salience", "attributive", "explainers", "explaining",
     "importing", "metrics", "measuring", "meta", "training", "validity", "sweep", "leaderboard", "report", "benching",
     "benchmarks", "published", "studies", "web", "commands", "cli",
