@@ -10,7 +10,7 @@ from troth.benching import plan_of
 from troth.metrics._soft import importance
 from troth.metrics.soft_sufficiency import SoftSufficiency
 from troth.sweep.context import Context
-from troth.types import Attribution, Example, Question
+from troth.types import Attribution, Example, Question, Score
 
 MODEL = Additive(STRENGTHS)
 
@@ -80,3 +80,9 @@ def test_each_ratio_of_a_normalized_score_is_clipped_on_request():
     assert score(model, "a b c d e", [5, 4, 3, 2, 1], f"normalized_sufficiency({both})").value == pytest.approx(0)
     clipped = score(model, "a b c d e", [5, 4, 3, 2, 1], f"normalized_sufficiency({both}, clip=true)")
     assert clipped.value == pytest.approx((0 + 1) / 2)  # −1 becomes 0
+
+
+def test_several_seeds_name_their_map_once():
+    scores = [Score(0.5, {"retained": 0.4, "standard_error": 0.1, "scores": "min_max"})]
+    summary = SoftSufficiency().summarise(scores, scores)
+    assert summary.extra == {"retained": pytest.approx(0.4), "standard_error": pytest.approx(0.1), "scores": "min_max"}

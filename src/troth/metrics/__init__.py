@@ -91,10 +91,14 @@ def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
 
 
 def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The mean over seeds of what each has."""
+    """The mean over seeds of what each has; words, which say how a seed was measured, as they are."""
     if len(extras) == 1:
         return extras[0]
-    return {name: np.mean([extra[name] for extra in extras], axis=0).tolist() for name in extras[0]}
+    by_name = {name: [extra[name] for extra in extras] for name in extras[0]}
+    return {
+        name: " and ".join(sorted(set(values))) if isinstance(values[0], str) else np.mean(values, axis=0).tolist()
+        for name, values in by_name.items()
+    }
 
 
 NO_UNITS = "the text has no units"
