@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from troth.benching import bench as bench
-    from troth.data import load_data as load_data
-    from troth.errors import TrothError as TrothError
-    from troth.explaining import explain as explain
-    from troth.measuring import measure as measure
-    from troth.models import load_model as load_model
-    from troth.types import Attribution as Attribution
-    from troth.types import Example as Example
-    from troth.types import Score as Score
+from troth._moved import Forwarding
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from troth.core.errors import TrothError as TrothError
+    from troth.core.types import Attribution as Attribution
+    from troth.core.types import Example as Example
+    from troth.core.types import Score as Score
+    from troth.data import load_data as load_data
+    from troth.engine.prober import Prober as Prober
+    from troth.models import load_model as load_model
+    from troth.sweep.bench import bench as bench
+    from troth.training.train import train as train
+    from troth.validity.checking import check as check
+    from troth.verbs.explain import explain as explain
+    from troth.verbs.fit import fit as fit
+    from troth.verbs.fresh import fresh as fresh
+    from troth.verbs.measure import measure as measure
+
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
-    "Attribution": "types",
-    "Example": "types",
-    "Score": "types",
-    "TrothError": "errors",
-    "bench": "benching",
-    "explain": "explaining",
+    "Attribution": "core.types",
+    "Example": "core.types",
+    "Prober": "engine.prober",
+    "Score": "core.types",
+    "TrothError": "core.errors",
+    "bench": "sweep.bench",
+    "check": "validity.checking",
+    "explain": "verbs.explain",
+    "fit": "verbs.fit",
+    "fresh": "verbs.fresh",
     "load_data": "data",
     "load_model": "models",
-    "measure": "measuring",
+    "measure": "verbs.measure",
+    "train": "training.train",
 }
 __all__ = sorted(_HOMES)
+
+sys.meta_path.append(Forwarding())
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,71 @@
+"""Modules that were renamed in 0.2 are still found under their old names, with a warning."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "agreement": "metrics._agreement",
+    "attributive": "attribution_model",
+    "benching": "sweep.bench",
+    "benchmarks": "studies.roar",
+    "benchmarks.recursive_roar": "studies.roar.recursive",
+    "benchmarks.roar": "studies.roar.once",
+    "catalog": "core.catalog",
+    "display": "report.explanation",
+    "draws": "core.draws",
+    "errors": "core.errors",
+    "explaining": "verbs.explain",
+    "importing": "verbs.import_scores",
+    "leaderboard": "report.board",
+    "looks": "engine.looks",
+    "measuring": "verbs.measure",
+    "meta": "metrics._diagnosticity",
+    "probing": "engine.prober",
+    "published": "studies.published",
+    "sweep.cells": "store.cells",
+    "sweep.query": "store.query",
+    "sweep.store": "store.store",
+    "sweep.tables": "store.tables",
+    "training.attributive_masking": "verbs.fit",
+    "training.fit": "training.train",
+    "training.fresh": "verbs.fresh",
+    "types": "core.types",
+    "units": "core.units",
+    "validity.randomisation": "validity.randomization",
+}
+
+
+def new_name(name: str) -> str | None:
+    """Where a module of ours is now; None where it has not moved."""
+    parts = name.split(".")
+    for length in range(len(parts), 1, -1):
+        old = ".".join(parts[1:length])
+        if parts[0] == "troth" and old in MOVED:
+            return ".".join(["troth", MOVED[old], *parts[length:]])
+    return None
+
+
+class Forwarding(MetaPathFinder, Loader):
+    """Asked last, so only for modules that are no longer where they were."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if new_name(name) is None else ModuleSpec(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        name = new_name(spec.name)
+        assert name is not None
+        warnings.warn(f"{spec.name} is now {name}", DeprecationWarning, stacklevel=2)
+        module = importlib.import_module(name)
+        self._spec = module.__spec__  # the import system is about to overwrite it
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
