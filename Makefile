@@ -25,7 +25,7 @@ lint: install
 	$(BIN)/mypy
 
 # What starts processes of its own, or listens to signals, runs alone; the rest on two cores.
-ALONE := tests/sweep tests/training tests/test_cli.py
+ALONE := $(addprefix tests/,commands hostile store studies sweep training verbs)
 
 test: lint
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal $(ALONE:%=--ignore=%)
