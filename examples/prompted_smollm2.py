@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 import troth
-from troth import display
+from troth.report import explanation as display
 from troth.report import page
 
 PROMPT = "Is this film review Positive or Negative? Answer with one word.\nReview: {text}"

@@ -18,16 +18,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
 from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
-from troth import catalog  # noqa: E402
-from troth.errors import TrothError  # noqa: E402
+from troth.core import catalog  # noqa: E402
+from troth.core.errors import TrothError  # noqa: E402
+from troth.core.types import Attribution, Example, Question  # noqa: E402
+from troth.engine.looks import Ask  # noqa: E402
+from troth.engine.prober import Prober  # noqa: E402
 from troth.explainers import Explainer  # noqa: E402
 from troth.explainers.random import Random  # noqa: E402
-from troth.explaining import explain  # noqa: E402
-from troth.looks import Ask  # noqa: E402
-from troth.measuring import measure_each  # noqa: E402
 from troth.models import TextClassifier, load_model  # noqa: E402
-from troth.probing import Prober  # noqa: E402
-from troth.types import Attribution, Example, Question  # noqa: E402
+from troth.verbs.explain import explain  # noqa: E402
+from troth.verbs.measure import measure_each  # noqa: E402
 
 CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
 WORDS = " ".join(CORPUS[:4]).replace(",", "").split()

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from troth.sweep.store import Store, Stored
+from troth.store.store import Store, Stored
 
 Rows = Iterator[dict[str, Any]]
 

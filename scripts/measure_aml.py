@@ -21,18 +21,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from troth.attributive import saving
-from troth.attributive.losses import DualMask
-from troth.attributive.maps import Map, Tuned
-from troth.attributive.model import AttributionModel, from_model
-from troth.attributive.reading import read
+from troth.attribution_model import saving
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.maps import Map, Tuned
+from troth.attribution_model.model import AttributionModel, from_model
+from troth.attribution_model.reading import read
+from troth.core.types import Encoding, Question
 from troth.data import load_data
-from troth.explaining import explain_each
-from troth.looks import Ask, Look, Want, keep_all
+from troth.engine.looks import Ask, Look, Want, keep_all
+from troth.engine.prober import Prober
 from troth.models import TextClassifier, load_model
-from troth.probing import Prober
 from troth.training.corpus import Corpus
-from troth.types import Encoding, Question
+from troth.verbs.explain import explain_each
 
 LOSS = DualMask(0.5, 0.5, 0.5)
 

@@ -18,10 +18,10 @@ import torch
 from troth.data import load_data
 from troth.models.encoder import Encoder
 from troth.training import bases
-from troth.training.fit import corpus_of
 from troth.training.loop import fit
 from troth.training.settings import Settings, settings
 from troth.training.stacked import Copy, fit_stacked
+from troth.training.train import corpus_of
 
 RECIPE = "masked"
 

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.padding import Padding
 
 import troth
-from troth import display
-from troth.leaderboard import leaderboards
-from troth.report.leaderboard import table
-from troth.sweep.store import open_run
+from troth.report import explanation as display
+from troth.report.board import leaderboards
+from troth.report.tables import table
+from troth.store.store import open_run
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TEXT = "Not a single dull minute: the plot is absurd, the acting wooden, and I loved it anyway."

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from fakes import tokenizer_for
+from troth.core.types import Attribution, Example
 from troth.explainers import Explainer
-from troth.measuring import measure
 from troth.models import Output
 from troth.models._encoding import encode
-from troth.types import Attribution, Example
+from troth.verbs.measure import measure
 
 
 def attribution(model, text, scores, *, target=1, label=None, rationale=None, signed=True, units="word"):

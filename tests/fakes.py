@@ -29,8 +29,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from troth.attributive import saving
-from troth.attributive.model import AttributionModel, from_model
+from troth.attribution_model import saving
+from troth.attribution_model.model import AttributionModel, from_model
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted

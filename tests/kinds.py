@@ -7,7 +7,7 @@ import numpy as np
 
 import fakes
 import troth
-from troth.types import Example
+from troth.core.types import Example
 
 KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head"]
 

@@ -71,7 +71,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from troth.explainers import Explainer
-from troth.types import Attribution
+from troth.core.types import Attribution
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from troth import catalog
+from troth.core import catalog
 
 ROOT = Path(__file__).parent.parent
 _spec = importlib.util.spec_from_file_location("document", ROOT / "scripts" / "document.py")

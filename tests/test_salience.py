@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import chi2
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.salience import ChiSquared, TfIdf, fit_salience, normalize, text_rank, uniform
 
 texts = st.lists(st.sampled_from("abcdefgh"), max_size=25)

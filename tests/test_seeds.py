@@ -5,16 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from troth import catalog, seeds, statistics
-from troth.leaderboard import leaderboards
-from troth.meta import diagnosticity
+from troth import seeds, statistics
+from troth.core import catalog
+from troth.core.types import Score
 from troth.metrics import formulas
-from troth.report import leaderboard as reported
-from troth.sweep.cells import Cell
-from troth.sweep.diff import diff
-from troth.sweep.store import Store
-from troth.sweep.tables import EXPLANATIONS, scores_to_table
-from troth.types import Score
+from troth.metrics._diagnosticity import diagnosticity
+from troth.report import tables as reported
+from troth.report.board import leaderboards
+from troth.report.diff import diff
+from troth.store.cells import Cell
+from troth.store.store import Store
+from troth.store.tables import EXPLANATIONS, scores_to_table
 
 nan = float("nan")
 SETTING = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from troth import statistics
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 nan = float("nan")
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 CODE = """
 import json
 import torch, troth
-from troth import published
+from troth.studies import published
 torch.set_num_threads(1)
 data = troth.load_data("reviews", limit=2)
 (first, _) = troth.explain("embedded", data, "gradient")

@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from troth.training.fit import train
+from troth.training.train import train
 
 
 def main() -> None:

@@ -23,19 +23,19 @@ import numpy as np
 import show_masf  # beside this file
 from show_masf import FORMS, FRESH_SAME, FRESH_WHOLE, Row
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.types import Question
 from troth.data import Data, load_data
-from troth.explaining import explanation
-from troth.looks import Look
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.metrics._erasing import recursively_erased
 from troth.models import load_model
-from troth.probing import Prober
 from troth.training.record import record_of
-from troth.types import Question
 from troth.validity.checking import LEVEL
 from troth.validity.hidden_states import HIDDEN_STATES, largest
 from troth.validity.masf import FEWEST, MaSF, data_set_p_value, reference_views
 from troth.validity.references import MOST, held_out
+from troth.verbs.explain import explanation
 
 POINTS = range(0, 10_001, 1000)
 EXPLAINERS = (

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from troth.benching import bench as bench
+    from troth.core.errors import TrothError as TrothError
+    from troth.core.types import Attribution as Attribution
+    from troth.core.types import Example as Example
+    from troth.core.types import Score as Score
     from troth.data import load_data as load_data
-    from troth.errors import TrothError as TrothError
-    from troth.explaining import explain as explain
-    from troth.measuring import measure as measure
     from troth.models import load_model as load_model
-    from troth.types import Attribution as Attribution
-    from troth.types import Example as Example
-    from troth.types import Score as Score
+    from troth.sweep.bench import bench as bench
+    from troth.verbs.explain import explain as explain
+    from troth.verbs.measure import measure as measure
 
 __version__ = "0.1.0"
 

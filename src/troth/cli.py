@@ -13,8 +13,9 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from troth import commands, terminal
-from troth.errors import TrothError
+from troth import commands
+from troth.core import terminal
+from troth.core.errors import TrothError
 
 _FAULT, _MENDABLE, _INTERRUPTED = 1, 2, 130
 

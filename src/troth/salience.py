@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import chi2
 
-from troth.errors import TrothError, unknown
+from troth.core.errors import TrothError, unknown
 
 Floats = NDArray[np.float64]
 Tokens = Sequence[str]

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 Floats = NDArray[np.float64]
 RESAMPLES = 9_999

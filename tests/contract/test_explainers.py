@@ -9,10 +9,10 @@ import torch
 import fakes
 import troth
 from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, state_of
-from troth import catalog
-from troth.errors import TrothError
-from troth.explaining import explain_each
-from troth.probing import Prober
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.engine.prober import Prober
+from troth.verbs.explain import explain_each
 
 EXPLAINERS = catalog.names("explainers")
 # Made cheap: the contract is about shape and company, not about quality.

@@ -5,11 +5,11 @@ import torch
 
 import fakes
 from kinds import KINDS, model_of, readable
-from troth import catalog
-from troth.errors import TrothError
-from troth.looks import Look
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 
 MASKINGS = catalog.names("maskings")
 EXAMPLES = [

@@ -7,11 +7,11 @@ import torch
 import fakes
 import troth
 from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable
-from troth import catalog
-from troth.errors import TrothError
-from troth.measuring import measure_each
-from troth.probing import Prober
-from troth.types import Example, Score
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example, Score
+from troth.engine.prober import Prober
+from troth.verbs.measure import measure_each
 
 METRICS = catalog.names("metrics")
 LABELLED = [

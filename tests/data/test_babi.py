@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.data._official_babi import read_stories
-from troth.errors import TrothError
 
 MOVE = "moved to|went to|went back to|journeyed to|travelled to"
 GRAB = "got|grabbed|took|picked up"

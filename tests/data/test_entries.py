@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.data import Dataset, load_data
-from troth.data._published import Published
-from troth.errors import TrothError
+from troth.data.sources.published import Published
 
 NAMES = catalog.names("data")
 PUBLISHED = [name for name in NAMES if issubclass(catalog.find("data", name), Published)]

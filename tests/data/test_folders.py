@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
 
 
 def fails(source, **options):

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from troth import Example
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
 
 DEEP = "[" * 100_000
 NESTED = "[" * 900 + "1" + "]" * 900

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from troth import Example
+from troth.core.errors import TrothError
 from troth.data import Data, load_data
 from troth.data.reviews import Reviews
-from troth.errors import TrothError
 
 
 def fails(source, **options):

@@ -12,18 +12,18 @@ from fakes import Lookup, hf_model, wordpiece
 from troth import Example
 from troth.cli import app
 from troth.commands._options import prompting
+from troth.core.errors import TrothError
 from troth.data import Data, load_data
 from troth.data._classes import Label, match_labels, matches, without_labels
-from troth.errors import TrothError
-from troth.leaderboard import leaderboards
 from troth.models._prompts import as_shots
 from troth.models.encoder import Encoder
+from troth.report.board import leaderboards
+from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
-from troth.sweep.store import Store
-from troth.training.attributive_masking import fit
 from troth.training.bases.pretrained import Pretrained
 from troth.validity.checking import check
+from troth.verbs.fit import fit
 
 runner = CliRunner()
 

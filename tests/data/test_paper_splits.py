@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
 from troth.training.examples import load_labelled
 
 

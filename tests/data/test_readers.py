@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
 
 
 def fails(source, **options):

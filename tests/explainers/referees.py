@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fakes import encoder, hf_model, tokenizer_for
+from troth.core.types import Example, Question
+from troth.engine.prober import Prober
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
 
 TEXTS = ["a good film , not a bad book", "why would anyone pay for this ?", "unlovable", "my new phone is fast"]
 

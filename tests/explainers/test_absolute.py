@@ -6,15 +6,15 @@ import torch
 
 import troth
 from fakes import Lookup, encoder
-from troth import catalog
-from troth.benching import plan_of
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.explainers import SignedExplainer
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.store.tables import attributions_to_table, table_to_attributions
+from troth.sweep.bench import plan_of
 from troth.sweep.context import Context
-from troth.sweep.tables import attributions_to_table, table_to_attributions
-from troth.types import Example
 from troth.validity.checking import erased_views
 
 SIGNED = [name for name in catalog.names("explainers") if catalog.find("explainers", name).signed]
@@ -137,7 +137,7 @@ def test_a_check_erases_in_the_absolute_order(monkeypatch):
         return original(self, rows, **options)
 
     monkeypatch.setattr(type(model), "forward", forward)
-    prober, method = troth.probing.Prober(model), LeaveOneOut(absolute=True)
+    prober, method = troth.engine.prober.Prober(model), LeaveOneOut(absolute=True)
     list(erased_views(prober, method, [encoding], [0, 5000], target=1))
     (plain,) = troth.explain(model, text, "leave_one_out", target=1)
     order, signed_order = (np.argsort(-scores, kind="stable")[:3] for scores in (np.abs(plain.scores), plain.scores))

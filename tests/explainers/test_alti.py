@@ -6,15 +6,15 @@ from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, model_of
 from tests.fakes import encoder, planted
 
 import troth
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.prober import Prober
 from troth.explainers import _layers
 from troth.explainers.alti import Alti, Shares
-from troth.explaining import explain
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.verbs.explain import explain
 
 
 def slow(model, ids, token_types=None):

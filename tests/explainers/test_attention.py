@@ -6,7 +6,7 @@ from transformers import GPT2Config, GPT2ForSequenceClassification
 import troth
 from explainers.referees import Formula, explained, questions, total
 from fakes import FAMILIES, encoder, tokenizer_for
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.explainers.attention import Attention
 from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
 from troth.models.encoder import Encoder

@@ -7,7 +7,7 @@ import torch
 import troth
 from explainers.referees import Formula, explained, questions
 from fakes import FAMILIES, encoder
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.explainers.attention_x_gradient import AttentionXGradient
 
 

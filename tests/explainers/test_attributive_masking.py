@@ -7,13 +7,13 @@ from transformers import get_linear_schedule_with_warmup
 
 import troth
 from fakes import CORPUS, attribution_model, checkpoint, encoder
-from troth.attributive.losses import DualMask
-from troth.attributive.maps import Tuned
-from troth.errors import TrothError
-from troth.explaining import explain_each
-from troth.looks import Look, keep_all
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.maps import Tuned
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look, keep_all
+from troth.engine.prober import Prober
+from troth.verbs.explain import explain_each
 
 
 def spec(steps, family="bert", **options):
@@ -136,8 +136,8 @@ def test_the_learning_rate_falls_unless_it_is_told_not_to():
     torch.testing.assert_close(constant, one_by_one(model, "bert", "a good film", decay="no"), rtol=2e-3, atol=1e-4)
     torch.testing.assert_close(falling[1], constant[1])  # the first step is at the whole rate
     assert (falling[-1] - constant[-1]).abs().max() > 1e-3
-    wanted = troth.catalog.build("explainers", spec(3, decay="constant")).reads()
-    assert (wanted.decay, troth.catalog.build("explainers", spec(3)).reads().decay) == ("constant", "linear")
+    wanted = troth.core.catalog.build("explainers", spec(3, decay="constant")).reads()
+    assert (wanted.decay, troth.core.catalog.build("explainers", spec(3)).reads().decay) == ("constant", "linear")
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "deberta_v2"])
@@ -176,8 +176,10 @@ def test_recursive_metrics_explain_what_is_left():
 def test_units_that_are_gone_score_nothing():
     model = encoder("bert")
     (attribution,) = troth.explain(model, "a good film", spec(0))
-    question = attribution.question.erased(torch.tensor([1.0, 0, 1]), troth.catalog.build("maskings", "mask_token"))
-    method = troth.catalog.build("explainers", spec(0))
+    question = attribution.question.erased(
+        torch.tensor([1.0, 0, 1]), troth.core.catalog.build("maskings", "mask_token")
+    )
+    method = troth.core.catalog.build("explainers", spec(0))
     again = Prober(model).ask(method.ask(question))
     assert again.scores[1] == 0
     assert not np.allclose(again.scores[[0, 2]], attribution.scores[[0, 2]])
@@ -226,7 +228,7 @@ def test_other_units_and_tokenizers():
 
 
 def test_a_bench_leaves_it_out_and_says_why():
-    from troth.benching import plan_of
+    from troth.sweep.bench import plan_of
     from troth.sweep.context import Context
 
     plan = plan_of(Context(), encoder(), [Example("0", "good film", label=0)], "all", ["sparsity"])

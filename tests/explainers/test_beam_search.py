@@ -7,11 +7,11 @@ import torch
 import troth
 from explainers.referees import explained, questions, value
 from fakes import CORPUS, Lookup, encoder, planted
-from troth import catalog
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers.beam_search import BeamSearch
 from troth.maskings.mask_token import MaskToken
-from troth.probing import Prober
 
 TEXTS = ["a good film , honestly", "the book was better", "why would anyone pay for this ?", "the soup was cold"]
 

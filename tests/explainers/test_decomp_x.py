@@ -5,15 +5,15 @@ from tests.explainers import slow_layers
 from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, array, model_of
 from tests.fakes import encoder
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.prober import Prober
 from troth.explainers import _layers
 from troth.explainers.decomp_x import DecompX, _bend, _share
-from troth.explaining import explain
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.verbs.explain import explain
 
 
 def share(parts, bias):

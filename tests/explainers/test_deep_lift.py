@@ -8,17 +8,17 @@ from torch import nn
 from transformers.activations import NewGELUActivation
 
 import troth
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.explainers._multipliers import multipliers
 from troth.explainers.deep_lift import DeepLift
-from troth.explaining import explain
-from troth.looks import Look
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.mix import Mix
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.verbs.explain import explain
 
 TEXTS = [
     "a good film with a bad ending",

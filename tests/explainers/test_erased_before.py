@@ -6,11 +6,11 @@ import torch
 
 from explainers.referees import Formula, questions
 from fakes import encoder
-from troth import catalog
-from troth.looks import Look
+from troth.core import catalog
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.mix import Mix
-from troth.probing import Prober
-from troth.types import Example, Question
 
 BASE = torch.tensor([1.0, 0, 1, 1, 0, 1, 1])
 MASKINGS = ["mask_token", "pad", "zero", "delete", "mix(reference=mask)", "mix(reference=zero)", "token(id=7)"]

@@ -9,7 +9,7 @@ from captum.attr import ShapleyValues
 import troth
 from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder, planted
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.explainers.exact_shapley import ExactShapley, all_coalitions, shapley_weights
 from troth.maskings.mask_token import MaskToken
 

@@ -5,15 +5,15 @@ from tests.explainers import slow_layers
 from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, model_of
 from tests.fakes import encoder
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Answer, keep_all
+from troth.engine.prober import Prober
 from troth.explainers import _layers
 from troth.explainers.glob_enc import GlobEnc, Norms
-from troth.explaining import explain
-from troth.looks import Answer, keep_all
 from troth.maskings.zero import Zero
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.verbs.explain import explain
 
 
 def slow(model, ids, token_types=None):

@@ -5,8 +5,8 @@ from captum.attr import Saliency
 
 from explainers.referees import TEXTS, Formula, explained, questions, total
 from fakes import encoder
+from troth.core.types import Example, Question
 from troth.explainers.gradient import Gradient
-from troth.types import Example, Question
 
 
 def test_by_hand():

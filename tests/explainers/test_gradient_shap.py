@@ -6,11 +6,11 @@ from captum.attr._core.gradient_shap import InputBaselineXGradient
 import troth
 from explainers.referees import Formula, explained, from_vectors, questions, total
 from fakes import encoder
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers.gradient_shap import GradientShap
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.maskings.zero import Zero
-from troth.probing import Prober
 
 
 def drawn(question, samples):

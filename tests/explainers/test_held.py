@@ -4,10 +4,10 @@ import pytest
 
 import troth
 from fakes import encoder
-from troth import catalog
+from troth.core import catalog
+from troth.engine.prober import Prober
 from troth.explainers.decomp_x import Parts
-from troth.explaining import explain_each
-from troth.probing import Prober
+from troth.verbs.explain import explain_each
 
 
 def batches(name, memory, monkeypatch, text="a good film with a bad ending", count=12):
@@ -43,5 +43,5 @@ def test_rollouts_count_all_layers_and_what_each_token_offers(name, monkeypatch)
 
 
 def test_a_refusal_still_names_the_method():
-    with pytest.raises(troth.errors.TrothError, match="decomp_x reads BERT"):
+    with pytest.raises(troth.core.errors.TrothError, match="decomp_x reads BERT"):
         troth.explain(encoder("albert"), "a good film", catalog.build("explainers", "decomp_x"))

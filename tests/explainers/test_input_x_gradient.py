@@ -4,8 +4,8 @@ from captum.attr import InputXGradient as Referee
 
 from explainers.referees import Formula, explained, from_vectors, questions
 from fakes import encoder
+from troth.core.types import Example, Question
 from troth.explainers.input_x_gradient import InputXGradient
-from troth.types import Example, Question
 
 
 def test_by_hand():

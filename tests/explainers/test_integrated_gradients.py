@@ -5,8 +5,8 @@ from captum.attr import IntegratedGradients as Referee
 
 from explainers.referees import Formula, explained, from_vectors, questions
 from fakes import encoder
+from troth.core.types import Example, Question
 from troth.explainers.integrated_gradients import IntegratedGradients
-from troth.types import Example, Question
 
 
 @pytest.mark.parametrize("steps", [1, 5, 20])

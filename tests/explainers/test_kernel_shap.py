@@ -8,12 +8,12 @@ import torch
 import troth
 from explainers.referees import explained, questions
 from fakes import Lookup, encoder, planted
-from troth.draws import Draws
-from troth.errors import TrothError
+from troth.core.draws import Draws
+from troth.core.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers.exact_shapley import ExactShapley
 from troth.explainers.kernel_shap import KernelShap, constrained, weighted_coalitions
 from troth.maskings.mask_token import MaskToken
-from troth.probing import Prober
 
 
 def test_by_hand():

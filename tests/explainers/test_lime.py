@@ -9,8 +9,8 @@ from sklearn.metrics import pairwise_distances
 import troth
 from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder, planted
-from troth.draws import Draws
-from troth.errors import TrothError
+from troth.core.draws import Draws
+from troth.core.errors import TrothError
 from troth.explainers.lime import Lime, surrogate, thinned
 from troth.maskings.mask_token import MaskToken
 

@@ -12,11 +12,11 @@ import pytest
 
 import fakes
 import troth
-from troth.catalog import build, spec
-from troth.errors import TrothError
+from troth.core.catalog import build, spec
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.explainers import _language_models
 from troth.explainers.llm_ranking import match, parse
-from troth.types import Example
 
 KEY = "sk-secret-0123456789"
 TEXT = "the soup was awful and the soup was cold"

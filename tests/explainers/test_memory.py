@@ -12,10 +12,10 @@ import sys, threading, time
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 import fakes
-from troth.explaining import explain_each
+from troth.verbs.explain import explain_each
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example
+from troth.engine.prober import Prober
+from troth.core.types import Example
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096

@@ -3,12 +3,12 @@
 import pytest
 
 import fakes
-from troth import catalog
-from troth.errors import TrothError
-from troth.explaining import explain_each
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.engine.prober import Prober
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example
+from troth.verbs.explain import explain_each
 
 
 def built(name):

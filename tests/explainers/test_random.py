@@ -3,9 +3,9 @@ import scipy.stats
 
 import troth
 from fakes import encoder
+from troth.core.types import Example, Question
+from troth.engine.prober import Prober
 from troth.explainers.random import Random
-from troth.probing import Prober
-from troth.types import Example, Question
 
 
 def test_scores_are_uniform_and_depend_on_seed_and_example_alone():

@@ -6,9 +6,9 @@ import torch
 import troth
 from fakes import CORPUS, encoder
 from kinds import state_of
-from troth import catalog
-from troth.explaining import explain_each
-from troth.probing import Prober
+from troth.core import catalog
+from troth.engine.prober import Prober
+from troth.verbs.explain import explain_each
 
 ONE_PASS = ["attention", "attention_x_gradient", "gradient", "gradient(norm=l1)", "input_x_gradient"]
 
@@ -45,7 +45,7 @@ def test_many_explainers_share_what_they_read():
     assert prober.cost.backward == 2
     encodings = encoder().encode([troth.Example(id="0", text=CORPUS[0])])
     prober = Prober(encoder())
-    question = troth.types.Question(encodings[0], 1)
+    question = troth.core.types.Question(encodings[0], 1)
     for spec in ("gradient", "input_x_gradient"):
         prober.ask(catalog.build("explainers", spec).ask(question))
     assert prober.cost.backward == 1

@@ -6,7 +6,7 @@ from captum.attr import IntegratedGradients
 import troth
 from explainers.referees import Formula, explained, from_vectors, questions, total, value
 from fakes import encoder
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.explainers import sequential_integrated_gradients as module
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.explainers.sequential_integrated_gradients import SequentialIntegratedGradients

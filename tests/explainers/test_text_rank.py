@@ -7,7 +7,7 @@ import troth
 from explainers.referees import explained, questions
 from fakes import encoder, planted, tokenizer_for
 from troth import salience
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.explainers.text_rank import TextRank
 from troth.maskings.mask_token import MaskToken
 

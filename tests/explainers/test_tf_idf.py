@@ -8,11 +8,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import troth
 from explainers.referees import questions
 from fakes import encoder, planted, tokenizer_for
-from troth import catalog
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers.tf_idf import TfIdf
 from troth.maskings.mask_token import MaskToken
-from troth.probing import Prober
 
 
 def test_by_hand():

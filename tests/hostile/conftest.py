@@ -5,8 +5,8 @@ from tests.hostile.forks import Forks
 from tests.sweep.works import ladder
 
 import fakes
+from troth.store.store import Store
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 
 @pytest.fixture(scope="session")

@@ -57,14 +57,14 @@ class Forks:
 def serve() -> None:
     import torch
 
-    import troth.benching
     import troth.cli
     import troth.commands._options
     import troth.data
     import troth.models.encoder
     import troth.models.prompted
     import troth.studies
-    from troth import catalog
+    import troth.sweep.bench
+    from troth.core import catalog
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork
     for kind in catalog.KINDS:

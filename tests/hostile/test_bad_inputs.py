@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from troth import cli
-from troth.terminal import visible
+from troth.core.terminal import visible
 
 COMMANDS = typer.main.get_command(cli.app).commands
 

@@ -11,11 +11,11 @@ import time
 import pytest
 from tests.sweep.works import expected, ladder
 
-from troth.errors import TrothError
-from troth.sweep.cells import Cell
-from troth.sweep.listing import list_runs
+from troth.core.errors import TrothError
+from troth.store.cells import Cell
+from troth.store.listing import list_runs
+from troth.store.store import Store
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 TOMORROW = time.time() + 86_400
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.models import _hub, load_model
 
 

@@ -12,8 +12,8 @@ import time
 import pytest
 from tests.hostile.forks import ROOT
 
-from troth.sweep.query import query
-from troth.sweep.store import Store
+from troth.store.query import query
+from troth.store.store import Store
 
 SCORES = "select explainer, metric, seed, example_id, value from scores order by all"
 EXPLAINERS = ("random", "gradient", "leave_one_out", "lime(samples=20)", "integrated_gradients(steps=3)")

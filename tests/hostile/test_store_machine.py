@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from troth.sweep import files
-from troth.sweep.cells import FORMAT_VERSION, Cell
-from troth.sweep.files import CannotWriteError
-from troth.sweep.store import Store
+from troth.store import files
+from troth.store.cells import FORMAT_VERSION, Cell
+from troth.store.files import CannotWriteError
+from troth.store.store import Store
 
 FILLS = ("open", "open file", "write", "fsync", "mkdir", "replace")  # what a full disk refuses
 CALLS = ("open", "write", "fsync", "replace", "unlink", "rename", "mkdir", "close")

@@ -15,10 +15,10 @@ from tests.sweep.works import ladder
 
 import fakes
 import troth as package
-from troth import terminal
-from troth.sweep.cells import Cell
+from troth.core import terminal
+from troth.store.cells import Cell
+from troth.store.store import Store
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\x08\x7f"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\x08\x7f"
@@ -144,4 +144,4 @@ def test_everything_is_printed_through_one_place():
             told = ast.unparse(node) if isinstance(node, ast.Attribute | ast.ImportFrom) else ""
             if told in ("typer.echo", "from rich.console import Console", "sys.stderr.write", "click.echo"):
                 wrong.append(f"{path.relative_to(source)}: {told}")
-    assert not wrong, f"use troth.terminal: {wrong}"
+    assert not wrong, f"use troth.core.terminal: {wrong}"

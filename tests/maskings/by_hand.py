@@ -3,9 +3,9 @@
 import torch
 
 from fakes import encoder
-from troth.looks import Look
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 
 TEXT = "the soup was unkind"  # the last word is six tokens
 PAIR = "is the film good ?"

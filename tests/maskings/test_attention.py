@@ -5,13 +5,13 @@ import torch
 from transformers import AttentionInterface
 
 from fakes import encoder, hf_model, planted, tokenizer_for
-from troth.errors import TrothError
-from troth.looks import Look
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.attention import Attention
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
 
 FAMILIES = ("bert", "roberta", "xlm_roberta", "distilbert", "albert", "electra", "modernbert")
 TEXTS = ["a good film with a great cast", "the soup was cold , the service awful"]

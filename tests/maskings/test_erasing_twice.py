@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from fakes import encoder
-from troth.looks import Look
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.attention import Attention
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.pad import Pad
 from troth.maskings.zero import Zero
-from troth.probing import Prober
-from troth.types import Example, Question
 
 MODEL = encoder("bert")
 

@@ -2,13 +2,13 @@ import pytest
 import torch
 
 from fakes import encoder, planted
-from troth import draws
-from troth.errors import TrothError
-from troth.looks import Look
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question, Rows
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.gaussian import Gaussian
 from troth.models.black_box import BlackBox
-from troth.probing import Prober
-from troth.types import Example, Question, Rows
 
 MODEL = encoder("bert")
 

@@ -3,7 +3,7 @@ import torch
 
 from fakes import encoder
 from maskings.by_hand import encoded, erased, plain, same
-from troth import draws
+from troth.core import draws
 from troth.maskings.soft import Soft
 
 

@@ -4,7 +4,7 @@ import torch
 import troth
 from fakes import encoder, planted
 from maskings.by_hand import encoded, erased, plain, same
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.maskings.pad import Pad
 from troth.maskings.token import Token
 

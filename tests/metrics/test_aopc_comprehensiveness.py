@@ -4,7 +4,7 @@ import pytest
 from asking import score
 from fakes import Lookup, encoder
 from troth import explain, measure
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics.aopc_comprehensiveness import AopcComprehensiveness
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]

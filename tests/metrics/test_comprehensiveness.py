@@ -5,7 +5,7 @@ import torch
 from asking import score
 from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics.comprehensiveness import Comprehensiveness
 
 # softmax([0, log 3])[1] = 3/4, softmax([0, 0])[1] = 1/2, softmax([log 3, 0])[1] = 1/4

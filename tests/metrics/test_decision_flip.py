@@ -5,7 +5,7 @@ import torch
 from asking import score
 from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics.decision_flip import DecisionFlip
 
 YES, NO = [0, 1], [1, 0]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics import formulas
 
 nan = float("nan")

@@ -7,13 +7,13 @@ import pytest
 
 import troth
 from fakes import Lookup
-from troth import catalog
-from troth.benching import plan_of
+from troth.core import catalog
+from troth.core.types import Attribution, Example
 from troth.data import Data, load_data
 from troth.metrics.performance import performance_of
 from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.sweep.bench import plan_of
 from troth.sweep.context import Context
-from troth.types import Attribution, Example
 
 STEPS = "recursive_erasure(step=0.5)"
 # Predicted is class 1. "a" speaks for class 1 and against class 0, "b" the other way round.
@@ -84,7 +84,10 @@ def test_the_data_sets_metric_is_in_the_spec_and_in_the_score():
 
 def test_the_summary_is_by_that_metric():
     record = {"ratios": [0, 0.5, 1], "label": 1, "explained": [1, 0, 0], "random": [1, 1, 0]}
-    scores = [troth.types.Score(0.0, record), troth.types.Score(0.0, {**record, "label": 0, "explained": [0, 1, 0]})]
+    scores = [
+        troth.core.types.Score(0.0, record),
+        troth.core.types.Score(0.0, {**record, "label": 0, "explained": [0, 1, 0]}),
+    ]
     summary = RecursiveErasure(performance="matthews").summarise(scores)
     assert summary.extra["performance"] == "matthews"
     assert summary.extra["explained"] == pytest.approx([1, -1, 0])

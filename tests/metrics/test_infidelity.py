@@ -6,7 +6,7 @@ import torch
 from asking import STRENGTHS, TEXT, TRUTH, Additive, score
 from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics import formulas
 from troth.metrics.infidelity import Infidelity
 

@@ -3,7 +3,7 @@ import pytest
 
 from asking import Additive, score
 from fakes import Lookup
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]
 MODEL = Lookup({"a b c d e": HIGH, "a": EVEN, "a b c": HIGH, "": LOW})

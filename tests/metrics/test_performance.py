@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics.performance import NAMES, indicators, performance
 
 REFERENCE = {

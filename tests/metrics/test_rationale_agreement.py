@@ -4,11 +4,11 @@ from sklearn.metrics import auc, f1_score, precision_recall_curve
 
 from asking import score
 from fakes import CORPUS, Lookup, encoder
-from troth.errors import TrothError
-from troth.explaining import explain
-from troth.measuring import measure
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.metrics.rationale_agreement import RationaleAgreement, marked_spans
-from troth.types import Example
+from troth.verbs.explain import explain
+from troth.verbs.measure import measure
 
 TEXT = "the film was truly awful and long"
 MODEL = Lookup({TEXT: [0, 1], "": [0, 0]})

@@ -6,10 +6,10 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, score
 from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example, Score
 from troth.metrics.performance import indicators, performance
 from troth.metrics.recursive_erasure import NEVER_FALLS, RecursiveErasure
-from troth.types import Example, Score
 
 YES, NO = [0, np.log(3)], [np.log(3), 0]
 

@@ -8,7 +8,8 @@ import torch
 
 from asking import STRENGTHS, TEXT, TRUTH, Additive, score
 from fakes import CORPUS, Lookup, encoder
-from troth import catalog, explain, measure
+from troth import explain, measure
+from troth.core import catalog
 
 HIGH, EVEN, LOW = [0, np.log(3)], [0, 0], [np.log(3), 0]  # 3/4, 1/2 and 1/4 for class 1
 TOP_DOWN = [5, 4, 3, 2, 1]

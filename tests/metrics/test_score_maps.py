@@ -5,12 +5,12 @@ import pytest
 
 from asking import STRENGTHS, TEXT, Additive, score
 from fakes import Lookup
-from troth import catalog
-from troth.benching import plan_of
+from troth.core import catalog
+from troth.core.types import Attribution, Example, Question, Score
 from troth.metrics._soft import importance
 from troth.metrics.soft_sufficiency import SoftSufficiency
+from troth.sweep.bench import plan_of
 from troth.sweep.context import Context
-from troth.types import Attribution, Example, Question, Score
 
 MODEL = Additive(STRENGTHS)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution
-from troth import catalog
-from troth.measuring import measure
+from troth.core import catalog
 from troth.metrics.rationale_agreement import RationaleAgreement
+from troth.verbs.measure import measure
 
 MODEL = Additive(STRENGTHS)
 REVERSED = [2.0, -0.5, 0.5, -1.0, 4.0]  # the strongest word gets the lowest score, and so on

@@ -4,8 +4,9 @@ import torch
 
 from asking import STRENGTHS, TEXT, TRUTH, Additive, Fixed, attribution, score
 from fakes import CORPUS, Lookup, encoder
-from troth import draws, explain, measure
-from troth.errors import TrothError
+from troth import explain, measure
+from troth.core import draws
+from troth.core.errors import TrothError
 from troth.metrics.sensitivity import Sensitivity
 
 MODEL = Additive(STRENGTHS)

@@ -4,12 +4,13 @@ import torch
 
 from asking import STRENGTHS, TEXT, TRUTH, Additive, attribution, score
 from fakes import CORPUS, encoder
-from troth import draws, explain, measure
-from troth.errors import TrothError
+from troth import explain, measure
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.maskings.soft import Soft
 from troth.metrics._soft import at_retention, importance, token_counts
 from troth.metrics.soft_sufficiency import SoftSufficiency
-from troth.types import Example
 
 MODEL = Additive(STRENGTHS)
 

@@ -3,7 +3,7 @@ import pytest
 
 from asking import score
 from fakes import Lookup
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.metrics.sparsity import Sparsity
 
 MODEL = Lookup({"a b c d e": [0, 1], "": [0, 0]})

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fakes import CORPUS, encoder
-from troth import catalog, explain, measure
-from troth.types import Example, Score
+from troth import explain, measure
+from troth.core import catalog
+from troth.core.types import Example, Score
 
 EXAMPLES = [
     Example(id="pair", text="a good film", text_pair="the plot was dull", label=1, rationale=((2, 6),)),

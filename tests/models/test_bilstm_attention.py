@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import troth
+from troth.core.types import Example
 from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
 from troth.models.encoder import Encoder
 from troth.training.vocabulary import word_tokenizer
-from troth.types import Example
 
 TEXTS = ["a good film with a great cast", "not a bad book , but dull", "is it good ?", "who is bad"]
 

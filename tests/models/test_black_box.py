@@ -9,12 +9,12 @@ from sklearn.pipeline import make_pipeline
 
 import fakes
 import troth
-from troth.errors import TrothError
-from troth.looks import Look
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
-from troth.probing import Prober
-from troth.types import Example, Question
 
 TEXTS = ["a good film", "a bad film", "good good book", "bad soup", "a good phone", "the bad bill"]
 

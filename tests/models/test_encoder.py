@@ -17,13 +17,13 @@ from transformers import (
 import fakes
 import troth
 from kinds import state_of
-from troth.errors import TrothError
-from troth.explaining import as_examples
-from troth.looks import Look, keep_all
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.engine.looks import Look, keep_all
+from troth.engine.prober import Prober
 from troth.maskings.pad import Pad
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example, Question
+from troth.verbs.explain import as_examples
 
 TEXTS = ["a good film", "awful", "my new phone is fast , bright and a joy to use", "the soup was cold"]
 PAIRS = [("the soup was cold", "is the film good ?"), ("a good film", "nobody")]

@@ -18,7 +18,7 @@ from transformers import (
 import fakes
 import troth
 from kinds import state_of
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.models import _trial
 
 TEXTS = ["a good film", "my new phone is fast , bright and a joy to use , why would anyone pay for this ?", "awful"]

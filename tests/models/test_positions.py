@@ -7,8 +7,8 @@ from transformers import AutoModelForSequenceClassification, MPNetConfig
 
 import fakes
 import troth
-from troth.errors import TrothError
-from troth.types import Example
+from troth.core.errors import TrothError
+from troth.core.types import Example
 
 
 def mpnet():

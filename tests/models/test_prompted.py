@@ -11,14 +11,14 @@ from transformers import AutoModelForCausalLM, GraniteConfig
 
 import fakes
 import troth
-from troth.errors import TrothError
-from troth.looks import Look
+from troth.core.errors import TrothError
+from troth.core.types import PROMPT, Example, Question
+from troth.engine.looks import Look
+from troth.engine.prober import Prober
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.zero import Zero
 from troth.models import prompted
-from troth.probing import Prober
-from troth.types import PROMPT, Example, Question
 
 TEXTS = ["a good film", "the soup was cold , the service awful", "awful", "don't pay $3.50 !"]
 
@@ -234,7 +234,7 @@ def test_a_prompt_is_never_erased(masking, monkeypatch):
     assert encodings[0].prefix_length != encodings[1].prefix_length
     everything = torch.zeros(1, 3), torch.zeros(1, 4)
     asks = [
-        look(Question(one, 0), keep, troth.catalog.build("maskings", masking))
+        look(Question(one, 0), keep, troth.core.catalog.build("maskings", masking))
         for one, keep in zip(encodings, everything, strict=True)
     ]
     list(Prober(model).run(asks))
@@ -265,7 +265,7 @@ def test_attention_masking_against_a_mask_by_hand():
     model = load("gpt2", "{text} is")
     (encoding,) = model.encode([Example("0", "a good film")])
     keep = torch.tensor([[0.0, 1, 0.5]])
-    answer = Prober(model).ask(look(Question(encoding, 0), keep, troth.catalog.build("maskings", "attention")))
+    answer = Prober(model).ask(look(Question(encoding, 0), keep, troth.core.catalog.build("maskings", "attention")))
     weights = encoding.per_token(keep)[0]
     bias = weights.log().clamp(min=-1e30).expand(len(weights), -1)
     bias = torch.where(torch.ones_like(bias).tril() > 0, bias, -torch.inf)
@@ -515,7 +515,7 @@ def test_the_prompt_is_shown_around_the_text():
     page = attribution._repr_html_()
     assert '<span class="prompt" style="color:#888;white-space:pre-wrap">Text &lt;b&gt;: </span>' in page
     assert page.index("Text &lt;b&gt;") < page.index(">good<") < page.index("Label:")
-    shown = troth.display.text(attribution)
+    shown = troth.report.explanation.text(attribution)
     assert shown.plain == "Text <b>: a good film\nLabel:"
     assert [shown.plain[span.start : span.end] for span in shown.spans if span.style == "bright_black"] == [
         "Text <b>: ",

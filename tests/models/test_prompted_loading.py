@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 import fakes
 import troth
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 PROMPT = "Is the text good?\nText: {text}\nLabel:"
 WORDS = ["good", "bad"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from troth.sweep.store import Store
+from troth.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 BASE = "scratch(layers=1, hidden=8, heads=2, dropout=0.0)"

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from troth import studies
-from troth.explaining import explain
-from troth.measuring import measure
 from troth.models import load_model
-from troth.studies._soft import METHODS, METRICS, Pairs, at_ratios, printed
+from troth.store.cells import Plan
+from troth.store.store import Store
 from troth.studies._trained import WORKS, Results
 from troth.studies.soft import Soft
-from troth.sweep.cells import Plan
-from troth.sweep.store import Store
+from troth.studies.soft._experiment import METHODS, METRICS, Pairs, at_ratios, printed
+from troth.verbs.explain import explain
+from troth.verbs.measure import measure
 
 BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
 STUDY = Soft(epochs=6, batch_size=16, learning_rate=5e-3, examples=12)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from troth import studies
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.studies import Section, Setting
 from troth.studies.roar import Roar
 from troth.studies.saloss import Saloss

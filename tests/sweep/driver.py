@@ -5,8 +5,8 @@ import sys
 
 from tests.sweep.works import ladder
 
+from troth.store.store import Store
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 if __name__ == "__main__":
     store, engine, workers, explanations, metrics, *address = sys.argv[1:]

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from tests.fakes import CORPUS, encoder
 
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
-from troth.explaining import explain
-from troth.measuring import measure
 from troth.models import load_model
+from troth.store.query import query
+from troth.store.store import Store
+from troth.store.tables import table_to_scores
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.plan_file import PlanFile
-from troth.sweep.query import query
 from troth.sweep.run import run
-from troth.sweep.store import Store
-from troth.sweep.tables import table_to_scores
+from troth.verbs.explain import explain
+from troth.verbs.measure import measure
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@ import pytest
 from tests.sweep.works import ladder
 
 from troth.data import load_data
-from troth.sweep.cells import Cell
+from troth.store.cells import Cell
+from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.estimate import Pace, Remaining, estimate
-from troth.sweep.store import Store
 
 
 def cell(kind="metric", **specs):

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from tests.sweep.works import expected, ladder
 
-from troth.sweep.query import query
-from troth.sweep.store import Store
+from troth.store.query import query
+from troth.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 EXPLANATIONS, METRICS = 12, 4

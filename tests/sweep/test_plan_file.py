@@ -1,6 +1,6 @@
 import pytest
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.sweep.plan_file import PlanFile
 
 GOOD = """\

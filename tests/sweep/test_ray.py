@@ -12,12 +12,12 @@ from tests.sweep.test_kill import kill_and_resume
 from tests.sweep.test_run import values
 from tests.sweep.works import expected, ladder
 
+from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.errors import TrothError
+from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_one_of_two_nodes_dies(tmp_path, cluster):
 
 
 def test_failed_cells_and_dead_workers_on_ray(tmp_path, cluster):
-    from troth.sweep.cells import Cell
+    from troth.store.cells import Cell
 
     (tmp_path / "obstacles").mkdir()
     (tmp_path / "obstacles" / "one").touch()

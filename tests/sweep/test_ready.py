@@ -1,6 +1,6 @@
 from collections import Counter
 
-from troth.sweep.cells import Cell
+from troth.store.cells import Cell
 from troth.sweep.ready import Ready, share
 
 

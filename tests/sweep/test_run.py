@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.sweep.works import WORKS, expected, ladder
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, Plan
+from troth.store.store import Store
 from troth.sweep import run as module
-from troth.sweep.cells import Cell, Plan
 from troth.sweep.context import Context
 from troth.sweep.run import Outcome, run
-from troth.sweep.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -307,10 +307,10 @@ def test_a_damaged_file_is_named_and_computed_again(tmp_path):
 FULL_DISK = """
 import random, resource, sys
 from tests.sweep.works import ladder
-from troth.errors import TrothError
-from troth.sweep.cells import Cell
+from troth.core.errors import TrothError
+from troth.store.cells import Cell
 from troth.sweep.run import run
-from troth.sweep.store import Store
+from troth.store.store import Store
 plan = ladder(3, 1)
 plan.add(Cell("metric", {"number": 1, "model": "last", "text": random.Random(0).randbytes(40_000).hex()}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from tests.sweep.works import WORKS, ladder
 
-from troth.sweep.cells import Cell, Plan
-from troth.sweep.compaction import write_segment
-from troth.sweep.query import query
+from troth.store.cells import Cell, Plan
+from troth.store.compaction import write_segment
+from troth.store.query import query
+from troth.store.store import Store
 from troth.sweep.run import run
-from troth.sweep.store import Store
 
 
 def big_plan(count: int) -> Plan:

@@ -10,18 +10,20 @@ from typer.testing import CliRunner
 import fakes
 import troth
 from fakes import CORPUS, hf_model, tokenizer_for
-from troth import catalog, studies
+from troth import studies
+from troth.attribution_model.fitting import Settings
 from troth.cli import app
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Score
 from troth.statistics import bca_interval
-from troth.studies import _aml_estimate, _aml_tables
-from troth.studies._aml_cells import reduced
-from troth.studies._aml_tables import METRICS
-from troth.sweep.store import Store
-from troth.sweep.tables import table_to_scores
-from troth.training import attributive_masking
-from troth.training._attributive_loop import Settings
-from troth.types import Score
+from troth.store.store import Store
+from troth.store.tables import table_to_scores
+from troth.studies.aml import _estimate as _aml_estimate
+from troth.studies.aml import _tables as _aml_tables
+from troth.studies.aml._cells import reduced
+from troth.studies.aml._tables import METRICS
+from troth.verbs import fit as attributive_masking
 
 TINY = (
     "aml(examples=5, methods=('GXI',), steps=1, fit_examples=10, fit_epochs=1, validation=4, trials=1, "
@@ -278,7 +280,7 @@ def test_a_prompted_model_is_studied(place, prompted):
 @pytest.mark.full
 def test_a_study_without_optuna(place, tmp_path, monkeypatch):
     """Without Optuna the weights are searched by Sobol points, which is stored."""
-    monkeypatch.setattr("troth.training._attributive_search.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("troth.attribution_model.search.importlib.util.find_spec", lambda name: None)
     study = catalog.build("studies", TINY.format(more="").replace(", search='random'", ""))
     (section,) = studies.carry_out(study, setting_of(place, tmp_path / "out"), ["main"])
     assert {row["sampler"] for row in section.facts["data.jsonl"]["lambdas"]} == {"Sobol points"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from troth.errors import TrothError
-from troth.sweep.cells import Cell, Made, Plan
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, Made, Plan
 
 HERE = "tests.sweep.works"
 

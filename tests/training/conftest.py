@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from troth.types import Example
+from troth.core.types import Example
 
 
 @pytest.fixture(autouse=True)

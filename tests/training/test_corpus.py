@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from fakes import CORPUS, encoder
-from troth.probing import Prober
+from troth.core.types import Example
+from troth.engine.prober import Prober
 from troth.training.corpus import Corpus, batches, by_length, join
-from troth.types import Example
 
 MODEL = encoder("bert")
 EXAMPLES = [Example(str(i), text, "is it good ?") for i, text in enumerate(CORPUS)]
@@ -39,8 +39,8 @@ def test_erased_copies_are_what_the_prober_asks_about(masking):
     corpus = Corpus(ENCODINGS, [0] * 7, keeps, masking)
     with torch.no_grad():
         logits = MODEL.forward(rows(corpus, range(7))).logits
-    from troth.looks import Look
-    from troth.types import Question
+    from troth.core.types import Question
+    from troth.engine.looks import Look
 
     def ask(encoding, keep):
         answer = yield Look(Question(encoding, 0), keep[None])

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data import load_data
-from troth.errors import TrothError
 from troth.training.examples import load_labelled
-from troth.types import Example
 
 
 def write(folder, split, rows):
@@ -111,7 +111,7 @@ def test_too_little_data_is_an_error():
 
 
 def test_on_the_hub_the_validation_split_is_used_if_there_is_one(monkeypatch):
-    from troth.data._readers import Table
+    from troth.data.sources.readers import Table
 
     there = {"train": rows(["a", "b"] * 10), "validation": rows(["b", "a"], start=50)}
 

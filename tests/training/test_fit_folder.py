@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from training.test_fit_attributive import SMALL, planted
 
 from fakes import hf_model, tokenizer_for
-from training.test_fit_attributive import SMALL, planted
-from troth.attributive import saving
-from troth.errors import TrothError
-from troth.training import _attributive_search, attributive_masking
-from troth.training._attributive_loop import Settings
-from troth.training.attributive_masking import fit
+from troth.attribution_model import saving
+from troth.attribution_model import search as _attributive_search
+from troth.attribution_model.fitting import Settings
+from troth.core.errors import TrothError
+from troth.verbs import fit as attributive_masking
+from troth.verbs.fit import fit
 
 SETTINGS = Settings(**{**SMALL, "examples": 20, "trial_examples": 10, "trials": 3})
 METRICS = ("comprehensiveness", "sufficiency")

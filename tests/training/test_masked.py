@@ -6,13 +6,13 @@ import torch
 from scipy import stats
 
 from fakes import CORPUS, encoder, tokenizer_for
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.models.encoder import Encoder
 from troth.training import recipes
 from troth.training.corpus import Corpus
 from troth.training.recipes.masked import Masked
-from troth.types import Example
 
 MODEL = encoder("bert")
 

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.training.output import claim, claim_file, own_folder, require_writable, settle
 
 

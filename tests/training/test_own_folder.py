@@ -8,10 +8,11 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from troth.cli import app
-from troth.errors import TrothError
-from troth.training import fit, tuning
-from troth.training.fit import train
+from troth.core.errors import TrothError
+from troth.training import train as fit
 from troth.training.stacked import train_seeds
+from troth.training.train import train
+from troth.verbs import tune as tuning
 
 BASE = "bilstm_attention(embedding=4, hidden=3)"
 OPTIONS = {"epochs": 3, "batch_size": 8, "cpu": True, "precision": "no", "metric": "accuracy"}

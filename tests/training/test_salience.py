@@ -7,19 +7,21 @@ import torch
 from transformers import FNetConfig, FNetForSequenceClassification
 
 from fakes import CORPUS, encoder
-from troth import load_model, published, salience
-from troth.errors import TrothError
-from troth.explaining import explain
+from troth import load_model, salience
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.models import Output
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
-from troth.training import fit, presets, recipes
+from troth.studies import published
+from troth.training import presets, recipes
+from troth.training import train as fit
 from troth.training.bases.bilstm_attention import BilstmAttention
 from troth.training.bases.scratch import Scratch
 from troth.training.corpus import Corpus
 from troth.training.recipes.masked import Masked
 from troth.training.recipes.salience import Salience, divergence, released_divergence
-from troth.types import Example
+from troth.verbs.explain import explain
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)
 MODEL = encoder("bert")
@@ -302,8 +304,8 @@ def test_bad_input_is_one_line(films, tmp_path):
 def test_the_command_takes_salience_and_lambda(films, tmp_path):
     from typer.testing import CliRunner
 
-    from troth.benching import bench
     from troth.cli import app
+    from troth.sweep.bench import bench
 
     rows = [{"id": one.id, "text": one.text, "label": one.label} for one in films(24)]
     file = tmp_path / "films.jsonl"

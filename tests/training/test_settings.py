@@ -3,8 +3,8 @@ import torch
 import transformers
 
 from fakes import hf_model
-from troth import catalog
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.training import bases, optimizer, presets, recipes
 from troth.training.settings import Settings, rate_factor, settings
 

@@ -2,14 +2,14 @@ import pytest
 import torch
 
 from fakes import FAMILIES, encoder, hf_model, tokenizer_for
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases
 from troth.training.corpus import Corpus
-from troth.training.fit import train
 from troth.training.loop import fit
 from troth.training.settings import settings
 from troth.training.stacked import Copy, fit_stacked, train_seeds, why_not
+from troth.training.train import train
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
 RELEASED = "bilstm_attention(embedding=8, hidden=6, variant=released)"

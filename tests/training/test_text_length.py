@@ -11,13 +11,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from troth.core.types import Example
 from troth.training import bases
 from troth.training.corpus import Corpus, batches
 from troth.training.loop import fit
 from troth.training.recipes.masked import Masked
 from troth.training.settings import settings
 from troth.training.stacked import Copy, fit_stacked
-from troth.types import Example
 
 EPOCHS = 24
 UNLIKELY = 1e-4  # a p-value below it is no accident: seeds are fixed

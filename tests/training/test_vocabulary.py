@@ -4,10 +4,10 @@ import json
 import pytest
 import torch
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.training import bases
 from troth.training.vocabulary import put_vectors, read_vectors, word_tokenizer
-from troth.types import Example
 
 
 def test_words_are_cut_as_the_penn_treebank_does():

@@ -6,16 +6,16 @@ from tests.fakes import CORPUS, encoder, hf_model, planted, tokenizer_for
 from typer.testing import CliRunner
 
 from troth.cli import app
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data import load_data
-from troth.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers.leave_one_out import LeaveOneOut
-from troth.explaining import explain
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models.black_box import BlackBox
-from troth.probing import Prober
-from troth.types import Example
 from troth.validity.checking import check, erased_views
 from troth.validity.masf import MaSF
+from troth.verbs.explain import explain
 
 WORDS = sorted({word for text in CORPUS for word in text.split() if word.isalpha()})
 

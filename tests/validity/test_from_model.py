@@ -4,13 +4,13 @@ import torch
 from tests.asking import Additive
 from tests.fakes import CORPUS, FAMILIES, encoder, planted
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.engine.prober import Prober
 from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
-from troth.probing import Prober
-from troth.types import Example
 from troth.validity.masf import MaSF
 
 EXAMPLES = [

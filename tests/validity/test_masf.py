@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.validity.masf import MaSF, data_set_p_value
 
 

@@ -8,10 +8,10 @@ from scipy.stats import spearmanr
 
 from fakes import CORPUS, FAMILIES, encoder, hf_model, planted, tokenizer_for
 from troth import explain
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution
 from troth.explainers import Explainer
 from troth.models.encoder import Encoder
-from troth.types import Attribution
 from troth.validity.randomization import blocks, parameter_randomization, shuffle
 
 

@@ -8,20 +8,20 @@ from tests.fakes import encoder, hf_model, tokenizer_for
 from tests.validity.test_checking import sentences
 from typer.testing import CliRunner
 
-from troth import benching
 from troth.cli import app
+from troth.core.errors import TrothError
+from troth.core.types import Attribution
 from troth.data import load_data
-from troth.errors import TrothError
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers.beam_search import BeamSearch
 from troth.explainers.random import Random
 from troth.metrics._erasing import top_units
 from troth.models import load_model
-from troth.probing import Prober
+from troth.sweep import bench as benching
 from troth.training.examples import load_labelled
-from troth.training.fit import train
 from troth.training.record import record_of
-from troth.types import Attribution
+from troth.training.train import train
 from troth.validity.checking import check, erased_views
 from troth.validity.masf import MaSF
 from troth.validity.references import held_out, held_out_beside, parted, splits_of
@@ -198,8 +198,8 @@ def test_an_order_is_computed_once_where_said_or_where_the_explainer_is_recursiv
 
 
 def _views(encoding, left):
-    from troth.looks import Look
-    from troth.types import Question
+    from troth.core.types import Question
+    from troth.engine.looks import Look
     from troth.validity.hidden_states import HIDDEN_STATES, largest
 
     answer = yield Look(Question(encoding, target=0), left, want=HIDDEN_STATES)

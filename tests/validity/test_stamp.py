@@ -3,18 +3,18 @@ import pytest
 from tests.fakes import encoder, planted
 from tests.validity.test_checking import sentences
 
-from troth import benching
+from troth.core.units import word_spans
 from troth.metrics.aopc_log_odds import AopcLogOdds
 from troth.metrics.comprehensiveness import Comprehensiveness
 from troth.metrics.log_odds import LogOdds
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.metrics.sparsity import Sparsity
 from troth.models.black_box import BlackBox
-from troth.report import leaderboard
+from troth.report import tables as leaderboard
 from troth.statistics import simes
-from troth.sweep.query import query
-from troth.sweep.store import Store
-from troth.units import word_spans
+from troth.store.query import query
+from troth.store.store import Store
+from troth.sweep import bench as benching
 from troth.validity.checking import check
 from troth.validity.stamp import Stamp, stamps
 

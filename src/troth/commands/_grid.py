@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from troth.terminal import Console, visible
+from troth.core.terminal import Console, visible
 
 _GAP = 2  # between columns
 _WIDE = 20  # a wider text may be wrapped

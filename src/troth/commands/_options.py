@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from troth import terminal
+from troth.core import terminal
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub name, or embedded.")]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from troth import terminal
 from troth.commands import _options
+from troth.core import terminal
 
 
 def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
     """A bar with the time left, on standard error."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
 
     if not wanted:
         yield None

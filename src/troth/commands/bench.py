@@ -53,12 +53,13 @@ def bench(
 
     Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime -e gradient
     """
-    from troth import benching, catalog
     from troth.commands import _sweeping
-    from troth.report import leaderboard
+    from troth.core import catalog
+    from troth.core.terminal import Console
+    from troth.report import tables as leaderboard
+    from troth.store.store import Store
+    from troth.sweep import bench as benching
     from troth.sweep.context import Context
-    from troth.sweep.store import Store
-    from troth.terminal import Console
 
     _options.quieten()
     chosen: Any = "all" if explainers == ["all"] else explainers

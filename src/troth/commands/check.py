@@ -75,7 +75,7 @@ def check(
     """
     import warnings
 
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
     from troth.models import load_model
     from troth.validity.checking import check as check_model
     from troth.validity.references import splits_of
@@ -104,7 +104,7 @@ def check(
 def _print(found: Any) -> None:
     from rich.table import Table
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
     from troth.validity.checking import LEVEL
 
     console = Console(highlight=False)
@@ -142,8 +142,8 @@ def _randomize(
     cascade: bool,
     as_json: bool,
 ) -> None:
-    from troth.benching import EXPLAINERS
     from troth.data import load_data
+    from troth.sweep.bench import EXPLAINERS
     from troth.validity.randomization import parameter_randomization
 
     examples = load_data(data, split, limit or None)
@@ -164,7 +164,7 @@ def _randomize(
 def _print_randomization(about: str, results: Any) -> None:
     from rich.table import Table
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
 
     console = Console(highlight=False)
     title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"

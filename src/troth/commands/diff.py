@@ -21,8 +21,8 @@ def diff(
 
     Example: troth diff runs/before runs/after
     """
-    from troth.sweep.diff import diff as compare
-    from troth.sweep.store import open_run
+    from troth.report.diff import diff as compare
+    from troth.store.store import open_run
 
     found = compare(open_run(first), open_run(second))
     if as_json:
@@ -43,7 +43,7 @@ def diff(
 def _print(found: Any, everything: bool) -> None:
     from rich.markup import escape
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
 
     console = Console(highlight=False)
     for key, (before, after) in found.about.items():

@@ -26,7 +26,7 @@ def doctor(as_json: _options.Json = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
 
     _options.quieten()
     found = []
@@ -62,8 +62,8 @@ def doctor(as_json: _options.Json = False) -> None:
 
 
 def _try_out() -> tuple[str, str]:
-    from troth.errors import TrothError
-    from troth.explaining import explain
+    from troth.core.errors import TrothError
+    from troth.verbs.explain import explain
 
     try:
         (attribution,) = explain("embedded", "a fine film", "leave_one_out")

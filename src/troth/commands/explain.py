@@ -43,13 +43,14 @@ def explain(
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
-    from troth import catalog, display
-    from troth.errors import TrothError
-    from troth.explaining import explain_each
+    from troth.core import catalog
+    from troth.core.errors import TrothError
+    from troth.core.types import Example
+    from troth.engine.prober import Prober
     from troth.models import load_model
-    from troth.probing import Prober
+    from troth.report import explanation as display
     from troth.report import page
-    from troth.types import Example
+    from troth.verbs.explain import explain_each
 
     _options.quieten()
     if segments not in ("first", "both"):
@@ -75,7 +76,7 @@ def explain(
 
 
 def _lines() -> list[str]:
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
 
     try:
         given = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
@@ -91,8 +92,8 @@ def _lines() -> list[str]:
 def _print(attributions: list[Any], html: Path | None) -> None:
     from rich.padding import Padding
 
-    from troth import display
-    from troth.terminal import Console
+    from troth.core.terminal import Console
+    from troth.report import explanation as display
 
     console = Console(highlight=False)
     shown = None

@@ -75,10 +75,10 @@ def fit(
 
     Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
     """
-    from troth.attributive.losses import DualMask
-    from troth.errors import TrothError, unknown
-    from troth.terminal import Console
-    from troth.training import attributive_masking
+    from troth.attribution_model.losses import DualMask
+    from troth.core.errors import TrothError, unknown
+    from troth.core.terminal import Console
+    from troth.verbs import fit as attributive_masking
 
     _options.quieten()
     if explainer != "attributive_masking":
@@ -131,7 +131,7 @@ def fit(
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
 
     if value not in allowed:
         raise TrothError(f"{option} must be {' or '.join(allowed)}, not {value!r}")

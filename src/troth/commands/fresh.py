@@ -38,7 +38,7 @@ def fresh(
     Example: troth fresh --data sst --base bert-base-uncased --ratio 0.2
     """
     from troth.commands import _sweeping
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
     from troth.studies import _fresh
 
     _options.quieten()
@@ -67,8 +67,8 @@ def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is im
     from rich.table import Table
     from rich.text import Text
 
+    from troth.core.terminal import Console
     from troth.studies import shown
-    from troth.terminal import Console
 
     table = Table(title=Text(f"macro-F1 on {done.data}: {how}", "bold"), title_justify="left", box=None, padding=(0, 1))
     for column in ("read by the classifier", "mean", "deviation", "p"):

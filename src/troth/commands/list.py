@@ -22,9 +22,9 @@ def list(
     from rich.table import Table
     from rich.text import Text
 
-    from troth import catalog
-    from troth.errors import unknown
-    from troth.terminal import Console
+    from troth.core import catalog
+    from troth.core.errors import unknown
+    from troth.core.terminal import Console
 
     _options.quieten()
     kinds = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}

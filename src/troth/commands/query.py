@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from troth import terminal
 from troth.commands import _options
+from troth.core import terminal
 
 if TYPE_CHECKING:
-    from troth.sweep.store import Store
+    from troth.store.store import Store
 
 _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
@@ -30,13 +30,13 @@ def query(
     Example: troth query runs/reviews "select explainer, metric, value, low, high from leaderboard order by 2, 3"
     """
     from troth.commands import _grid
-    from troth.leaderboard import leaderboards
-    from troth.report.leaderboard import LEADERBOARD, as_table
-    from troth.sweep.plain_values import plain_rows
-    from troth.sweep.query import View
-    from troth.sweep.query import query as ask
-    from troth.sweep.store import open_run
-    from troth.terminal import Console
+    from troth.core.terminal import Console
+    from troth.report.board import leaderboards
+    from troth.report.tables import LEADERBOARD, as_table
+    from troth.store.plain_values import plain_rows
+    from troth.store.query import View
+    from troth.store.query import query as ask
+    from troth.store.store import open_run
 
     store = open_run(run)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
@@ -58,8 +58,8 @@ def query(
 
 def _why_not_the_leaderboard(store: Store) -> list[str]:
     """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
-    from troth import catalog
-    from troth.errors import TrothError
+    from troth.core import catalog
+    from troth.core.errors import TrothError
     from troth.metrics import Metric
 
     cells = [cell for cell in store.cells() if cell.kind == "metric" and not cell.error]

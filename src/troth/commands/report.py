@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from troth import terminal
 from troth.commands import _options
+from troth.core import terminal
 
 
 def report(
@@ -22,8 +22,8 @@ def report(
 
     Example: troth report runs/embedded-reviews-5f2c1a
     """
-    from troth.report import leaderboard
-    from troth.sweep.store import open_run
+    from troth.report import tables as leaderboard
+    from troth.store.store import open_run
 
     store = open_run(run)
     path = out or store.folder / "report.html"

@@ -20,8 +20,8 @@ def runs(
     from rich.markup import escape
     from rich.table import Table
 
-    from troth.sweep.listing import list_runs
-    from troth.terminal import Console
+    from troth.core.terminal import Console
+    from troth.store.listing import list_runs
 
     found = list_runs(folder)
     if as_json:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from troth import terminal
 from troth.commands import _options
+from troth.core import terminal
 
 
 def study(
@@ -33,11 +33,12 @@ def study(
 
     Example: troth study roar --only synthetic
     """
-    from troth import catalog, studies
+    from troth import studies
     from troth.commands import _sweeping
-    from troth.errors import TrothError
-    from troth.sweep.store import Store
-    from troth.terminal import Console
+    from troth.core import catalog
+    from troth.core.errors import TrothError
+    from troth.core.terminal import Console
+    from troth.store.store import Store
 
     _options.quieten()
     chosen: studies.Study = catalog.build("studies", name)

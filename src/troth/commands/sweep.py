@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from troth import terminal
 from troth.commands import _options, _sweeping
+from troth.core import terminal
 
 
 def sweep(
@@ -31,10 +31,10 @@ def sweep(
 
     Example: troth sweep plan.toml --engine ray --workers 8
     """
+    from troth.store.store import Store
     from troth.sweep.context import Context
     from troth.sweep.plan_file import PlanFile
     from troth.sweep.run import run
-    from troth.sweep.store import Store
 
     written = PlanFile.read(plan)
     _options.quieten()
@@ -58,7 +58,7 @@ def sweep(
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
 
     if text is None:
         return None

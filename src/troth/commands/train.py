@@ -71,8 +71,10 @@ def train(
     """
     import warnings
 
-    from troth.errors import TrothError
-    from troth.training import fit, presets, tuning
+    from troth.core.errors import TrothError
+    from troth.training import presets
+    from troth.training import train as fit
+    from troth.verbs import tune as tuning
 
     _options.quieten()
     recipe, searched = _with_salience(recipe, salience, weight)
@@ -130,9 +132,10 @@ def train(
 
 def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple[str, bool]:
     """The recipe with the salience and λ asked for, and whether λ is to be searched."""
-    from troth.errors import TrothError
-    from troth.sweep.exporting import exported, is_run
-    from troth.training import recipes, tuning
+    from troth.core.errors import TrothError
+    from troth.store.exporting import exported, is_run
+    from troth.training import recipes
+    from troth.verbs import tune as tuning
 
     changes: dict[str, Any] = {}
     if source is not None:
@@ -148,7 +151,7 @@ def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple
 
 
 def _weights(text: str | None) -> Any:
-    from troth.errors import TrothError
+    from troth.core.errors import TrothError
 
     if text is None or text == "balanced":
         return text
@@ -167,7 +170,7 @@ def _show(trained: Any) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from troth.terminal import Console
+    from troth.core.terminal import Console
 
     report = trained.report
     metric = report["metric"]

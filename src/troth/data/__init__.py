@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
-from troth.data._columns import Columns, to_data
-from troth.data._folders import tables_in
-from troth.data._hub import read_hub, table_of
-from troth.data._readers import Table, is_data_file, read_file
-from troth.errors import TrothError
-from troth.types import Example
+from troth.data.sources.columns import Columns, to_data
+from troth.data.sources.folders import tables_in
+from troth.data.sources.hub import read_hub, table_of
+from troth.data.sources.readers import Table, is_data_file, read_file
 
 __all__ = ["Data", "Dataset", "load_data"]
 

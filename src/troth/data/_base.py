@@ -13,9 +13,9 @@ from typing import ClassVar, overload
 
 import numpy as np
 
-from troth import catalog
-from troth.errors import TrothError, unknown
-from troth.types import Example
+from troth.core import catalog
+from troth.core.errors import TrothError, unknown
+from troth.core.types import Example
 
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "validate": "validation", "dev": "validation"}
 

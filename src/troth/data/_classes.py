@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data._base import Data
-from troth.errors import TrothError
-from troth.types import Example
 
 Names = tuple[str, ...]
 _SHOWN = 12  # names in an error

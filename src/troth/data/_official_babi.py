@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from troth.core.errors import TrothError
 from troth.data._base import rows
-from troth.data._folders import Tables
 from troth.data._paper_splits import PaperSplits
-from troth.data._published import local_folder
-from troth.data._readers import Table
-from troth.errors import TrothError
+from troth.data.sources.folders import Tables
+from troth.data.sources.published import local_folder
+from troth.data.sources.readers import Table
 
 ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
 

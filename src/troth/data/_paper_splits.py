@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from troth.data._base import Data, hold_out
-from troth.data._published import Published
+from troth.data.sources.published import Published
 
 
 @dataclass(frozen=True)

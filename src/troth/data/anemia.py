@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from troth.data._base import rows
 from troth.data._mimic import MIMIC_LICENCE, MIMIC_OBTAIN
-from troth.data._published import Published
+from troth.data.sources.published import Published
 
 
 @dataclass(frozen=True)

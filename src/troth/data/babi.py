@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data._base import Data, Dataset, rows
 from troth.data._classes import Label
-from troth.errors import TrothError
-from troth.types import Example
 
 PEOPLE = ("Mary", "John", "Sandra", "Daniel")
 THINGS = ("football", "milk", "apple")

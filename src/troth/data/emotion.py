@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._published import Published
+from troth.data.sources.published import Published
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from troth.core.errors import TrothError
 from troth.data._base import rows
 from troth.data._paper_splits import PaperSplits
-from troth.data._readers import Table
-from troth.errors import TrothError
+from troth.data.sources.readers import Table
 
 _BODY = re.compile(r"\s*\bBODY\.")  # sections are marked: TITLE, ABSTRACT.METHODS, BODY.INTRODUCTION
 

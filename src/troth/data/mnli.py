@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from troth.data._base import rows
-from troth.data._published import Published
+from troth.data.sources.published import Published
 
 
 @dataclass(frozen=True)

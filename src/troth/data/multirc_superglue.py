@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from troth.data._base import rows
-from troth.data._published import Published
-from troth.data._readers import Table
+from troth.data.sources.published import Published
+from troth.data.sources.readers import Table
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.core.units import Span
 from troth.data._base import Data, Dataset, rows
 from troth.data._classes import Label
-from troth.errors import TrothError
-from troth.types import Example
-from troth.units import Span
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from troth.looks import LOGITS, Ask, Want
-from troth.types import Attribution, Encoding, Question
+from troth.core.types import Attribution, Encoding, Question
+from troth.engine.looks import LOGITS, Ask, Want
 
 if TYPE_CHECKING:
-    from troth.probing import Prober
+    from troth.engine.prober import Prober
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 _LONGEST_PAUSE = 60.0
 

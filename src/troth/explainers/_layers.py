@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from troth.errors import TrothError
-from troth.looks import Reading, Want, at_least_single
+from troth.core.errors import TrothError
+from troth.core.types import Rows
+from troth.engine.looks import Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
-from troth.types import Rows
 
 CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
 _OTHER_CHUNK_BYTES = 256 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from troth import draws
-from troth.types import Question
+from troth.core import draws
+from troth.core.types import Question
 
 
 def players(question: Question) -> Tensor:

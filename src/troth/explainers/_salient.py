@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from troth.pieces import pieces
+from troth.core.pieces import pieces
+from troth.core.types import Attribution, Question
 from troth.salience import Salience
-from troth.types import Attribution, Question
 
 
 def salient(question: Question, salience: Salience, signed: bool) -> Attribution:

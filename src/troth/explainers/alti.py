@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, keep_all
 from troth.explainers import Explainer
 from troth.explainers._layers import Layer, Rollout
-from troth.looks import Ask, Look, keep_all
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

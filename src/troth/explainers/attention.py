@@ -13,10 +13,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from troth.core.types import Attribution, Question, Rows
+from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
 from troth.explainers import Explainer
-from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all
 from troth.models import TextClassifier
-from troth.types import Attribution, Question, Rows
 
 
 def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 
 import torch
 
+from troth.core.types import Attribution, Question, Rows
+from troth.engine.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all, value_of
 from troth.explainers import SignedExplainer
 from troth.explainers.attention import from_reader
-from troth.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all, value_of
 from troth.models import TextClassifier
-from troth.types import Attribution, Question, Rows
 
 Heads = Literal["mean", "each"]
 

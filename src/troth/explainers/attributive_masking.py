@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 
 import torch
 
-from troth import catalog
-from troth.attributive import saving
-from troth.attributive.maps import Decay, Map, Tuned
-from troth.attributive.model import AttributionModel
-from troth.errors import TrothError
+from troth.attribution_model import saving
+from troth.attribution_model.maps import Decay, Map, Tuned
+from troth.attribution_model.model import AttributionModel
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Want, keep_all
 from troth.explainers import Explainer
-from troth.looks import Ask, Look, Want, keep_all
-from troth.types import Attribution, Question
 
 _BETTER = 1e-4
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Of
 from troth.explainers import Explainer
 from troth.explainers._players import first_of_each, marks, per_unit, players
-from troth.looks import Ask, Look, Of
-from troth.types import Attribution, Question
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "fmm": {"width": 10, "objective": "comprehensiveness", "of": "logit", "drop_duplicates": True},

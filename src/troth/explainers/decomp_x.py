@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Rows
+from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.explainers import SignedExplainer
 from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, held_bytes, take_apart
-from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.models import TextClassifier
-from troth.types import Attribution, Question, Rows
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import PROMPT, Attribution, Question, Rows, spread
+from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.explainers import SignedExplainer
 from troth.explainers._multipliers import multipliers
-from troth.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
-from troth.types import PROMPT, Attribution, Question, Rows, spread
 
 _Of = Literal["logit", "probability", "log_probability"]
 _Moves = Literal["units", "all"]

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Of, keep_all
+from troth.engine.looks import Gradient as GradientWant
 from troth.explainers import Explainer
-from troth.looks import Ask, Look, Of, keep_all
-from troth.looks import Gradient as GradientWant
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

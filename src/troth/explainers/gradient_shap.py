@@ -13,12 +13,12 @@ from typing import Literal
 
 import torch
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Gradient, Look, Of
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
-from troth.looks import Ask, Gradient, Look, Of
 from troth.maskings.mix import Mix, Reference
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Gradient, Look, Of, keep_all
 from troth.explainers import SignedExplainer
-from troth.looks import Ask, Gradient, Look, Of, keep_all
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

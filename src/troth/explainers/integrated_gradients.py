@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Gradient, Look, Of
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
-from troth.looks import Ask, Gradient, Look, Of
 from troth.maskings.mix import Mix, Reference
-from troth.types import Attribution, Question
 
 
 def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Tensor, Tensor]:

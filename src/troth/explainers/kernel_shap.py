@@ -15,13 +15,13 @@ from math import comb
 import torch
 from torch import Tensor
 
-from troth.draws import Draws
-from troth.errors import TrothError
+from troth.core.draws import Draws
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Of
 from troth.explainers import SignedExplainer
 from troth.explainers._players import first_of_each, marks, per_unit, players
 from troth.explainers._regression import regress
-from troth.looks import Ask, Look, Of
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

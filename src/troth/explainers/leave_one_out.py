@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
 from troth.explainers import SignedExplainer
-from troth.looks import Ask, Look, Of, keep_all, keep_without_each
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

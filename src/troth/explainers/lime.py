@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, Of
 from troth.explainers import SignedExplainer
 from troth.explainers._players import per_unit, players
 from troth.explainers._regression import regress
-from troth.looks import Ask, Look, Of
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Question
+from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers._language_models import Desk, Endpoint, endpoint_desk, local_desk
-from troth.looks import Ask, Look, keep_all
-from troth.probing import Prober
-from troth.types import Attribution, Encoding, Question
 
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):]\s*(.+?)\s*$", re.MULTILINE)
 _QUOTES = "\"'`*“”‘’"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask
 from troth.explainers import Explainer
-from troth.looks import Ask
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

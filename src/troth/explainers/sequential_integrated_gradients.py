@@ -14,13 +14,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Gradient, Look, Of, keep_all, keep_without_each
 from troth.explainers import SignedExplainer
 from troth.explainers._players import players
 from troth.explainers.integrated_gradients import quadrature
-from troth.looks import Ask, Gradient, Look, Of, keep_all, keep_without_each
 from troth.maskings.mix import Mix, Reference
-from troth.types import Attribution, Question
 
 _ELEMENTS = 1 << 20  # keep entries a look may have: a long text's paths would otherwise fill the memory
 

@@ -9,11 +9,11 @@ from functools import partial
 from typing import ClassVar
 
 from troth import salience
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
-from troth.looks import Ask
-from troth.types import Attribution, Question
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from troth import salience
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.pieces import pieces
+from troth.core.types import Attribution, Encoding, Question
+from troth.engine.looks import Ask
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
-from troth.looks import Ask
-from troth.pieces import pieces
-from troth.types import Attribution, Encoding, Question
 
 if TYPE_CHECKING:
-    from troth.probing import Prober
+    from troth.engine.prober import Prober
 
 
 @dataclass(frozen=True)

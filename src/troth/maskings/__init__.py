@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from troth.types import Encoding, Rows
+from troth.core.types import Encoding, Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from troth.core.types import Rows
 from troth.maskings import Masking
-from troth.types import Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

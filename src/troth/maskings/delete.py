@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from troth.core.types import Encoding, Rows
 from troth.maskings import Masking
-from troth.types import Encoding, Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

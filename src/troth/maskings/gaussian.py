@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Rows
 from troth.maskings import Masking
-from troth.types import Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
+from troth.core.types import Rows
 from troth.maskings import Masking, put_token
-from troth.types import Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

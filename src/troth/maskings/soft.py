@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
-from troth import draws
+from troth.core import draws
+from troth.core.types import Rows
 from troth.maskings import Masking
-from troth.types import Rows
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from troth import seeds, statistics
-from troth.looks import Ask
-from troth.types import Attribution, Question, Score
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask
 
 if TYPE_CHECKING:
     from troth.data import Data

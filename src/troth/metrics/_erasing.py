@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth import catalog
-from troth.errors import TrothError
-from troth.looks import Answer, Ask, Look, keep_all
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Score, Scores
+from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics.formulas import Floats
-from troth.types import Attribution, Question, Score, Scores
 
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)

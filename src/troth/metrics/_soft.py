@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 
-from troth import catalog
-from troth.errors import TrothError
-from troth.looks import Ask, Look, keep_all
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Question, Score
+from troth.engine.looks import Ask, Look, keep_all
 from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
@@ -21,7 +22,6 @@ from troth.maskings.zero import Zero
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
-from troth.types import Attribution, Encoding, Question, Score
 
 if TYPE_CHECKING:
     from troth.data import Data

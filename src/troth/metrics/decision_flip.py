@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from troth import catalog
-from troth.looks import Ask, Look
+from troth.core import catalog
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import require_step, steps_of, top_units
-from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)

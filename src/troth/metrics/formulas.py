@@ -14,14 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from troth.agreement import auprc as auprc
-from troth.agreement import intersection_over_union_counts as intersection_over_union_counts
-from troth.agreement import intersection_over_union_f1 as intersection_over_union_f1
-from troth.agreement import spans_of as spans_of
-from troth.agreement import token_counts as token_counts
-from troth.agreement import token_f1 as token_f1
-from troth.agreement import top_units as top_units
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.metrics._agreement import auprc as auprc
+from troth.metrics._agreement import intersection_over_union_counts as intersection_over_union_counts
+from troth.metrics._agreement import intersection_over_union_f1 as intersection_over_union_f1
+from troth.metrics._agreement import spans_of as spans_of
+from troth.metrics._agreement import token_counts as token_counts
+from troth.metrics._agreement import token_f1 as token_f1
+from troth.metrics._agreement import top_units as top_units
 
 Floats = NDArray[np.float64]
 Values = Any  # a float for scalars, an array otherwise; as loosely typed as numpy's own mean

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from troth import catalog
-from troth.looks import Ask, Look, keep_without_each
+from troth.core import catalog
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look, keep_without_each
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import target_probability, why_no_correlation
-from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import torch
 
-from troth import catalog
-from troth.errors import TrothError
-from troth.looks import Ask, Look, Of, keep_all
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look, Of, keep_all
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
-from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)

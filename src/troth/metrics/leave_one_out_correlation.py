@@ -12,11 +12,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from troth import catalog, statistics
-from troth.looks import Ask, Look, Of, keep_all, keep_without_each
+from troth import statistics
+from troth.core import catalog
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import why_no_correlation
-from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)

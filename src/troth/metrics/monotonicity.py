@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from troth import catalog
-from troth.looks import Ask, Look
+from troth.core import catalog
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import target_probability, top_units
-from troth.types import Attribution, Question, Score
 
 
 @dataclass(frozen=True)

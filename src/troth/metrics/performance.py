@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from troth import catalog
-from troth.errors import unknown
+from troth.core import catalog
+from troth.core.errors import unknown
 from troth.metrics.formulas import Floats
 
 if TYPE_CHECKING:

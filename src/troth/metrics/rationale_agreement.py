@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from troth.agreement import Span
-from troth.errors import TrothError
-from troth.looks import Ask
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Question, Score
+from troth.engine.looks import Ask
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
-from troth.types import Attribution, Encoding, Question, Score
+from troth.metrics._agreement import Span
 
 
 @dataclass(frozen=True)

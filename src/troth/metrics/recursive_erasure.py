@@ -21,17 +21,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from torch import Tensor
 
-from troth import catalog, seeds, statistics
-from troth.errors import TrothError
+from troth import seeds, statistics
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask, Look
+from troth.engine.targets import gold_class
 from troth.explainers.random import Random
-from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.metrics.performance import Performance, indicators, performance, performance_of
-from troth.targets import gold_class
-from troth.types import Attribution, Question, Score
 
 if TYPE_CHECKING:
     from troth.data import Data

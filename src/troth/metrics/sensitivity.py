@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth import draws
-from troth.errors import TrothError
-from troth.looks import Ask
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Rows, Score
+from troth.engine.looks import Ask
 from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, undefined
 from troth.models import TextClassifier
-from troth.types import Attribution, Question, Rows, Score
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from troth.errors import TrothError
-from troth.looks import Ask
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask
 from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
 from troth.metrics._erasing import basis_points
-from troth.types import Attribution, Question, Score
 
 TOPS = tuple(range(1, 11))
 RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol, cast
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
-from troth.types import Encoding, Example, Rows
-from troth.units import UnitKind
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
+from troth.core.units import UnitKind
 
 Segments = Literal["first", "both"]
 ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example
+from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans
 from troth.models import Segments, check_choices
 from troth.models._sharing import borrowed
-from troth.types import Encoding, Example
-from troth.units import Span, UnitKind, join, sentence_spans, word_spans
 
 
 def encode(

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.models._hub import offline_where_unreachable, unreachable
 
 Kind = Literal["text classifier", "causal language model"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 _NO_LIMIT = 10**6
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.core.units import Span
 from troth.data._classes import class_number, name_of
-from troth.errors import TrothError
-from troth.types import Example
-from troth.units import Span
 
 TEXT, PAIR, SHOTS = 0, 1, 2  # segments; shot i is segment SHOTS + i
 _FIELD = re.compile(r"\{(text|text_pair|shots)\}")

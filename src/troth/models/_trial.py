@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from troth.errors import TrothError
-from troth.types import Encoding, Example, Rows
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
 
 if TYPE_CHECKING:
     from troth.models.encoder import Encoder

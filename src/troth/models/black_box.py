@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
+from troth.core.units import Span, UnitKind, sentence_spans, word_spans
 from troth.models import ERASING, Output, Segments, check_choices, refuse
 from troth.models._loading import fingerprint
-from troth.types import Encoding, Example, Rows
-from troth.units import Span, UnitKind, sentence_spans, word_spans
 
 _MASKED = -1
 

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
+from troth.core.units import UnitKind
 from troth.models import ERASING, Output, Segments, _changes, _trial, refuse
 from troth.models._encoding import encode
 from troth.models._loading import bring, fingerprint, first_line
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._positions import first_position, longest
 from troth.models._sharing import lock_of
-from troth.types import Encoding, Example, Rows
-from troth.units import UnitKind
 
 
 class Encoder:

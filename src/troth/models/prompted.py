@@ -18,7 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import PROMPT, Encoding, Example, Rows
+from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans
 from troth.models import Output, Segments, check_choices, refuse
 from troth.models._changes import unhooked
 from troth.models._loading import bring, fingerprint
@@ -26,8 +28,6 @@ from troth.models._prefix import Prefixes, lending, shared
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models._sharing import borrowed
 from troth.models.encoder import Encoder
-from troth.types import PROMPT, Encoding, Example, Rows
-from troth.units import Span, UnitKind, join, sentence_spans, word_spans
 
 MASK_TEXT = " _"
 _TRIED = "text"  # stands for any text where the end of the prompt is tokenised

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 _STYLE = """
 :root { color-scheme: light dark; }

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troth.errors import TrothError, unknown
+from troth.core.errors import TrothError, unknown
+from troth.store.cells import Plan
+from troth.store.store import Store
 from troth.sweep import machine
-from troth.sweep.cells import Plan
 from troth.sweep.context import Context
 from troth.sweep.run import Outcome, Progress, run
-from troth.sweep.store import Store
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

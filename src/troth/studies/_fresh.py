@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from troth import statistics
-from troth.errors import TrothError
-from troth.studies._saloss import mean_and_deviation
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, Plan
+from troth.store.store import Store
 from troth.studies._trained import WORKS, Results, Trials, load, settings_like
-from troth.sweep.cells import Cell, Plan
+from troth.studies.saloss._experiment import mean_and_deviation
 from troth.sweep.context import Context
 from troth.sweep.run import Progress, run
-from troth.sweep.store import Store
-from troth.training.fresh import require
 from troth.training.output import require_writable
+from troth.verbs.fresh import require
 
 # Support models by name: their recipe, and whether the explanation or chance picks the rationales.
 SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(source=uniform)"}
@@ -59,7 +59,7 @@ def compare(
 
     `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
     """
-    from troth.training.tuning import with_salience
+    from troth.verbs.tune import with_salience
 
     require(ratio, thresholder)
     store = Store(require_writable(Path(out)))  # somebody else's folder is refused before any work

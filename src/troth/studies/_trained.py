@@ -16,24 +16,25 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Score
 from troth.data import Data
-from troth.errors import TrothError
-from troth.explaining import explain_each
+from troth.engine.prober import Prober
 from troth.models import load_model
 from troth.models._loading import without_bars
-from troth.probing import Prober
 from troth.statistics import Floats
-from troth.sweep.cells import Cell, Made, Plan
+from troth.store.cells import Cell, Made, Plan
+from troth.store.store import Store
+from troth.store.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
 from troth.sweep.context import Context
-from troth.sweep.store import Store
-from troth.sweep.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
-from troth.training import bases, fit, presets, recipes
+from troth.training import bases, presets, recipes
+from troth.training import train as fit
 from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
-from troth.training.fresh import fresh
 from troth.training.predicting import predict
 from troth.training.quality import quality
-from troth.types import Attribution, Score
+from troth.verbs.explain import explain_each
+from troth.verbs.fresh import fresh
 
 WORKS = {
     "training": "troth.studies._trained:train",

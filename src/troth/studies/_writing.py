@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from troth import catalog
-from troth.errors import TrothError
-from troth.sweep.files import write_aside
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.store.files import write_aside
 
 if TYPE_CHECKING:
     from troth.studies import Section, Setting, Study

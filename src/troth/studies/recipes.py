@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from troth import catalog, statistics
+from troth import statistics
+from troth.core import catalog
+from troth.core.types import Score
 from troth.metrics import Metric, Summary
 from troth.seeds import over_seeds
+from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting, Study
-from troth.studies._saloss import without_trainings
 from troth.studies._trained import WORKS, Results, Trials, load, require_base, settings_like
-from troth.sweep.cells import Cell, Plan
-from troth.training.tuning import with_salience
-from troth.types import Score
+from troth.studies.saloss._experiment import without_trainings
+from troth.verbs.tune import with_salience
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from troth.errors import TrothError
-from troth.sweep.cells import Cell, canonical
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, canonical
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier

@@ -6,20 +6,20 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.types import Example
+from troth.core.units import UnitKind
 from troth.data import Data
 from troth.data._classes import match_labels
+from troth.engine.targets import class_of
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import Segments, check_choices
-from troth.sweep.cells import Cell, Plan, canonical
+from troth.store.cells import Cell, Plan, canonical
+from troth.store.tables import examples_to_table
 from troth.sweep.context import Context, model_key
-from troth.sweep.tables import examples_to_table
 from troth.sweep.work import WORKS
-from troth.targets import class_of
-from troth.types import Example
-from troth.units import UnitKind
 from troth.validity.stamp import TESTED, masking_of
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.

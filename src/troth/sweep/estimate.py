@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from troth.sweep.cells import Cell, Plan, Probe, find_work
+from troth.store.cells import Cell, Plan, Probe, find_work
+from troth.store.store import Store
 from troth.sweep.context import Context
-from troth.sweep.store import Store
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
 
 _PROBE = 4  # examples

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from troth.errors import TrothError
-from troth.sweep.cells import Cell, Plan
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, Plan
+from troth.store.store import Store, Stored
 from troth.sweep.estimate import Remaining
 from troth.sweep.ready import Ready, Shard
-from troth.sweep.store import Store, Stored
 
 
 class Graph:

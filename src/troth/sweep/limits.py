@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from troth.errors import TrothError, unknown
+from troth.core.errors import TrothError, unknown
 from troth.sweep.ready import Shard
 
 _MOST_WORKERS, _MOST_THREADS = 10_000, 1_024

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from troth.errors import TrothError, unknown
-from troth.sweep import records
-from troth.sweep.cells import Plan
+from troth.core.errors import TrothError, unknown
+from troth.store import records
+from troth.store.cells import Plan
 from troth.sweep.context import Context
 
 _CHOICES = {"units": ("token", "word", "sentence"), "segments": ("first", "both")}
@@ -155,7 +155,7 @@ class PlanFile:
             raise self._error(TrothError(why), why.partition(" ")[0])
 
     def _check_methods(self) -> None:
-        from troth import catalog
+        from troth.core import catalog
 
         checked = {"explainers": self.content["explainers"], "metrics": self.content["metrics"]}
         checked["maskings"] = self.content.get("masking", "mask_token")

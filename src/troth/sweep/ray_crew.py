@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.sweep.context import Context
 from troth.sweep.workers import Reply, Task, carry_out
 

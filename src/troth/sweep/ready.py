@@ -6,7 +6,7 @@ import zlib
 from collections import deque
 from collections.abc import Hashable
 
-from troth.sweep.cells import Cell, canonical
+from troth.store.cells import Cell, canonical
 
 _TOGETHER = ("model", "model_options", "data", "recipe", "explainer_full", "seed")
 

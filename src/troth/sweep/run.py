@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, Plan
+from troth.store.files import CannotWriteError
+from troth.store.store import Store, Stored
 from troth.sweep import machine, stopping
-from troth.sweep.cells import Cell, Plan
 from troth.sweep.context import Context
 from troth.sweep.crews import Crew, Processes, ThisProcess, cores
 from troth.sweep.crews import gpus as visible_gpus
 from troth.sweep.estimate import Pace
-from troth.sweep.files import CannotWriteError
 from troth.sweep.graph import Graph
 from troth.sweep.limits import check_options
 from troth.sweep.ready import Shard, group
-from troth.sweep.store import Store, Stored
 from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
 
 Engine = Literal["local", "ray"]

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from troth.core.errors import TrothError
+from troth.core.types import Encoding
 from troth.data import Data
-from troth.errors import TrothError
-from troth.explaining import explain_each
-from troth.measuring import measure_each
-from troth.probing import Prober
-from troth.sweep.cells import Cell, Made
-from troth.sweep.context import Context, model_key
-from troth.sweep.schemas import CHECKS
-from troth.sweep.tables import (
+from troth.engine.prober import Prober
+from troth.store.cells import Cell, Made
+from troth.store.schemas import CHECKS
+from troth.store.tables import (
     attributions_to_table,
     check_to_table,
     scores_to_table,
     table_to_attributions,
     table_to_examples,
 )
-from troth.types import Encoding
+from troth.sweep.context import Context, model_key
 from troth.validity.checking import check
+from troth.verbs.explain import explain_each
+from troth.verbs.measure import measure_each
 
 WORKS = {
     "explanation": "troth.sweep.work:explain",

@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from troth.errors import TrothError
-from troth.sweep.cells import Cell, find_work
+from troth.core.errors import TrothError
+from troth.store.cells import Cell, find_work
+from troth.store.files import is_full
 from troth.sweep.context import Context
-from troth.sweep.files import is_full
 
 _FRAMES = 6  # of a traceback that is kept
 
@@ -102,7 +102,7 @@ def _same_start(cell: Cell, threads: int) -> Iterator[None]:
     """
     import torch
 
-    from troth import draws
+    from troth.core import draws
 
     before = torch.get_num_threads()
     with draws.seeded(int(cell.name[:8], 16)):  # what libraries draw from behind our back

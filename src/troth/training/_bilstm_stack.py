@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from troth.core.types import Rows
 from troth.models.bilstm_attention import attended
 from troth.models.encoder import Encoder
 from troth.training._stacks import Stack
-from troth.types import Rows
 
 
 class BilstmStack(Stack):

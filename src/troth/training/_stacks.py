@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
+from troth.core.types import Rows
 from troth.models.encoder import Encoder
-from troth.types import Rows
 
 # Families whose forward pass has no step that depends on the values it computes, checked by the tests.
 _MAPPED = ("bert", "roberta", "distilbert", "electra")

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 _OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "step-*.partial", "best-*.partial")
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth import catalog, draws
+from troth.core import catalog, draws
+from troth.core.types import Encoding, Rows
 from troth.maskings import Masking
 from troth.models import TextClassifier
-from troth.types import Encoding, Rows
 
 _BLOCK = 50  # batches whose examples are sorted by length together
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training.settings import Settings
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.data import Data, Dataset, load_data
 from troth.data._base import hold_out as hold_out_of
-from troth.data._folders import tables_in
-from troth.data._labels import index_labels
-from troth.errors import TrothError
+from troth.data.sources.folders import tables_in
+from troth.data.sources.labels import index_labels
 from troth.training.settings import Metric
-from troth.types import Example
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
 _HELD_OUT = 0.2  # of the training examples, where there is no validation split

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth import draws
-from troth.errors import TrothError
-from troth.looks import at_least_single
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.engine.looks import at_least_single
 from troth.models import Output
 from troth.models.encoder import Encoder
 from troth.training import devices, quality, recipes

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 
 def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is_file) -> Path:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from troth.looks import Ask, Look, keep_all
+from troth.core.types import Encoding, Example, Question
+from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.prober import Prober
 from troth.models import TextClassifier
-from troth.probing import Prober
-from troth.types import Encoding, Example, Question
 
 
 def predict(model: TextClassifier, examples: Iterable[Example]) -> Tensor:

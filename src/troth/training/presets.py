@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import unknown
 from troth.data._paper_splits import PaperSplits
-from troth.errors import unknown
 from troth.training.bases import Base
 from troth.training.bases.bilstm_attention import BilstmAttention
 from troth.training.bases.pretrained import Pretrained

@@ -7,7 +7,7 @@ from typing import Self
 
 from rich import progress
 
-from troth.terminal import Console
+from troth.core.terminal import Console
 
 
 class Progress:

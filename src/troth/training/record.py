@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.data import Data
-from troth.data._published import Published
-from troth.errors import TrothError
+from troth.data.sources.published import Published
 from troth.models import TextClassifier
 from troth.training import recipes
 from troth.training.examples import entry_of, load_labelled

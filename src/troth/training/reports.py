@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 from troth.training import output
 
 NAME = "train.json"

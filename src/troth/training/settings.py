@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from troth.errors import TrothError, unknown
+from troth.core.errors import TrothError, unknown
 
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews", "auroc"]
 

@@ -19,20 +19,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.training import bases, devices, fit, output, quality, recipes, reports
+from troth.training import bases, devices, output, quality, recipes, reports
 from troth.training import optimizer as optimizers
+from troth.training import train as fit
 from troth.training._stacks import Stack, build, why_not
 from troth.training.corpus import Corpus, batches, by_length, join
 from troth.training.examples import Source
-from troth.training.fit import Trained
 from troth.training.loop import Fitted, Scores, class_weights
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
+from troth.training.train import Trained
 
 __all__ = ["Copy", "fit_stacked", "train_seeds", "why_not"]
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.errors import TrothError
-from troth.types import Encoding
-from troth.units import join
+from troth.core.errors import TrothError
+from troth.core.types import Encoding
+from troth.core.units import join
 
 
 def is_file(source: str) -> bool:

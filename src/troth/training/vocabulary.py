@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from troth.errors import TrothError
+from troth.core.errors import TrothError
 
 SPECIAL = {
     "pad_token": "[PAD]",

@@ -20,22 +20,22 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError, unknown
+from troth.core.types import Encoding
+from troth.core.units import UnitKind
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.errors import TrothError, unknown
+from troth.engine.looks import Ask, Look
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.explaining import explanation
-from troth.looks import Ask, Look
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.models import load_model
-from troth.probing import Prober
-from troth.types import Encoding
-from troth.units import UnitKind
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
+from troth.verbs.explain import explanation
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import torch
 from numpy.typing import NDArray
 
-from troth.looks import Answer, Reading, Want, at_least_single
+from troth.core.types import Rows
+from troth.engine.looks import Answer, Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
 from troth.models.black_box import BlackBox
-from troth.types import Rows
 
 # Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
 _DECIMALS = 4

@@ -17,13 +17,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from troth import catalog, draws
-from troth.errors import TrothError, unknown
-from troth.looks import Ask, Look, keep_all
+from troth.core import catalog, draws
+from troth.core.errors import TrothError, unknown
+from troth.core.types import Encoding, Question
+from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.prober import Prober
 from troth.maskings import Masking
-from troth.probing import Prober
 from troth.statistics import simes
-from troth.types import Encoding, Question
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 
 Floats = NDArray[np.float64]

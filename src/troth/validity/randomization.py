@@ -19,15 +19,16 @@ import scipy.stats
 import torch
 from torch import nn
 
-from troth import catalog, draws, statistics
-from troth.errors import TrothError
+from troth import statistics
+from troth.core import catalog, draws
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Example
+from troth.core.units import UnitKind
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.explaining import Texts, as_examples, explanation
 from troth.maskings import Masking
 from troth.models import TextClassifier, load_model
-from troth.probing import Prober
-from troth.types import Attribution, Example
-from troth.units import UnitKind
+from troth.verbs.explain import Texts, as_examples, explanation
 
 _BLOCK = re.compile(r"^(.*?\.(?:layers?|h|block|albert_layer_groups)\.\d+)\.")
 

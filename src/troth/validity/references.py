@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from troth import catalog
+from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.data import Data, load_data
-from troth.errors import TrothError
 from troth.maskings import Masking
 from troth.models import TextClassifier
 from troth.training.record import record_of

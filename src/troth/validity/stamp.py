@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from troth import catalog
+from troth.core import catalog
 from troth.metrics import Metric
 from troth.statistics import simes
 from troth.validity.checking import Verdict, verdict

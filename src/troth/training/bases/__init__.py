@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from troth import catalog
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.models.encoder import Encoder
-from troth.types import Example
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.models.encoder import Encoder
 from troth.training import vocabulary
 from troth.training.bases import Base, class_names, texts_of
-from troth.types import Example
 
 
 @dataclass(frozen=True)

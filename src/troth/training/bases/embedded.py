@@ -8,11 +8,11 @@ from importlib.resources import as_file, files
 
 import torch
 
-from troth import draws
+from troth.core import draws
+from troth.core.types import Example
 from troth.models.encoder import Encoder
 from troth.training.bases import Base
 from troth.training.bases.pretrained import Pretrained
-from troth.types import Example
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from troth import draws
-from troth.errors import TrothError
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.models.encoder import Encoder, know_own_models
 from troth.training.bases import Base, class_names
 from troth.training.bases._heads import name_outputs
-from troth.types import Example
 
 
 @dataclass(frozen=True)

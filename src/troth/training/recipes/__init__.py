@@ -13,10 +13,10 @@ from typing import ClassVar, Self, TypeAlias
 
 from torch import Tensor
 
-from troth import catalog
-from troth.errors import TrothError
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Rows
 from troth.models import Output, TextClassifier
-from troth.types import Encoding, Rows
 
 
 @dataclass(frozen=True)

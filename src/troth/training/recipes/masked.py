@@ -16,12 +16,12 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from troth import catalog, draws
-from troth.errors import TrothError
+from troth.core import catalog, draws
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Rows, spread
 from troth.maskings import Masking
 from troth.models import TextClassifier
 from troth.training.recipes import Recipe, Whole
-from troth.types import Encoding, Rows, spread
 
 
 @dataclass(frozen=True)

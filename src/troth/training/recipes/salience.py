@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 
 from troth import salience
-from troth.errors import TrothError
-from troth.looks import at_least_single
+from troth.core.errors import TrothError
+from troth.core.pieces import pieces
+from troth.core.types import Encoding, Example, Rows
+from troth.engine.looks import at_least_single
 from troth.models import Output, TextClassifier
-from troth.pieces import pieces
 from troth.training.corpus import Corpus
 from troth.training.recipes import Recipe
 from troth.training.stored_scores import StoredScores, is_file
-from troth.types import Encoding, Example, Rows
 
 NAMES = ("text_rank", "tf_idf", "chi_squared", "uniform")
 WEIGHTS = (1e-2, 1e-3, 1e-4)  # what the paper searches

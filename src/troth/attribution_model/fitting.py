@@ -1,0 +1,203 @@
+"""The training of an attribution model G: its examples, its steps, and how good its maps are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.model import AttributionModel, Variant
+from troth.attribution_model.reading import read
+from troth.core import catalog, draws
+from troth.core.errors import TrothError, unknown
+from troth.core.types import Encoding, Example
+from troth.core.units import UnitKind
+from troth.models import TextClassifier
+from troth.training.corpus import Corpus
+from troth.training.predicting import logits_of
+from troth.training.progress import Progress
+
+Found = Mapping[str, float]  # metric -> mean
+Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the weights of the losses
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
+
+    examples: int = 1000
+    validation: int = 200
+    epochs: float = 10
+    batch_size: int = 20
+    rows_per_pass: int | None = None  # at most so many at a time, if memory is short
+    learning_rate: float = 4e-5
+    weight_decay: float = 0.01
+    validate_every: float = 0.32  # epochs
+    trials: int = 30
+    trial_examples: int = 450
+    trial_epochs: float = 2
+    trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
+    search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
+    units: UnitKind = "token"
+    # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
+    variant: Variant = "paper"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("examples", "validation", "epochs", "batch_size", "learning_rate", "validate_every", "trials"):
+            if not getattr(self, name) > 0:
+                raise TrothError(f"{name.replace('_', ' ')} must be above 0, not {getattr(self, name)}")
+        if self.search not in get_args(Sampler):
+            raise unknown("search", self.search, get_args(Sampler))
+
+    def steps(self, examples: int, epochs: float) -> int:
+        """Of a training on so many examples."""
+        return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Texts as the classifier reads them, and what it says of each whole."""
+
+    encodings: Sequence[Encoding]
+    told: Tensor  # [examples, classes]
+
+    def first(self, count: int) -> Examples:
+        """The first so many; they are in an order that mixes the classes."""
+        return Examples(self.encodings[:count], self.told[:count])
+
+
+@dataclass(eq=False)
+class Course:
+    """How a training went."""
+
+    best_step: int = 0
+    best: Found = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def choose(model: TextClassifier, examples: Sequence[Example], settings: Settings) -> tuple[Examples, Examples]:
+    """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
+    if len(examples) < 6:
+        raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
+    if all(example.label is not None for example in examples):
+        strata = [str(example.label) for example in examples]
+    else:
+        said = _told(model, model.encode(examples, settings.units))
+        strata = [str(index) for index in said.argmax(-1).tolist()]
+    order = stratified(strata, draws.key(settings.seed, "attributive examples"))
+    checking = min(settings.validation, len(order) // 6)
+    chosen = [examples[place] for place in order[: checking + settings.examples]]
+    encodings = [encoding for encoding in model.encode(chosen, settings.units) if encoding.n_units]
+    told = _told(model, encodings)
+    return Examples(encodings[checking:], told[checking:]), Examples(encodings[:checking], told[:checking])
+
+
+def stratified(strata: Sequence[str], seed: int) -> list[int]:
+    """An order of which every beginning has the classes in about their shares.
+
+    >>> classes = "baabaa"
+    >>> "".join(classes[place] for place in stratified(classes, 0))
+    'abaaba'
+    """
+    random = np.random.default_rng(seed)
+    places = []
+    for name in sorted(set(strata)):
+        members = random.permutation([place for place, stratum in enumerate(strata) if stratum == name])
+        places += [((turn + 0.5) / len(members), name, int(place)) for turn, place in enumerate(members)]
+    return [place for _, _, place in sorted(places)]
+
+
+def train(
+    model: TextClassifier,
+    own: AttributionModel,
+    training: Examples,
+    loss: DualMask,
+    settings: Settings,
+    *,
+    epochs: float,
+    watch: Callable[[AttributionModel], Found] | None = None,
+    better: Callable[[Found, Found], bool] | None = None,
+    progress: bool = False,
+) -> Course:
+    """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
+    begun = time.perf_counter()
+    corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
+    told = training.told.to(model.device)
+    size = min(settings.batch_size, len(corpus))
+    a_round = -(-len(corpus) // size)
+    steps = settings.steps(len(corpus), epochs)
+    every = max(1, round(settings.validate_every * a_round))
+    weights = [weight for weight in own.parameters() if weight.requires_grad]
+    on_gpu = own.device.type == "cuda"
+    optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
+    course, best = Course(), None
+    with (
+        draws.seeded(draws.key(settings.seed, "attributive training")),
+        Progress(steps, 0, shown=progress) as line,
+        model.at_rest(),
+    ):
+        for step in range(steps):
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * (1 - step / steps)
+            own.train()
+            index = _batch(len(corpus), size, step, settings.seed)
+            for part in _parts(model, corpus, index, settings.rows_per_pass):
+                rows = corpus.rows(part, torch.zeros_like(part), model)
+                page, said = read(own, rows), told[part.to(told.device)]
+                each = loss(model, rows, own.scores(page, said), page.present, said)
+                (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            optimizer.zero_grad()
+            line.advance(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
+            if watch is not None and better is not None and ((step + 1) % every == 0 or step + 1 == steps):
+                found = watch(own)
+                course.history.append({"step": step + 1, **found})
+                if best is None or better(found, course.best):
+                    course.best_step, course.best = step + 1, found
+                    best = {name: value.detach().clone() for name, value in own.state_dict().items()}
+    if best is not None:
+        own.load_state_dict(best)
+    own.eval()
+    course.seconds = time.perf_counter() - begun
+    return course
+
+
+def is_better(metric: str) -> Callable[[Found, Found], bool]:
+    """Whether one result beats another by a metric; undefined ones beat nothing."""
+    built: Any = catalog.build("metrics", metric)
+    sign = -1.0 if built.higher_is_better is False else 1.0
+
+    def better(one: Found, other: Found) -> bool:
+        return sign * one[metric] > sign * other[metric] or (np.isnan(other[metric]) and not np.isnan(one[metric]))
+
+    return better
+
+
+def _told(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
+    """What the classifier says of whole texts. [examples, classes]"""
+    return logits_of(model, encodings).softmax(-1)
+
+
+def _batch(count: int, size: int, step: int, seed: int) -> Tensor:
+    """The examples of a step; every epoch has an order of its own."""
+    epoch, turn = divmod(step, -(-count // size))
+    order = np.random.default_rng(draws.key(seed, "order of examples", epoch)).permutation(count)
+    return torch.from_numpy(order[turn * size : (turn + 1) * size])
+
+
+def _parts(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | None) -> Iterator[Tensor]:
+    """What goes through the models at a time; a model that cannot pad gets texts of one length."""
+    groups = [index]
+    if not model.pads:
+        lengths = corpus.lengths[index]
+        groups = [index[lengths == length] for length in set(lengths.tolist())]
+    for group in groups:
+        yield from torch.split(group, most or len(group))

@@ -1,0 +1,90 @@
+"""The dual-mask loss: what F says of the masked input should stay, of the inversely masked one it should change."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import Rows, spread
+from troth.engine.looks import at_least_single
+from troth.maskings.mix import Mix
+from troth.models import TextClassifier
+
+Inverse = Literal["log", "probability", "negative_entropy"]
+Sparsity = Literal["cross_entropy", "l1"]
+_SMALLEST = math.log(1e-30)
+
+
+@dataclass(frozen=True)
+class DualMask:
+    """λ_p L_p + λ_a L_a + λ_inv L_inv, and the forms of the last two that the paper tried."""
+
+    prediction: float = 1.0  # λ_p
+    sparsity: float = 1.0  # λ_a
+    inverse: float = 1.0  # λ_inv
+    inverse_form: Inverse = "log"
+    sparsity_form: Sparsity = "cross_entropy"
+
+    def __post_init__(self) -> None:
+        for name in ("prediction", "sparsity", "inverse"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise TrothError(f"the weight of a loss must be 0 or more, not {name} = {getattr(self, name)}")
+
+    def __call__(self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, told: Tensor) -> Tensor:
+        """[rows] the loss of each example, from scores before the sigmoid, [rows, units], and what F predicts."""
+        masked, inverted = dual_logits(model, rows, scores.sigmoid())
+        loss = self.sparsity * sparsity_loss(scores, present, self.sparsity_form)
+        if self.prediction:
+            loss = loss + self.prediction * prediction_loss(masked, told)
+        if self.inverse:
+            loss = loss + self.inverse * inverse_loss(inverted, told.argmax(-1), self.inverse_form)
+        return loss
+
+
+def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """What F says of the input mixed by the map and by its inverse. [rows, units] -> [rows, classes] twice
+
+    Special tokens and the prompt are in no unit, so both keep them whole.
+    """
+    both = _twice(rows)
+    kept = spread(torch.cat([keep, 1 - keep]), both.units)
+    mixed = replace(Mix().erase(both, kept, model), prompt_is_fixed=True)
+    logits = at_least_single(model.forward(mixed).logits)
+    masked, inverted = logits.chunk(2)
+    return masked, inverted
+
+
+def prediction_loss(logits: Tensor, told: Tensor) -> Tensor:
+    """L_p: cross-entropy of what F says of the masked input with what it said of the whole. -> [rows]"""
+    return -(told * logits.log_softmax(-1)).sum(-1)
+
+
+def inverse_loss(logits: Tensor, target: Tensor, form: Inverse = "log") -> Tensor:
+    """L_inv: −log(1 − p + 1e-30) of the class F chose, or p itself, or −entropy. [rows, classes] -> [rows]"""
+    logs = logits.log_softmax(-1)
+    chosen = torch.nn.functional.one_hot(target, logits.shape[-1]).bool()
+    if form == "probability":
+        return logs.exp()[chosen]
+    if form == "negative_entropy":
+        return (logs.exp() * logs).sum(-1)
+    # 1 − p is the sum of the others' probabilities: summed so, it does not round to 0 when p is nearly 1.
+    others = logs.masked_fill(chosen, -torch.inf).logsumexp(-1)
+    return -torch.logaddexp(others, torch.full_like(others, _SMALLEST))
+
+
+def sparsity_loss(scores: Tensor, present: Tensor, form: Sparsity = "cross_entropy") -> Tensor:
+    """L_a: the text's mean of −log(1 − a), or of a (L1), from scores before the sigmoid. [rows, units] -> [rows]"""
+    each = torch.nn.functional.softplus(scores) if form == "cross_entropy" else scores.sigmoid()
+    return torch.where(present, each, 0).sum(-1) / present.sum(-1).clamp(min=1)
+
+
+def _twice(rows: Rows) -> Rows:
+    parts: dict[str, Any] = {
+        name: torch.cat([part, part]) for name, part in vars(rows).items() if isinstance(part, Tensor)
+    }
+    return replace(rows, encodings=[*rows.encodings, *rows.encodings], **parts)

@@ -1,0 +1,119 @@
+"""Attribution maps of a batch of examples: by one pass of G (pAML), or by some steps on each example alone (fAML)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.model import AttributionModel
+from troth.attribution_model.reading import Page, read
+from troth.core.types import Rows
+from troth.engine.looks import PREDICTED, Passes, Reading, Want, at_least_single
+from troth.models import TextClassifier
+
+Decay = Literal["linear", "constant"]
+
+_SHARE = 0.4  # of a GPU's free memory that examples side by side may take
+_ON_CPU = 1 << 30  # bytes
+_COPIES = 5  # of an example's own weights: they, their gradient, two moments, and room to work
+
+
+@dataclass(frozen=True)
+class Map(Want):
+    """One pass of F, one of G."""
+
+    attribution_model: AttributionModel
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        own = self.attribution_model
+        with torch.no_grad():
+            logits = model.forward(rows).logits
+            page, told = _ready(own, model, rows, logits)
+            maps = own.scores(page, told).sigmoid()
+        return Reading(logits, rows={"maps": maps[:, None]}, more=Passes(beside=len(rows)))
+
+
+@dataclass(frozen=True)
+class Tuned(Want):
+    """The map of G and those after each step on the example alone, with weights of its own."""
+
+    backward: ClassVar[bool] = True
+
+    attribution_model: AttributionModel
+    loss: DualMask
+    steps: int
+    learning_rate: float
+    decay: Decay = "linear"  # of the learning rate, from its whole at the first step towards 0 behind the last
+    together: int | None = None  # examples side by side at most; None = what memory holds
+
+    def read(self, model: TextClassifier, rows: Rows) -> Reading:
+        own = self.attribution_model
+        with torch.no_grad():
+            logits = model.forward(rows).logits
+            page, told = _ready(own, model, rows, logits)
+        size = min(len(rows), self.together or _fitting(own))
+        parts = []
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            parts.append(self._tune(model, take(rows, part), page.take(part), told[part]))
+        count, steps = len(rows), self.steps
+        more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
+        return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
+
+    def _tune(self, model: TextClassifier, rows: Rows, page: Page, told: Tensor) -> Tensor:
+        """[rows, steps + 1, units] every example with its own copy of the weights; AdamW works element by element."""
+        own = self.attribution_model
+        weights = {
+            name: weight.detach().expand(len(rows), *weight.shape).clone().requires_grad_()
+            for name, weight in own.own_weights().items()
+        }
+        on_gpu = own.device.type == "cuda"
+        optimizer = torch.optim.AdamW(weights.values(), lr=self.learning_rate, fused=on_gpu)
+        label = own.told(told).detach()
+        maps = []
+        with torch.enable_grad():
+            for step in range(self.steps):
+                for group in optimizer.param_groups:
+                    group["lr"] = self.learning_rate * (1 - step / self.steps if self.decay == "linear" else 1)
+                scores = own.scores_of_each(weights, page, label)
+                maps.append(scores.detach().sigmoid())
+                loss = self.loss(model, rows, scores, page.present, told)
+                gradients = torch.autograd.grad(loss.sum(), list(weights.values()))
+                for weight, gradient in zip(weights.values(), gradients, strict=True):
+                    weight.grad = gradient.contiguous()  # vmap may leave strides that the fused kernel refuses
+                optimizer.step()
+        with torch.no_grad():
+            maps.append(own.scores_of_each(weights, page, label).sigmoid())
+        return torch.stack(maps, dim=1)
+
+
+def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:
+    """What G reads of these rows, and what it is told: F's prediction, or the class asked about where it is another."""
+    own.require_fit(model)
+    if own.device != model.device:
+        own.to(model.device)
+    own.eval()
+    probabilities = at_least_single(logits).softmax(-1)
+    asked = torch.nn.functional.one_hot(rows.target.clamp(min=0), logits.shape[-1]).to(probabilities)
+    predicted = (rows.target == PREDICTED) | (rows.target == logits.argmax(-1))
+    return read(own, rows), torch.where(predicted[:, None], probabilities, asked)
+
+
+def take(rows: Rows, part: slice) -> Rows:
+    """Some of the rows."""
+    parts: dict[str, Any] = {name: value[part] for name, value in vars(rows).items() if isinstance(value, Tensor)}
+    return replace(rows, encodings=list(rows.encodings)[part], **parts)
+
+
+def _fitting(own: AttributionModel) -> int:
+    """How many examples' own weights fit beside each other."""
+    size = sum(weight.numel() * weight.element_size() for weight in own.own_weights().values()) * _COPIES
+    if own.device.type != "cuda":
+        return max(1, _ON_CPU // size)
+    free, _ = torch.cuda.mem_get_info(own.device)
+    reusable = torch.cuda.memory_reserved(own.device) - torch.cuda.memory_allocated(own.device)
+    return max(1, int((free + reusable) * _SHARE) // size)

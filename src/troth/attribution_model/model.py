@@ -1,0 +1,189 @@
+"""The attribution model G: a backbone that reads the text and what F predicts of it, and a score for every token.
+
+The prediction is one more token after the text: y = z₀ + Σ pⱼ zⱼ, whose own score is dropped. The backbone's embedding
+layer stays as it is. G may have another tokenizer than F: see `reading`.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+import weakref
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.types import Encoding
+from troth.models import TextClassifier
+
+if TYPE_CHECKING:
+    from troth.attribution_model.reading import Page, Text
+
+Variant = Literal["paper", "released"]
+
+# Families whose forward pass has no step that depends on the values it computes, so that vmap can map it.
+_MAPPED = ("bert", "roberta", "distilbert", "electra")
+_FROM_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin behind the padding id
+
+
+class AttributionModel(nn.Module):
+    """Scores before the sigmoid, one a token; the label encoding is frozen while one example is fine-tuned."""
+
+    def __init__(self, backbone: Any, tokenizer: Any, labels: tuple[str, ...], variant: Variant = "paper") -> None:
+        super().__init__()
+        config = backbone.config
+        if not _reads_both_ways(config):
+            raise TrothError(
+                f"a {config.model_type} model does not read in both directions, as an attribution model must; "
+                "use a BERT-like backbone: --backbone FOLDER"
+            )
+        self.backbone, self.tokenizer, self.labels, self.variant = backbone, tokenizer, labels, variant
+        if getattr(backbone, "pooler", None) is not None:
+            backbone.pooler = None  # what it gives is not read
+        backbone.set_attn_implementation("eager")  # the fused kernels cannot be mapped over examples
+        words, size = backbone.get_input_embeddings().weight.shape[1], config.hidden_size
+        spread = getattr(config, "initializer_range", 0.02)
+        self.hidden = nn.Linear(size, size)
+        self.score = nn.Linear(size, 1)
+        self.prediction = nn.Parameter(torch.randn(words) * spread)  # z₀
+        self.classes = nn.Parameter(torch.randn(len(labels), words) * spread)  # zⱼ
+        for parameter in _embedding_layer(backbone).parameters():
+            parameter.requires_grad_(False)
+        self.fitted_to: str | None = None  # fingerprint of the classifier, once it is fitted
+        self.texts: weakref.WeakKeyDictionary[Encoding, Text] = weakref.WeakKeyDictionary()  # read before
+
+    @property
+    def device(self) -> torch.device:
+        return self.prediction.device
+
+    @property
+    def max_length(self) -> int:
+        """How many tokens it reads besides the prediction."""
+        config = self.backbone.config
+        limits = [min(self.tokenizer.model_max_length, 10**6)]
+        positions = getattr(config, "max_position_embeddings", None)
+        if positions:
+            limits.append(positions - (2 if config.model_type in _FROM_PADDING else 0) - 1)
+        return int(min(limits))
+
+    def require_fit(self, model: TextClassifier) -> None:
+        """Refuses a model of other classes than it was fitted for; warns of another model of the same."""
+        if tuple(model.labels) != self.labels:
+            raise TrothError(
+                f"this attribution model was fitted for the classes {', '.join(self.labels)}, but {model.name} has "
+                f"{', '.join(model.labels)}; fit one to it (troth fit attributive_masking), or use another explainer"
+            )
+        if self.fitted_to not in (None, model.fingerprint):
+            warnings.warn(
+                f"this attribution model was fitted to another model of these classes ({self.fitted_to}) than "
+                f"{model.name} ({model.fingerprint}): its maps are that one's",
+                stacklevel=2,
+            )
+
+    def told(self, probabilities: Tensor) -> Tensor:
+        """What F predicts as one word vector, z₀ + Σ pⱼ zⱼ. [rows, classes] -> [rows, words]"""
+        mixed = probabilities.to(self.classes.dtype) @ self.classes
+        return self.prediction + (mixed / len(self.labels) if self.variant == "released" else mixed)
+
+    def forward(
+        self, ids: Tensor, types: Tensor, real: Tensor, label: Tensor, told: Tensor, *, mapped: bool = False
+    ) -> Tensor:
+        """[rows, length] ids, token types, what is attended to and where the prediction goes -> [rows, length]"""
+        vectors = self.backbone.get_input_embeddings()(ids)
+        vectors = torch.where(label[..., None], told[:, None], vectors)
+        inputs: dict[str, Tensor] = {"inputs_embeds": vectors}
+        kind = self.backbone.config.model_type
+        if getattr(self.backbone.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = types
+        elif mapped and hasattr(self.backbone.config, "type_vocab_size"):
+            inputs["token_type_ids"] = torch.zeros_like(types)
+        if mapped:
+            # Building a mask from a 2-D one looks at its values, which cannot be mapped; a 4-D one is taken as it is.
+            lowest = torch.finfo(vectors.dtype).min
+            bias = torch.zeros_like(vectors[..., 0]).masked_fill(~real, lowest)
+            inputs["attention_mask"] = bias[:, None, None].expand(-1, 1, ids.shape[1], -1)
+            if kind != "distilbert":
+                first = self.backbone.config.pad_token_id + 1 if kind in _FROM_PADDING else 0
+                inputs["position_ids"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids) + first
+        else:
+            inputs["attention_mask"] = real.long()
+        states = self.backbone(**inputs).last_hidden_state
+        found: Tensor = self.score(torch.tanh(self.hidden(states)))[..., 0]
+        return found
+
+    def scores(self, page: Page, probabilities: Tensor) -> Tensor:
+        """Scores before the sigmoid, one a unit of F. [rows, units]"""
+        return page.per_unit(self(page.ids, page.types, page.real, page.label, self.told(probabilities)))
+
+    def own_weights(self) -> dict[str, Tensor]:
+        """What fine-tuning on one example changes: all that is trained but the label encoding."""
+        kept = ("prediction", "classes")
+        return {name: weight for name, weight in self.named_parameters() if weight.requires_grad and name not in kept}
+
+    def scores_of_each(self, weights: dict[str, Tensor], page: Page, told: Tensor) -> Tensor:
+        """As `scores`, every row through weights of its own, [rows, …] each."""
+        inputs = (page.ids, page.types, page.real, page.label, told)
+        if self.backbone.config.model_type in _MAPPED:
+
+            def call(own: dict[str, Tensor], *one: Tensor) -> Tensor:
+                rows = tuple(part[None] for part in one)
+                found: Tensor = functional_call(self, own, rows, {"mapped": True})
+                return found[0]
+
+            return page.per_unit(vmap(call)(weights, *inputs))
+        rows = [
+            functional_call(
+                self, {name: weight[row] for name, weight in weights.items()}, tuple(part[[row]] for part in inputs)
+            )
+            for row in range(len(told))
+        ]
+        return page.per_unit(torch.cat(rows))
+
+
+def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
+    """On a copy of the explained model's own encoder (the released code's way; see `start`)."""
+    network: Any = getattr(model, "model", None)
+    tokenizer = getattr(model, "tokenizer", None)
+    body = getattr(network, "base_model", None)
+    if body is None or tokenizer is None or not _reads_both_ways(body.config):
+        raise TrothError(
+            f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER"
+        )
+    with _drawn(seed):
+        return AttributionModel(copy.deepcopy(body).float(), tokenizer, tuple(model.labels), variant).to(model.device)
+
+
+def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
+    """On a pretrained encoder from a folder or the hub, with its own tokenizer."""
+    from safetensors import SafetensorError
+    from transformers import AutoModel, AutoTokenizer
+
+    try:
+        backbone = AutoModel.from_pretrained(path, dtype=torch.float32, use_safetensors=True)
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise TrothError(f"cannot load {path} as the backbone of an attribution model: {first}") from None
+    with _drawn(seed):
+        return AttributionModel(backbone, tokenizer, tuple(model.labels), variant).to(model.device)
+
+
+def _drawn(seed: int) -> AbstractContextManager[None]:
+    """New weights drawn with the seed."""
+    return draws.seeded(draws.key(seed, "attribution model"))
+
+
+def _reads_both_ways(config: Any) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def _embedding_layer(backbone: Any) -> nn.Module:
+    layer: nn.Module = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
+    return layer

@@ -1,0 +1,81 @@
+"""A fitted attribution model as a folder: weights as safetensors, its tokenizer, and attributive.json, which says how
+it was made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.model import AttributionModel
+from troth.core.errors import TrothError
+
+FACTS = "attributive.json"
+_WEIGHTS = "attributive.safetensors"
+
+
+def save(folder: Path, model: AttributionModel, facts: Mapping[str, Any]) -> None:
+    """Writes the model; the facts come last, so a folder that has them is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.backbone.config.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    save_file({name: weight.clone() for name, weight in weights.items()}, str(folder / _WEIGHTS))
+    about = {"labels": list(model.labels), "variant": model.variant, **facts}
+    aside = folder / f".{FACTS}"
+    aside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    aside.replace(folder / FACTS)
+
+
+def facts(folder: str | Path) -> dict[str, Any]:
+    """What attributive.json says."""
+    path = Path(folder) / FACTS
+    if not path.is_file():
+        there = Path(folder).exists()  # then it is somebody's, and a fit would refuse to write into it
+        found, out = ("no attribution model is in", "NEW_FOLDER") if there else ("there is no folder", folder)
+        raise TrothError(f"{found} {folder}; fit one: troth fit attributive_masking --out {out}")
+    try:
+        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or not {"labels", "variant", "loss", "metric"} <= about.keys():
+            raise ValueError("something is missing")
+    except ValueError as error:
+        raise TrothError(f"{path} cannot be read ({error}); fit the attribution model again") from None
+    return about
+
+
+def load(folder: str | Path) -> AttributionModel:
+    """The model, loaded once; it moves to the device of what it explains."""
+    path = Path(folder)
+    facts(path)
+    return _load(str(path.resolve()), (path / FACTS).stat().st_mtime_ns)
+
+
+def loss_of(about: Mapping[str, Any]) -> DualMask:
+    """The loss it was fitted with."""
+    return DualMask(**about["loss"])
+
+
+@lru_cache(maxsize=4)
+def _load(folder: str, written: int) -> AttributionModel:
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    about = facts(folder)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            backbone = AutoModel.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)  # type: ignore[no-untyped-call]
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AttributionModel(backbone, tokenizer, tuple(about["labels"]), about["variant"])
+        model.load_state_dict(load_file(str(Path(folder) / _WEIGHTS)))
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise TrothError(f"cannot load the attribution model in {folder}: {first}; fit it again") from None
+    model.fitted_to = about.get("model", {}).get("fingerprint")
+    return model.eval()

@@ -1,0 +1,138 @@
+"""The search for the weights λ of AML's losses: one for all metrics, each keeping its best trial, or one each.
+
+Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol points or random ones. Which of them is
+recorded. A trial that is written down is not done again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from troth.attribution_model.fitting import Sampler, is_better
+from troth.attribution_model.losses import DualMask
+from troth.core import catalog, draws
+from troth.core.errors import TrothError
+
+LAMBDAS = ("prediction", "sparsity", "inverse")
+Trial = dict[str, Any]  # {"lambdas": {name: weight}, "scores": {metric: mean}}
+_NAMES = {"tpe": "optuna TPE", "sobol": "Sobol points", "random": "random points"}
+
+
+def search(
+    form: DualMask,
+    without: Sequence[str],
+    metrics: Sequence[str],
+    trials: int,
+    seed: int,
+    attempt: Callable[[DualMask], Mapping[str, float]],
+    file: Path,
+    identity: Mapping[str, Any],
+    say: Callable[[str], None] | None = None,
+    sampler: Sampler = "auto",
+) -> dict[str, Any]:
+    """The trials and the best loss for each metric; `without` names the losses that are left out."""
+    free = [name for name in LAMBDAS if name not in without]
+    kind = sampler_for(sampler, say)
+    done = _resumed(file, identity, _NAMES[kind], say)
+    while len(done) < trials:
+        number = len(done)
+        point = _tpe(free, metrics, done, seed) if kind == "tpe" else _point(kind, free, number, seed)
+        lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
+        scores = dict(attempt(weighted(form, lambdas)))
+        done.append({"lambdas": lambdas, "scores": scores})
+        _write(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done})
+        if say is not None:
+            shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
+            say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
+    best = {metric: asdict(weighted(form, _best(done, metric)["lambdas"])) for metric in metrics}
+    return {"sampler": _NAMES[kind], "trials": done, "best": best}
+
+
+def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str:
+    """tpe, sobol or random: what was asked for, or by default the paper's TPE where Optuna is installed."""
+    there = importlib.util.find_spec("optuna") is not None
+    if asked == "tpe" and not there:
+        raise TrothError("the TPE search needs Optuna, which is not installed: pip install optuna, or --search sobol")
+    if asked == "auto" and not there and say is not None:
+        say("Optuna is not installed: the weights of the losses are searched by Sobol points instead of its TPE")
+    return asked if asked != "auto" else "tpe" if there else "sobol"
+
+
+def weighted(form: DualMask, lambdas: Mapping[str, float]) -> DualMask:
+    """The loss with other weights."""
+    return DualMask(**{**asdict(form), **lambdas})
+
+
+def _best(trials: Sequence[Trial], metric: str) -> Trial:
+    better, found = is_better(metric), trials[0]
+    for trial in trials[1:]:
+        if better(trial["scores"], found["scores"]):
+            found = trial
+    return found
+
+
+def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], seed: int) -> dict[str, float]:
+    """The next point, which only the trials so far and the seed decide."""
+    import optuna
+
+    spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
+    judges = [catalog.find("metrics", catalog.parse(metric)[0]) for metric in metrics]
+    ways: list[Any] = ["minimize" if one.higher_is_better is False else "maximize" for one in judges]
+    sampler = optuna.samplers.TPESampler(seed=draws.key(seed, "lambdas", len(done)) % 2**32)
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        study = optuna.create_study(sampler=sampler, directions=ways)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+    for trial in done:
+        values = [trial["scores"][metric] for metric in metrics]
+        if np.isfinite(values).all():
+            params = {name: trial["lambdas"][name] for name in free}
+            study.add_trial(optuna.trial.create_trial(params=params, distributions=spaces, values=values))
+    asked = study.ask(spaces)
+    return {name: float(asked.params[name]) for name in free}
+
+
+def _point(kind: str, free: Sequence[str], number: int, seed: int) -> dict[str, float]:
+    """The point of a trial, which does not depend on the others' scores."""
+    if kind == "random":
+        point = np.random.default_rng(draws.key(seed, "lambdas", number)).random(len(free))
+    else:
+        from scipy.stats import qmc
+
+        points = qmc.Sobol(len(free), rng=np.random.default_rng(draws.key(seed, "lambdas")))
+        point = points.random_base2(max(1, int(number).bit_length()))[number]
+    return dict(zip(free, point.tolist(), strict=True))
+
+
+def _resumed(
+    file: Path, identity: Mapping[str, Any], sampler: str, say: Callable[[str], None] | None = None
+) -> list[Trial]:
+    """The trials of the same search that are written down; a file that is damaged is set aside."""
+    if not file.is_file():
+        return []
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+        trials = [{"lambdas": dict(one["lambdas"]), "scores": dict(one["scores"])} for one in known["trials"]]
+        same = known["identity"] == identity and known["sampler"] == sampler
+    except (ValueError, TypeError, KeyError):
+        file.replace(file.with_name(f"{file.name}.damaged"))
+        if say is not None:
+            say(f"{file} is damaged: it is set aside as {file.name}.damaged, and its trials are done again")
+        return []
+    return trials if same else []
+
+
+def _write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}")
+    aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    aside.replace(file)

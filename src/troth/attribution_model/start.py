@@ -1,0 +1,142 @@
+"""What an attribution model starts from: the pretrained encoder that its classifier was fine-tuned from (the paper),
+the classifier's own encoder (the released code), or any encoder the user names.
+
+Folders record their base: train.json (ours), adapter_config.json (LoRA), `_name_or_path` in config.json (Hugging Face).
+Where no record leads to an encoder, the classifier's own is taken and the reason is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.models import TextClassifier
+
+EXPLAINED = "explained"
+_COPY = "a copy of the explained model's encoder"
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """An attribution model before it is fitted."""
+
+    model: AttributionModel
+    source: str  # a folder, a hub name, or "explained"
+    words: str  # the same for people, with the reason
+
+
+def start(model: TextClassifier, backbone: str | None, seed: int, variant: Variant = "paper") -> Start:
+    """From `backbone`, or by default from the pretrained encoder (released variant: from the explained one)."""
+    model.embedding_matrix  # noqa: B018  (a black box refuses by name: the masks mix word vectors)
+    if backbone == EXPLAINED or (backbone is None and variant == "released"):
+        return Start(from_model(model, seed, variant), EXPLAINED, f"{_COPY}, as in the released code")
+    if backbone is not None:
+        return Start(from_backbone(place_of(backbone), model, seed, variant), backbone, f"{backbone}, as named")
+    source, why = pretrained_of(model.name)
+    if source is not None:
+        try:
+            own = from_backbone(place_of(source), model, seed, variant)
+            return Start(own, source, f"{source}, from which {model.name} was fine-tuned ({why})")
+        except TrothError as error:
+            why = str(error)
+    try:
+        own = from_model(model, seed, variant)
+    except TrothError as error:
+        raise TrothError(f"{error} ({why})" if source is not None else str(error)) from None
+    return Start(own, EXPLAINED, f"{_COPY}, because {why}; name the pretrained encoder: --backbone FOLDER")
+
+
+def place_of(name: str) -> str:
+    """Where a backbone lies: the shipped model by its name, anything else as it is."""
+    return str(files("troth.models") / "embedded_model") if name == "embedded" else name
+
+
+def pretrained_of(name: str) -> tuple[str | None, str]:
+    """The encoder a model was fine-tuned from, as its files record it, and which record; or None and the reason."""
+    if name == "embedded":
+        return None, "the encoder that the shipped model was fine-tuned from is not shipped"
+    why = f"no file of {name} says which encoder it was fine-tuned from"
+    for file, base_of in _RECORDS.items():
+        record = _read(name, file)
+        base = base_of(record) if record is not None else None
+        if base is None:
+            continue
+        if base == "":
+            return None, f"{name} was not fine-tuned from a pretrained encoder ({file})"
+        found = _found(base, name)
+        if found is not None:
+            return found, file
+        why = f"{file} of {name} names {base}, which is not to be had here"
+    return None, why
+
+
+def _of_training(record: dict[str, Any]) -> str | None:
+    """Of our own train.json; empty for a model that was built for its data."""
+    identity = record.get("identity")
+    spec = identity.get("base") if isinstance(identity, dict) else None
+    if not isinstance(spec, str):
+        return None
+    try:
+        base, options = catalog.parse(spec)
+    except TrothError:
+        return None
+    if base == "embedded":
+        return base
+    return str(options.get("path", "")) if base == "pretrained" else ""
+
+
+def _text(key: str) -> Callable[[dict[str, Any]], str | None]:
+    return lambda record: str(record[key]) if record.get(key) else None
+
+
+_RECORDS: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "train.json": _of_training,
+    "adapter_config.json": _text("base_model_name_or_path"),
+    "config.json": _text("_name_or_path"),
+}
+
+
+def _found(base: str, name: str) -> str | None:
+    """A base as it can be loaded: a folder seen from here or from the model, or a name of the hub."""
+    if base == "embedded":
+        return base
+    places = (Path(base), Path(name).parent / base)
+    folder = next((str(place) for place in places if (place / "config.json").is_file()), None)
+    if folder is not None:
+        return folder if Path(folder).resolve() != Path(name).resolve() else None
+    on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
+    return base if on_hub and _is_available(base) else None
+
+
+def _is_available(name: str) -> bool:
+    """Whether the hub or its cache has a model of this name."""
+    from transformers.utils.hub import cached_file
+
+    try:
+        return cached_file(name, "config.json") is not None
+    except (OSError, ValueError):
+        return False
+
+
+def _read(name: str, file: str) -> dict[str, Any] | None:
+    """A JSON file of a model's folder or of the hub's cache."""
+    from transformers.utils.hub import cached_file
+
+    path: str | None = str(Path(name) / file)
+    if not Path(name).is_dir():
+        try:
+            path = cached_file(name, file, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+        except (OSError, ValueError):
+            return None
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8")) if path else None
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None

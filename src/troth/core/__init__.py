@@ -1,0 +1,1 @@
+"""The words everything speaks: examples, units, errors, catalogs and random draws."""

@@ -1,0 +1,204 @@
+"""Names, finds and builds what the folders hold: `integrated_gradients(steps=50)`.
+
+A folder is a catalog and the file's name is the method's name. Nothing is registered: the folder is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import math
+import os
+import pkgutil
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from troth.core.errors import TrothError, unknown
+
+T = TypeVar("T")
+
+# Each folder and the word for one thing in it.
+KINDS = {
+    "explainers": "explainer",
+    "metrics": "metric",
+    "maskings": "masking",
+    "data": "data set",
+    "recipes": "recipe",
+    "bases": "base",
+    "studies": "study",
+}
+_NONE = dataclasses.MISSING
+_TRUTHS = {"true": True, "false": False}
+_BYTES = 8  # what one unit of one sample or step takes at least
+_FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
+
+
+def names(kind: str) -> list[str]:
+    """Every name in a folder, sorted: the files that hold a class of the file's name."""
+    return [name for name in _modules(kind) if _class_in(kind, name) is not None]
+
+
+def find(kind: str, name: str) -> type[Any]:
+    """The class that a name stands for."""
+    found = _class_in(kind, name) if name in _modules(kind) else None
+    if found is None:
+        raise unknown(KINDS[kind], name, names(kind))
+    return found
+
+
+def build(kind: str, spec: str | T) -> T:
+    """An object from its spec text; an object that is already built is returned as it is.
+
+    >>> build("maskings", "mask_token")
+    MaskToken()
+    """
+    if not isinstance(spec, str):
+        return spec
+    name, options = parse(spec)
+    return typing.cast(T, construct(kind, name, options))
+
+
+def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
+    """An object of a name and its options, each checked against the class's fields."""
+    found = find(kind, name)
+    hints = typing.get_type_hints(found)
+    allowed = {field.name: field for field in dataclasses.fields(found) if field.init}
+    for option, value in options.items():
+        if option not in allowed:
+            problem = unknown("option", option, allowed)
+            raise TrothError(f"{name}: {problem}")
+        _check(name, option, value, hints[option])
+    missing = [option for option, field in allowed.items() if option not in options and _default(field) is _NONE]
+    if missing:
+        raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
+    return found(**options)
+
+
+def parse(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a spec text.
+
+    >>> parse("beam_search(width=50, masking=delete)")
+    ('beam_search', {'width': 50, 'masking': 'delete'})
+    >>> parse("leave_one_out(absolute=true)")
+    ('leave_one_out', {'absolute': True})
+    """
+    try:
+        tree = ast.parse(spec.strip(), mode="eval").body
+    except SyntaxError:
+        raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
+    if isinstance(tree, ast.Name):
+        return tree.id, {}
+    named = [keyword.arg for keyword in tree.keywords] if isinstance(tree, ast.Call) else [None]
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args or None in named:
+        raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)")
+    if len(set(named)) < len(named):
+        raise TrothError(f"cannot read {spec!r}; an option is given twice")
+    return tree.func.id, {str(keyword.arg): _value(keyword.value, spec) for keyword in tree.keywords}
+
+
+def spec(thing: Any, *, full: bool = False) -> str:
+    """The spec text of an object: with every option (`full`, what a hash needs) or only those that are not the default.
+
+    >>> spec(build("maskings", "zero"))
+    'zero'
+    """
+    options = []
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        if field.init and field.repr and (full or value != _default(field)):
+            text = spec(value, full=full) if dataclasses.is_dataclass(value) else repr(value)
+            options.append(f"{field.name}={text}")
+    name = name_of(thing)
+    return f"{name}({', '.join(options)})" if options else name
+
+
+def name_of(thing: Any) -> str:
+    """The catalog name of an object or class: its file's, or for a class written elsewhere its own in snake case."""
+    found = thing if isinstance(thing, type) else type(thing)
+    file = found.__module__.rsplit(".", 1)[-1]
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in found.__name__).lstrip("_")
+    return file if file.replace("_", "") == found.__name__.lower() else snake
+
+
+def summary(kind: str, name: str) -> str:
+    """The first sentence of a file, which says what it is."""
+    text = inspect.getdoc(inspect.getmodule(find(kind, name))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _modules(kind: str) -> list[str]:
+    package = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}")
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
+
+
+def _class_in(kind: str, name: str) -> type[Any] | None:
+    module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
+    wanted = name.replace("_", "")
+    for found in vars(module).values():
+        if isinstance(found, type) and found.__module__ == module.__name__ and found.__name__.lower() == wanted:
+            return found if dataclasses.is_dataclass(found) else None
+    return None
+
+
+def _value(node: ast.expr, spec: str) -> Any:
+    # A bare word is text, except a truth, and a call is a spec in a spec: masking=soft(at=word).
+    if isinstance(node, ast.Name):
+        return _TRUTHS.get(node.id, node.id)
+    if isinstance(node, ast.Call):
+        return ast.unparse(node)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise TrothError(
+            f"cannot read the value {ast.unparse(node)!r} in {spec!r}; use a number, a word or a tuple"
+        ) from None
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+
+
+def _check(name: str, option: str, value: Any, hint: Any) -> None:
+    """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
+    if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
+        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if math.isfinite(value) else "is no number to count with"
+        raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
+    choices = _choices(hint)
+    literals = [choice for choice in choices if not isinstance(choice, type)]
+    kinds = tuple(choice for choice in choices if isinstance(choice, type))
+    if float in kinds:
+        kinds += (int,)
+    if not choices or value in literals or (kinds and isinstance(value, kinds) and not _stray_bool(value, kinds)):
+        return
+    wanted = [repr(choice) if isinstance(choice, str) else str(choice) for choice in literals]
+    words = {str: "text", int: "a whole number", float: "a number"}
+    wanted += [words.get(kind, kind.__name__) for kind in choices if isinstance(kind, type)]
+    raise TrothError(f"{name}: {option} must be {' or '.join(wanted)}, not {value!r}")
+
+
+def _memory() -> int:
+    """Bytes this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
+
+
+def _stray_bool(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, bool) and bool not in kinds
+
+
+def _choices(hint: Any) -> list[Any]:
+    """Literal values and plain classes a hint allows; empty where the hint is anything else."""
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return list(typing.get_args(hint))
+    if origin in (typing.Union, types.UnionType):
+        parts = [_choices(part) for part in typing.get_args(hint)]
+        return [choice for part in parts for choice in part] if all(parts) else []
+    if hint is type(None):
+        return [None]
+    if origin is tuple:
+        return [tuple]
+    return [hint] if isinstance(hint, type) else []

@@ -1,0 +1,134 @@
+"""Everything that is printed goes through here: control characters in texts, labels and names are shown, not obeyed.
+
+`Console` and `echo` show them as visible escapes. `guarded` is the second line: whatever else writes to the streams, a
+library too, can color text and move the cursor of a progress bar, but not reach the terminal's other commands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import typer
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from troth.core.errors import TrothError
+
+# C0 and C1 controls, separators that end a line, whatever reorders text (bidi), and lone surrogates.
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE = re.compile(f"[{_CONTROLS}]")
+# What rich itself writes: colors, and the cursor of a progress bar.
+_OURS = re.compile(rf"(\x1b\[[0-9;]*m|\x1b\[[0-9]*[AKG]|\x1b\[\?25[lh]|\r)|[{_CONTROLS}]")
+
+
+def visible(text: str) -> str:
+    """The text with every control character as an escape that is read, not obeyed; lines and tabs stay.
+
+    >>> print(visible("a \\x1b[2J film\\a"))
+    a \\x1b[2J film\\x07
+    """
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # a byte that was no UTF-8, as Python carries it
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def json_text(value: Any, encoding: str | None = "utf-8") -> str:
+    """JSON whose every control character is an escape of JSON's own, and every character one that `encoding` has."""
+    plain = json.dumps(value, ensure_ascii=not (encoding or "").lower().startswith("utf"), indent=2)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """One plain line."""
+    typer.echo(visible(line), err=err)
+
+
+class Console(RichConsole):
+    """A console that shows control characters and leaves :codes: of emoji as they are written."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"highlight": False, "emoji": False, **options})
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)  # before widths are measured
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+class _Guarded:
+    """A stream that lets through text, colors and a progress bar's cursor, and whose failure is one clear line."""
+
+    def __init__(self, stream: IO[str], name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def write(self, text: str) -> int:
+        shown = _OURS.sub(lambda found: found[0] if found[1] else _escaped(found), text)
+        with self._told():
+            self._stream.write(shown)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        with self._told():
+            self._stream.flush()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CannotPrintError(f"{self._name} cannot be written ({error.strerror or error})") from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class CannotPrintError(TrothError):
+    """Nobody can read what we say."""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Standard output and error behind a guard; a terminal that lacks a character shows its code.
+
+    A closed stream's number would be given to the next file that is opened, and a library's warning written into that.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    before = sys.stdout, sys.stderr
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # as long as the process
+    if sys.stdout is None:
+        raise CannotPrintError("standard output is closed; send it to a file, or to /dev/null")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = _Guarded(sys.stdout, "standard output"), _Guarded(sys.stderr, "standard error")
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        sys.stdout, sys.stderr = before

@@ -1,0 +1,268 @@
+"""The words troth speaks in: an example, how a model reads it, a question about it, an explanation and its score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from troth.core import draws
+from troth.core.errors import TrothError
+from troth.core.units import Span, UnitKind
+from troth.report import explanation as display
+
+if TYPE_CHECKING:
+    from troth.maskings import Masking
+    from troth.models import TextClassifier
+
+Scores = NDArray[np.float32]
+PROMPT = -2  # as the unit of a token: it belongs to the prompt, so nothing ever changes it
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input as the user has it; the rationale is what a human marked, as character spans of `text`."""
+
+    id: str
+    text: str
+    text_pair: str | None = None
+    label: int | str | None = None
+    rationale: tuple[Span, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", str(self.id))
+        if not is_unicode(self.id):
+            raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
+        if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
+            found = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
+            raise TrothError(f"example {self.id}: a text must be a string, not {found}")
+        if not all(text is None or is_unicode(text) for text in (self.text, self.text_pair)):
+            raise TrothError(f"example {self.id}: the text is no valid Unicode (a lone surrogate); decode it as UTF-8")
+        if self.rationale is not None:
+            object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """One example as one model reads it; never padded."""
+
+    example: Example
+    ids: Tensor  # [length]
+    units: Tensor  # [length] unit of each token, below 0 = never erased (PROMPT: nor ever moved on a path)
+    unit_texts: tuple[str, ...]
+    unit_spans: tuple[Span, ...]  # characters in the original text
+    unit_segments: tuple[int, ...]  # 0 = in text, 1 = in text_pair, 2 + i = shot i of a prompt
+    token_types: Tensor | None = None  # [length]
+    prefix_length: int = 0  # tokens of a prompt before the text, shared by all erased inputs
+    truncated: int = 0  # units cut off at the end of the text
+    around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
+
+    @property
+    def n_units(self) -> int:
+        return len(self.unit_texts)
+
+    @cached_property
+    def tokenless(self) -> Tensor:
+        """[units] True where no token joins the unit."""
+        return torch.bincount(self.units[self.units >= 0], minlength=self.n_units) == 0
+
+    def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
+        """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
+        return spread(keep, self.units.expand(len(keep), -1), others)
+
+    def per_unit(self, scores: Tensor) -> Tensor:
+        """[length] -> [units], summed: completeness survives."""
+        return gather_units(scores[None], self.units[None], self.n_units)[0]
+
+
+def spread(keep: Tensor, units: Tensor, others: float | Tensor = 1.0) -> Tensor:
+    """What each token keeps, given what its unit keeps. [rows, units], [rows, length] -> [rows, length]"""
+    padded = torch.cat(
+        [keep, torch.as_tensor(others, dtype=keep.dtype, device=keep.device).expand(len(keep), 1)], dim=1
+    )
+    return padded.gather(1, torch.where(units < 0, keep.shape[1], units))
+
+
+def gather_units(scores: Tensor, units: Tensor, n_units: int) -> Tensor:
+    """Token scores summed into their units. [rows, length, ...], [rows, length] -> [rows, units, ...]"""
+    sums = scores.new_zeros(len(scores), n_units + 1, *scores.shape[2:])
+    index = torch.where(units < 0, n_units, units).reshape(*units.shape, *[1] * (scores.dim() - 2))
+    return sums.scatter_add(1, index.expand_as(scores), scores)[:, :n_units]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Explain this, for that class (rather than another), given that only these units are left."""
+
+    encoding: Encoding
+    target: int
+    against: int | None = None
+    base: Tensor | None = None  # [units] 1 = still there; None = all
+    erased_by: Masking | None = None  # how the others were erased
+    seed: int = 0
+
+    @property
+    def n_units(self) -> int:
+        return self.encoding.n_units
+
+    @property
+    def left(self) -> Tensor:
+        """[units] what is still there."""
+        return torch.ones(self.n_units) if self.base is None else self.base
+
+    def erased(self, base: Tensor, by: Masking) -> Question:
+        """The same question about an input that has only `base` left."""
+        return replace(self, base=base, erased_by=by)
+
+    def draws(self, purpose: str) -> draws.Draws:
+        """Random numbers of this question's own; fresh for every base."""
+        left = "" if self.base is None else self.base.numpy().tobytes().hex()
+        return draws.Draws(draws.key(self.seed, self.encoding.example.id, purpose, left))
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """One score a unit: how much it speaks for the target."""
+
+    question: Question
+    scores: Scores  # [units]
+    signed: bool
+    rest: float = 0.0  # what tokens in no unit would have got
+    gap: float | None = None  # by how much the scores of a path method miss the change they should sum to
+    explainer: str = ""  # the spec it was made with
+    model: str = ""  # fingerprint of the model explained
+    labels: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()  # of the whole input
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        scores = self.scores.detach().cpu().numpy() if isinstance(self.scores, Tensor) else self.scores
+        object.__setattr__(self, "scores", np.asarray(scores, dtype=np.float32))
+
+    @property
+    def example(self) -> Example:
+        return self.question.encoding.example
+
+    @property
+    def target(self) -> int:
+        return self.question.target
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.question.encoding.unit_texts
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.question.encoding.unit_spans
+
+    def label(self, index: int | None) -> str:
+        """The name of a class."""
+        return "" if index is None else self.labels[index] if index < len(self.labels) else str(index)
+
+    def magnitude(self) -> Attribution:
+        """The absolute variant: how much a unit matters, either way."""
+        return replace(self, scores=np.abs(self.scores), signed=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON; a score that is undefined is None."""
+        encoding, question = self.question.encoding, self.question
+        return {
+            "id": self.example.id,
+            "text": self.example.text,
+            "text_pair": self.example.text_pair,
+            "units": list(self.units),
+            "spans": [list(span) for span in self.spans],
+            "segments": list(encoding.unit_segments),
+            "scores": [float(score) if np.isfinite(score) else None for score in self.scores],
+            "target": self.target,
+            "target_label": self.label(self.target),
+            "against": question.against,
+            "against_label": self.label(question.against) or None,
+            "probabilities": list(self.probabilities),
+            "signed": self.signed,
+            "rest": self.rest,
+            "gap": self.gap,
+            "explainer": self.explainer,
+            "model": self.model,
+            "seed": question.seed,
+            "truncated": encoding.truncated,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_scores(
+        cls,
+        model: TextClassifier,
+        example: Example | str | tuple[str, str],
+        scores: Sequence[float] | Scores | Tensor,
+        *,
+        spans: Sequence[Span] | None = None,
+        tokens: Sequence[str] | None = None,
+        target: str | int = "predicted",
+        units: UnitKind = "word",
+        signed: bool | None = None,
+    ) -> Attribution:
+        """Anybody else's explanation, to be measured: one score a character span, a token, or one of our units."""
+        from troth.verbs.import_scores import import_scores
+
+        return import_scores(
+            model, example, scores, spans=spans, tokens=tokens, target=target, units=units, signed=signed
+        )
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a metric says of one explanation."""
+
+    value: float  # NaN = undefined, and `why` says so
+    record: Mapping[str, Any] = field(default_factory=dict)  # what a summary needs: predictions by ratio, tp/fp/fn, …
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A chunk of erased inputs as tensors, of one example or of many, padded on the right."""
+
+    encodings: Sequence[Encoding]  # one a row
+    ids: Tensor  # [rows, length]
+    units: Tensor  # [rows, length] unit of each token, below 0 = none
+    lengths: Tensor  # [rows]
+    target: Tensor  # [rows]
+    against: Tensor  # [rows] -1 = none
+    keys: Tensor  # [rows] of the random draws
+    token_types: Tensor | None = None  # [rows, length]
+    prompt_is_fixed: bool = False  # nobody wants derivatives with respect to the prompt's vectors
+    embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
+    attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
+    output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives
+    kept: Tensor | None = None  # [rows, units] how much of each unit is left here, on the CPU; None = all
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def real(self) -> Tensor:
+        """[rows, length] True where there is a token, False where there is padding."""
+        return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
+
+    def vectors(self, model: TextClassifier) -> Tensor:
+        """[rows, length, hidden] the word vectors as they are now."""
+        return model.embed(self.ids) if self.embeddings is None else self.embeddings

@@ -1,0 +1,206 @@
+"""Which column is what, guessed from the usual names unless told, and the examples made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from troth.core.errors import TrothError
+from troth.core.types import Example, is_unicode
+from troth.core.units import Span
+from troth.data._base import Data
+from troth.data.sources.labels import index_labels
+from troth.data.sources.rationales import read_rationale
+from troth.data.sources.readers import Table
+
+# The usual names, likeliest first. A question is the second text wherever there is another to be the first.
+_USUAL = {
+    "text": (
+        *(
+            "text",
+            "sentence",
+            "sentence1",
+            "premise",
+            "review",
+            "content",
+            "passage",
+            "paragraph",
+            "context",
+            "document",
+        ),
+        *("article", "tweet", "comment", "body", "text1", "text_a", "question1", "utterance", "question"),
+    ),
+    "label": (
+        "label",
+        "labels",
+        "gold_label",
+        "gold",
+        "class",
+        "target",
+        "category",
+        "sentiment",
+        "classification",
+        "y",
+    ),
+    "text_pair": ("text_pair", "sentence2", "hypothesis", "text2", "text_b", "question2", "question", "query"),
+    "rationale": ("rationale", "rationales", "evidences"),
+    "id": ("id", "idx", "guid", "uid", "example_id", "annotation_id"),
+}
+
+
+_LONGEST = 500_000  # characters: about 128,000 tokens. No model reads more, and tokenizing megabytes takes minutes
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns: None = guess, empty = there is none."""
+
+    text: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
+    rationale: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """One column: what it is for, its name (empty = none), and whether that was a guess."""
+
+    role: str
+    name: str
+    guessed: bool
+
+    def values(self, table: Table) -> list[Any]:
+        return [row.get(self.name) if self.name else None for row in table.rows]
+
+    @property
+    def note(self) -> str:
+        return f"{self.role}: column {self.name!r}{' (guessed)' if self.guessed else ''}"
+
+
+def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabelled: bool = False) -> Data:
+    """The examples of a table; `labels` names its classes, `unlabelled` lets rows have none."""
+    chosen = _choose(table, columns)
+    notes = list(table.notes)
+    texts = _texts(table, chosen["text"])
+    pairs, chosen["text_pair"] = _pairs(table, chosen["text_pair"], notes)
+    ids, chosen["id"] = _ids(table, chosen["id"], notes)
+    rationales, chosen["rationale"] = _rationales(table, chosen["rationale"], texts, notes)
+    notes[:0] = [column.note for column in chosen.values() if column.name]
+    if chosen["label"].name:
+        names = labels or table.class_names.get(chosen["label"].name, ())
+        gold, labels, note = index_labels(table.source, chosen["label"].values(table), names, unlabelled)
+        notes += [note] if note else []
+    else:
+        gold = [None] * len(texts)
+        notes.append(f"label: none; columns: {_listed(table.columns)}")
+    examples = [Example(*parts) for parts in zip(ids, texts, pairs, gold, rationales, strict=True)]
+    return Data(table.source, _shortened(examples, notes), labels, tuple(notes), table.split)
+
+
+def _shortened(examples: list[Example], notes: list[str]) -> list[Example]:
+    """Texts of a length that no model reads are cut, and that is said."""
+    long = [max(len(example.text), len(example.text_pair or "")) for example in examples]
+    if max(long, default=0) <= _LONGEST:
+        return examples
+    cut = sum(length > _LONGEST for length in long)
+    texts = "1 text is" if cut == 1 else f"{cut:,} texts are"
+    notes.append(f"{texts} cut to the first {_LONGEST:,} characters; the longest has {max(long):,}")
+    return [
+        replace(
+            example,
+            text=example.text[:_LONGEST],
+            text_pair=None if example.text_pair is None else example.text_pair[:_LONGEST],
+            rationale=None
+            if example.rationale is None
+            else tuple((start, min(end, _LONGEST)) for start, end in example.rationale if start < _LONGEST),
+        )
+        for example in examples
+    ]
+
+
+def _choose(table: Table, columns: Columns) -> dict[str, _Chosen]:
+    given = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    for role, name in given.items():
+        if name and name not in table.columns:
+            option = role.replace("_", "-")
+            raise TrothError(f"{table.source} has no column {name!r} (--{option}); columns: {_listed(table.columns)}")
+    taken = {name for name in given.values() if name}
+    chosen = {}
+    for role, usual in _USUAL.items():
+        name = given[role]
+        found = name if name is not None else _guess(table.columns, usual, taken)
+        taken.add(found)
+        chosen[role] = _Chosen(role, found, guessed=name is None)
+    if not chosen["text"].name:
+        raise TrothError(f"{table.source} has no text column; columns: {_listed(table.columns)}; name it with --text")
+    return chosen
+
+
+def _guess(columns: Sequence[str], usual: Sequence[str], taken: set[str]) -> str:
+    plain = {column.strip().lower(): column for column in reversed(columns) if column not in taken}
+    return next((plain[name] for name in usual if name in plain), "")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(column[:40].encode(errors="backslashreplace").decode() for column in columns[:12])
+    return (shown or "none") + (", …" if len(columns) > 12 else "")
+
+
+def _texts(table: Table, column: _Chosen) -> list[str]:
+    values = column.values(table)
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, str):
+            found = f"{column.name} is {type(value).__name__}" if value is not None else f"no {column.name}"
+            raise TrothError(
+                f"{table.source}: row {number} has no text ({found}); drop it or name another column with --text"
+            )
+    return values
+
+
+def _pairs(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str | None], _Chosen]:
+    values = column.values(table)
+    texts = all(isinstance(value, str | None) for value in values)
+    if column.guessed and len(values) > 1 and column.name and texts and len(set(values)) == 1:
+        # ERASER asks the same question of every film: that is no second text.
+        notes.append(f"text_pair: none; column {column.name!r} is the same in every row")
+        return [None] * len(values), _Chosen("text_pair", "", True)
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, str | None):
+            kind = type(value).__name__
+            raise TrothError(
+                f"{table.source}: row {number}: {column.name} is {kind}, not text; pass --text-pair '' for none"
+            )
+    return values, column
+
+
+def _ids(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str], _Chosen]:
+    values = column.values(table)
+    plain = bool(column.name) and all(isinstance(value, str | int) and value != "" for value in values)
+    ids = [str(value) for value in values] if plain else []
+    if plain and len(set(ids)) == len(values) and all(map(is_unicode, ids)):
+        return ids, column
+    if column.name and not column.guessed:
+        raise TrothError(
+            f"{table.source}: column {column.name!r} is no id: a row has none, two have the same, or one is not valid "
+            "Unicode"
+        )
+    if column.name:
+        notes.append(f"id: the row's place; column {column.name!r} does not tell rows apart")
+    return [str(place) for place in range(len(values))], _Chosen("id", "", column.guessed)
+
+
+def _rationales(
+    table: Table, column: _Chosen, texts: list[str], notes: list[str]
+) -> tuple[list[tuple[Span, ...] | None], _Chosen]:
+    found: list[tuple[Span, ...] | None] = []
+    for number, (value, text) in enumerate(zip(column.values(table), texts, strict=True), start=1):
+        try:
+            found.append(read_rationale(value, text))
+        except ValueError as problem:
+            if not column.guessed:
+                raise TrothError(f"{table.source}: row {number}: {problem}") from None
+            notes.append(f"rationale: none; column {column.name!r}, row {number}: {problem}")
+            return [None] * len(texts), _Chosen("rationale", "", True)
+    return found, column

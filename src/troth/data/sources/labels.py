@@ -1,0 +1,124 @@
+"""Classes as numbers: whole numbers stay, words are numbered in the order of their names, which they remember."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from troth.core.errors import TrothError, unknown
+from troth.core.types import is_unicode
+from troth.data._classes import Label
+
+Indices = list[int | None]
+_MOST_CLASSES = 100_000  # a larger number is an id or a slip, and a list of so many names would fill the memory
+_MISSING = ("", "nan")  # as pandas and spreadsheets write a cell without a value
+
+
+def index_labels(
+    source: str, values: Sequence[Any], names: tuple[str, ...], unlabelled: bool
+) -> tuple[Indices, tuple[str, ...], str]:
+    """Class index of every row, the names of the classes, and what to say about them.
+
+    >>> index_labels("films.csv", ["pos", "neg", "pos"], (), unlabelled=False)
+    ([1, 0, 1], ('neg', 'pos'), 'labels: 0 = neg, 1 = pos (words in sorted order)')
+    """
+    present = [None if _missing(value) else value for value in values]
+    for number, value in enumerate(present, start=1):
+        if value is None and not unlabelled:
+            raise TrothError(f"{source}: row {number} has no label; drop it or pass --unlabelled")
+        if isinstance(value, list | tuple | dict):
+            raise TrothError(f"{source}: row {number} has the label {_shown(value)}; a row belongs to one class")
+        if isinstance(value, str) and not is_unicode(value):
+            raise TrothError(f"{source}: row {number} has the label {value[:40]!a}, which is not valid Unicode")
+    words = [None if value is None else _word(value) for value in present]
+    known = {word for word in words if word is not None}
+    if not names and known and known <= {"True", "False"}:
+        names = ("False", "True")
+    if names and known <= set(names):
+        return _by_name(source, words, names), names, ""
+    if all(value is None or _number(value) is not None for value in present):
+        return _by_number(source, present, names), names, ""
+    if names:
+        return _by_name(source, words, names), names, ""
+    names = tuple(sorted(known))
+    listed = ", ".join(f"{index} = {name}" for index, name in enumerate(names[:8])) + (", …" if len(names) > 8 else "")
+    return _by_name(source, words, names, ordered=False), names, f"labels: {listed} (words in sorted order)"
+
+
+def _missing(value: Any) -> bool:
+    return (
+        value is None
+        or (isinstance(value, str) and value.strip().casefold() in _MISSING)
+        or (isinstance(value, float) and math.isnan(value))
+    )
+
+
+def _word(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else _text(value).strip()
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool | int | float):
+        return _as_float(value)
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", value):
+        return _as_float(value)
+    return None
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of over 308 digits
+        return math.inf if value > 0 else -math.inf
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except (RecursionError, ValueError):  # nested deeper, or of more digits, than Python writes down
+        return f"(a huge {type(value).__name__})"
+
+
+def _shown(value: Any) -> str:
+    return _text(value)[:40]
+
+
+def _by_number(source: str, values: Sequence[Any], names: tuple[str, ...]) -> Indices:
+    indices: Indices = []
+    for number, value in enumerate(values, start=1):
+        index = None if value is None else _number(value)
+        if index is not None and index >= _MOST_CLASSES:
+            raise TrothError(
+                f"{source}: row {number} has the label {_shown(value)}, too large for the number of a class; classes "
+                "count from 0: write them as words, or name another column with --label"
+            )
+        if index is not None and not index.is_integer() and math.isfinite(index):
+            raise TrothError(f"{source}: row {number} has the label {value}; a class is a whole number or a word")
+        if index is not None and index < 0:
+            # On the hub -1 stands for a hidden label; elsewhere it may be a class. Nobody but the user knows.
+            raise TrothError(
+                f"{source}: row {number} has the label {_shown(value)}; classes count from 0: drop the row, "
+                "pass --label '' to leave labels out, or write the classes as words"
+            )
+        if index is not None and names and index >= len(names):
+            raise TrothError(f"{source}: row {number} has the label {value}; the classes are {_numbered(names)}")
+        indices.append(None if index is None else Label(int(index), names))
+    return indices
+
+
+def _by_name(source: str, words: Sequence[str | None], names: tuple[str, ...], ordered: bool = True) -> Indices:
+    exact = {name: index for index, name in enumerate(names)}
+    loose = {name.casefold(): index for name, index in exact.items()}
+    indices: Indices = []
+    for number, word in enumerate(words, start=1):
+        index = None if word is None else exact.get(word, loose.get(word.casefold()))
+        if word is not None and index is None:
+            raise TrothError(f"{source}: row {number}: {unknown('class', word[:40], names)}")
+        indices.append(None if index is None else Label(index, names, ordered))
+    return indices
+
+
+def _numbered(names: tuple[str, ...]) -> str:
+    return ", ".join(f"{index} {name}" for index, name in enumerate(names))

@@ -1,0 +1,103 @@
+"""The data sets of the papers, in the official splits: from the folder $TROTH_DATA/<name>, or else from the hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.data._base import Data, Dataset, choose_split
+from troth.data.sources.columns import Columns, to_data
+from troth.data.sources.folders import Tables, tables_in
+from troth.data.sources.hub import read_hub
+from troth.data.sources.readers import Table
+
+
+@dataclass(frozen=True)
+class Published(Dataset):
+    """Kept by somebody else. `masked` and `auxiliary` are the hub's columns; files may call them text and text_pair."""
+
+    hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
+    hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise
+    label: ClassVar[str] = "label"  # the hub's column of the class
+    obtain: ClassVar[str] = ""  # how to come by it where the hub has it not
+    without_label: ClassVar[str] = ""  # why some rows are labelled -1; they are left out
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.splits, *self.local_tables()]))
+
+    def load(self, split: str | None = None) -> Data:
+        # Unless told, evaluate on what is at hand rather than fetch another split.
+        names = self.split_names if split is not None else tuple(self.local_tables()) or self.split_names
+        return self.read(choose_split(self.name, names, split))
+
+    def read(self, split: str) -> Data:
+        return self._data(split, self._table(split))
+
+    def read_where(self, split: str, column: str, value: str) -> Data:
+        """The rows of a split that have this value in a column."""
+        table = self._table(split)
+        chosen = [row for row in table.rows if row.get(column) == value]
+        if not chosen:
+            raise TrothError(f"{self.name}: no row of {table.source} has the {column} {value}")
+        return self._data(split, replace(table, rows=chosen))
+
+    def _data(self, split: str, raw: Table) -> Data:
+        table = self.adapt(raw)
+        columns = self._columns(table)
+        kept = [row for row in table.rows if not (self.without_label and row.get(columns.label or "") == -1)]
+        data = to_data(replace(table, rows=kept), columns, self.labels)
+        notes, official = [], self.splits.get(split)
+        if len(kept) < len(table.rows):
+            notes.append(f"left out {len(table.rows) - len(kept):,} rows {self.without_label}")
+        if split not in self.splits:
+            notes.append(f"{split} is no official split")
+        if official not in (None, len(data)):
+            notes.append(f"{split} here has {len(data):,} rows, the official one {official:,}")
+        return replace(data, name=self.name, notes=tuple(notes), split=split)
+
+    def local_tables(self) -> Tables:
+        """The splits that lie in $TROTH_DATA/<name>."""
+        folder = local_folder(catalog.name_of(self))
+        return tables_in(folder) if folder is not None else {}
+
+    def adapt(self, table: Table) -> Table:
+        """The table as `masked`, `auxiliary` and `label` want it, where a source spreads them over more columns."""
+        return table
+
+    def _table(self, split: str) -> Table:
+        name, local = catalog.name_of(self), self.local_tables()
+        if split in local:
+            return local[split]()
+        missing = f"$TROTH_DATA/{name} has no {split} split" if local else f"there is no folder {name} in $TROTH_DATA"
+        if "TROTH_DATA" not in os.environ:
+            missing = "TROTH_DATA names no folder"
+        if not self.hub:
+            raise TrothError(f"{name}: {missing}; {self.obtain}")
+        try:
+            return read_hub(self.hub, self.hub_splits.get(split, split))
+        except TrothError as problem:
+            raise TrothError(f"{name}: {missing}; {problem}") from None
+
+    def _columns(self, table: Table) -> Columns:
+        def one_of(*names: str) -> str:
+            return next((name for name in names if name in table.columns), names[-1])
+
+        return Columns(
+            text=one_of(self.masked, "text"),
+            text_pair=one_of(self.auxiliary, "text_pair") if self.auxiliary else "",
+            label=one_of(self.label, "label"),
+            rationale=one_of("rationale", "rationales", ""),
+        )
+
+
+def local_folder(name: str) -> Path | None:
+    """$TROTH_DATA/<name>, if it is there."""
+    folder = Path(os.environ.get("TROTH_DATA", "")) / name
+    return folder if "TROTH_DATA" in os.environ and folder.is_dir() else None

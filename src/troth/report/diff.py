@@ -1,0 +1,147 @@
+"""What two runs have in common: which specs differ, and which numbers moved beyond their intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Question, Score
+from troth.engine.looks import Ask
+from troth.metrics import Explain, Metric, Summary
+from troth.store.cells import canonical
+from troth.store.measured import Measured
+from troth.store.store import Store, Stored
+
+
+@dataclass(frozen=True)
+class Number:
+    """One metric of one explanation in both runs, over the same examples or not."""
+
+    specs: Mapping[str, Any]  # what both have in common
+    before: Summary
+    after: Summary
+
+    @property
+    def change(self) -> float:
+        return self.after.value - self.before.value
+
+    @property
+    def moved(self) -> bool:
+        """Neither value lies within the other's interval."""
+        before, after = self.before, self.after
+        return before.value != after.value and not _within(before.value, after) and not _within(after.value, before)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two runs compared."""
+
+    about: Mapping[str, tuple[Any, Any]]  # of run.json: versions, models, data
+    specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first, only the second run has
+    numbers: Sequence[Number]
+    only: tuple[int, int] = (0, 0)  # scores without a counterpart
+    failed: tuple[int, int] = (0, 0)
+
+    @property
+    def moved(self) -> list[Number]:
+        return [number for number in self.numbers if number.moved]
+
+
+def diff(first: Store, second: Store) -> Difference:
+    """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
+    cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
+    finished = [[cell for cell in some if not cell.error] for some in cells]
+    values = [_values(some) for some in finished]
+    only = {
+        key: (_missing(key, *values), _missing(key, *reversed(values)))
+        for key in sorted(values[0].keys() | values[1].keys())
+        if values[0].get(key, {}).keys() != values[1].get(key, {}).keys()
+    }
+    # A spec that is another throughout (a new model) does not tell scores apart; it is what is compared.
+    other = {key for key in only if not values[0].get(key, {}).keys() & values[1].get(key, {}).keys()}
+    groups = [_groups(some, other | {"seed"}) for some in finished]
+    numbers = [
+        Number(
+            specs=_shared(groups[0][key] + groups[1][key]),
+            before=summary(first, groups[0][key]),
+            after=summary(second, groups[1][key]),
+        )
+        for key in groups[0]
+        if key in groups[1]
+    ]
+    return Difference(
+        about=_about(first.about() or {}, second.about() or {}),
+        specs=only,
+        numbers=numbers,
+        only=(len(groups[0].keys() - groups[1].keys()), len(groups[1].keys() - groups[0].keys())),
+        failed=(len(cells[0]) - len(finished[0]), len(cells[1]) - len(finished[1])),
+    )
+
+
+def summary(store: Store, cells: Sequence[Stored]) -> Summary:
+    """A metric over its cells, as the metric sums itself up; seeds are averaged per example first."""
+    return _metric(cells[0]).summarise(*Measured.read(store, cells).by_seed)
+
+
+class _Unknown(Metric):
+    """A metric that is not in the catalog: its summary is the mean."""
+
+    higher_is_better = None
+
+    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        raise TrothError("a metric that is not in the catalog can be summed up, not measured")
+
+
+def _metric(cell: Stored) -> Metric:
+    try:
+        found: Metric = catalog.build("metrics", str(cell.specs.get("metric_full", "")))
+    except TrothError:
+        return _Unknown()
+    return found
+
+
+def _values(cells: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+    """Every spec's values, each under its canonical text."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for cell in cells:
+        for key, value in cell.specs.items():
+            found[key][canonical(value)] = value
+    return found
+
+
+def _missing(key: str, here: Mapping[str, dict[str, Any]], there: Mapping[str, dict[str, Any]]) -> list[Any]:
+    return [value for text, value in here.get(key, {}).items() if text not in there.get(key, {})]
+
+
+def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stored]]:
+    groups: dict[str, list[Stored]] = defaultdict(list)
+    for cell in cells:
+        groups[canonical({key: value for key, value in cell.specs.items() if key not in leave_out})].append(cell)
+    return groups
+
+
+def _shared(cells: Sequence[Stored]) -> dict[str, Any]:
+    first, *rest = cells
+    return {key: value for key, value in first.specs.items() if all(one.specs.get(key) == value for one in rest)}
+
+
+def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Facts of run.json that differ, by dotted name; what differs in every run is left out."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in sorted({*first, *second} - {"created", "sessions", "planned"}):
+        here, there = first.get(key), second.get(key)
+        if isinstance(here, Mapping) and isinstance(there, Mapping):
+            found |= _about(here, there, f"{path}{key}.")
+        elif here != there:
+            found[f"{path}{key}"] = (here, there)
+    return found
+
+
+def _within(value: float, interval: Summary) -> bool:
+    return bool(np.isnan(value) and np.isnan(interval.value)) or interval.low <= value <= interval.high

@@ -1,0 +1,119 @@
+"""An attribution as coloured text: HTML for notebooks and reports, rich text for the terminal.
+
+Blue speaks for the target, orange against it; both are told apart by colour-blind readers and on dark and light ground.
+"""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from troth.core.types import Attribution
+
+_FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
+
+
+def strengths(attribution: Attribution) -> np.ndarray:
+    """[units] scores over the largest magnitude: −1 … 1."""
+    scores = np.nan_to_num(np.asarray(attribution.scores, dtype=np.float64))
+    largest = np.abs(scores).max(initial=0.0)
+    return scores / largest if largest > 0 else scores
+
+
+def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, int | None]]:
+    """The text of one segment cut into (text, unit), with None for what lies between units."""
+    encoding = attribution.question.encoding
+    texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
+    text = texts[segment] if segment in texts else dict(encoding.around)[segment]
+    cursor = 0
+    for unit, (start, end) in enumerate(encoding.unit_spans):
+        if encoding.unit_segments[unit] != segment or end <= cursor:
+            continue
+        if start > cursor:
+            yield text[cursor:start], None
+        yield text[max(start, cursor) : end], unit
+        cursor = end
+    if cursor < len(text):
+        yield text[cursor:], None
+
+
+def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
+    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair."""
+    example, around = attribution.example, attribution.question.encoding.around
+    bar: tuple[int | None, str] = (None, "")
+    plain = ((0, ""), bar, (1, "")) if example.text_pair is not None else ((0, ""),)
+    for segment, words in around or plain:
+        if segment is None:
+            yield words, None, "prompt" if around else "bar"
+            continue
+        for text, unit in pieces(attribution, segment):
+            yield text, unit, "text"
+
+
+def heading(attribution: Attribution) -> str:
+    """What was explained: the class, its probability, the contrast."""
+    name = attribution.label(attribution.target)
+    probability = attribution.probabilities[attribution.target] if attribution.probabilities else float("nan")
+    against = attribution.question.against
+    rather = f" rather than {attribution.label(against)}" if against is not None else ""
+    return f"{name}{rather} ({probability:.1%})"
+
+
+def html(attribution: Attribution) -> str:
+    """One self-contained, escaped HTML fragment, readable on dark and light ground."""
+    strength = strengths(attribution)
+    parts = []
+    for text, unit, role in layout(attribution):
+        shown = markup.escape(text)
+        if role == "bar":
+            parts.append(" <b>|</b> ")
+        elif role == "prompt":
+            parts.append(f'<span class="prompt" style="color:#888;white-space:pre-wrap">{shown}</span>')
+        elif unit is None:
+            parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
+        else:
+            red, green, blue = _FOR if strength[unit] >= 0 else _AGAINST
+            alpha = 0.65 * abs(strength[unit])
+            ground = f"background:rgba({red},{green},{blue},{alpha:.2f});border-radius:.2em;padding:.05em .1em"
+            parts.append(f'<span title="{attribution.scores[unit]:+.4g}" style="{ground}">{shown}</span>')
+    method = markup.escape(attribution.explainer.split("(")[0])
+    return (
+        f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
+        f"<div>{''.join(parts)}</div></div>"
+    )
+
+
+def text(attribution: Attribution) -> Text:
+    """The text with coloured ground, for the terminal."""
+    from rich.text import Text
+
+    from troth.core.terminal import visible
+
+    strength = strengths(attribution)
+    shown = Text()
+    for raw, unit, role in layout(attribution):
+        piece = visible(raw)
+        if role == "bar":
+            shown.append("  |  ", style="bold")
+        elif role == "prompt":
+            shown.append(piece, style="bright_black")
+        else:
+            shown.append(piece, style="dim" if unit is None else _style(float(strength[unit])))
+    return shown
+
+
+def _style(strength: float) -> str:
+    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colours."""
+    level = int(min(abs(strength), 1) * 4.999)
+    if level == 0:
+        return ""
+    blues = ("", "#1e3a5f", "#1d4ed8", "#3b82f6", "#93c5fd")
+    oranges = ("", "#5c3a10", "#b45309", "#d97706", "#fcd34d")
+    ground = (blues if strength > 0 else oranges)[level]
+    return f"{'#000000' if level >= 3 else '#ffffff'} on {ground}"

@@ -1,0 +1,199 @@
+"""Who is at work on what: processes that share a store, also over a network file system, claim a cell first.
+
+A claim is a file created exclusively; a heartbeat renews its time, and a claim whose owner is dead is taken over.
+Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from troth.store import records
+from troth.store.files import cannot_write
+from troth.store.records import DamagedError
+
+BEAT = 10.0  # seconds between two signs of life
+DEAD = 60.0  # seconds without one
+_UNSIGNED = 5.0  # seconds after which a claim without an owner is dead: it was killed while signing
+
+_living: set[str] = set()  # claims of this process, so that one abandoned by an error does not look alive
+
+
+class Claims:
+    """The claims of one store, seen by one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._owner = {**_process(), "token": uuid4().hex}
+        self._held: set[str] = set()
+        self._closed: threading.Event | None = None  # of the heartbeat
+
+    def take(self, name: str) -> bool:
+        """Claims a cell; False when somebody alive has it."""
+        self._beat_on()
+        path = self.folder / name
+        if not self._create(path) and not (self._dead(path) and self._bury(path) and self._create(path)):
+            return False
+        self._held.add(name)
+        return True
+
+    def drop(self, name: str) -> None:
+        """Gives a claim back."""
+        self._held.discard(name)
+        (self.folder / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self, name: str, patience: float = 10.0) -> Iterator[None]:
+        """Waits for a claim; after `patience` seconds goes on without it, since claims only save work."""
+        until = time.monotonic() + patience
+        while not (mine := self.take(name)) and time.monotonic() < until:
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            if mine:
+                self.drop(name)
+
+    def close(self) -> None:
+        """Gives everything back; taking a claim opens them again."""
+        if self._closed is not None:
+            self._closed.set()
+            self._closed = None
+        for name in list(self._held):
+            with contextlib.suppress(OSError):
+                self.drop(name)
+        _living.discard(self._owner["token"])
+
+    def _create(self, path: Path) -> bool:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        try:
+            os.write(handle, json.dumps(self._owner).encode())
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise cannot_write(path, error) from error
+        finally:
+            os.close(handle)
+        return True
+
+    def _dead(self, path: Path) -> bool:
+        try:
+            owner = records.read(path, records.Owner) if path.is_symlink() or path.stat().st_size else None
+            if owner is not None and owner["host"] == self._owner["host"]:
+                return not _alive(owner)
+            return self._silent(path, DEAD if owner is not None else _UNSIGNED)
+        except FileNotFoundError:
+            return True  # just given back
+        except DamagedError:
+            return True  # half a signature: killed while signing; or nothing of ours
+
+    def _silent(self, path: Path, seconds: float) -> bool:
+        """Whether no sign of life came for so long; a date from the future is none either."""
+        return abs(self._now() - path.lstat().st_mtime) > seconds
+
+    def _bury(self, path: Path) -> bool:
+        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed anew by now."""
+        spade = path.with_name(f".{path.name}.burial")
+        try:
+            os.close(os.open(spade, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
+                if self._silent(spade, _UNSIGNED):
+                    _remove(spade)
+            return False
+        try:
+            before = _version(path)
+            if not self._dead(path) or _version(path) != before:
+                return False
+            _remove(path)
+            return True
+        except FileNotFoundError:
+            return True  # just given back: whoever creates it first has it
+        finally:
+            spade.unlink(missing_ok=True)
+
+    def _now(self) -> float:
+        """The file server's clock: machines' own clocks differ."""
+        clock = self.folder / f".clock.{self._owner['token'][:8]}"
+        clock.write_bytes(b"")
+        now = clock.stat().st_mtime
+        clock.unlink(missing_ok=True)
+        return now
+
+    def _beat_on(self) -> None:
+        if self._closed is None:
+            self._closed = threading.Event()
+            _living.add(self._owner["token"])
+            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
+
+    def _beat(self, closed: threading.Event) -> None:
+        while not closed.wait(BEAT):
+            for name in list(self._held):
+                with contextlib.suppress(OSError):
+                    os.utime(self.folder / name)
+
+
+def _process() -> dict[str, str]:
+    """This process, told apart from any other of any machine, container or time."""
+    return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Which file it is: a claim that was given back may have been taken anew."""
+    found = path.lstat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def _remove(path: Path) -> None:
+    """Out of the way, whatever it is: a folder is nothing of ours and is only renamed."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".{path.name}.{uuid4().hex[:8]}"))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _alive(owner: dict[str, str]) -> bool:
+    pid = int(owner["pid"]) if owner["pid"].isdecimal() else 0
+    if not 0 < pid < 1 << 31:
+        return False
+    if pid == os.getpid():
+        return owner["token"] in _living
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _started(pid) == owner["started"]
+
+
+def _started(pid: int) -> str:
+    """When a process began, in the kernel's own count, since ids are given out again; nothing of one that has ended."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return ""
+    return "" if state in "ZX" else fields[18]
+
+
+def _host() -> str:
+    """The machine, this boot of it and the container: process ids mean something only within all three."""
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)

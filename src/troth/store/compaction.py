@@ -1,0 +1,109 @@
+"""Joins finished cells into few files, and sets aside files that are not what was written.
+
+A crash at any moment loses nothing: a joined file appears whole, before those it was made from are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+
+from troth.store.files import remove_abandoned, write_aside
+from troth.store.quarantine import set_aside
+from troth.store.records import DamagedError
+from troth.store.segments import Facts, Segment, pack, seal_of
+
+MAX_CELLS = 1_000  # of a joined file
+MAX_BYTES = 64 << 20
+
+
+def compact(folder: Path, segments: Iterable[Segment]) -> None:
+    """Joins what is small, kind by kind."""
+    for place in ("cells", "segments", "failed", "claims"):
+        remove_abandoned(folder / place)
+    groups: dict[str, list[Segment]] = {}
+    for segment in segments:
+        if len(segment.facts) < MAX_CELLS // 2 and segment.path.stat().st_size < MAX_BYTES // 2:
+            groups.setdefault(f"{segment.kind} {segment.columns}", []).append(segment)
+    for group in groups.values():
+        for batch in _batches(group):
+            _join(folder, batch)
+
+
+def _batches(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    batch: list[Segment] = []
+    cells = size = 0
+    for segment in segments:
+        cells += len(segment.facts)
+        size += segment.path.stat().st_size
+        if batch and (cells > MAX_CELLS or size > MAX_BYTES):
+            yield batch
+            batch, cells, size = [], len(segment.facts), segment.path.stat().st_size
+        batch.append(segment)
+    if batch:
+        yield batch
+
+
+def _join(folder: Path, batch: Sequence[Segment]) -> None:
+    if len(batch) == 1 and batch[0].path.parent.name == "segments":
+        return
+    joined: dict[str, tuple[Facts, pa.Table]] = {}
+    whole = []
+    for segment in batch:
+        try:
+            rows = segment.all_rows().drop_columns(["cell"])
+        except DamagedError:
+            continue  # the next check names it
+        whole.append(segment)
+        start = 0
+        for facts in segment.facts:
+            joined.setdefault(facts["name"], (facts, rows.slice(start, facts["rows"])))
+            start += facts["rows"]
+    if not joined:
+        return
+    path = write_segment(folder, list(joined.values()))
+    for segment in whole:
+        if segment.path != path:
+            segment.path.unlink(missing_ok=True)
+
+
+def write_segment(folder: Path, cells: Sequence[tuple[Facts, pa.Table]]) -> Path:
+    """One file of many cells, named by what it holds."""
+    data = pack([facts for facts, _ in cells], [table for _, table in cells])
+    path = folder / "segments" / f"{cells[0][0]['kind']}-{seal_of(data)}.parquet"
+    write_aside(path, data)
+    return path
+
+
+def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, str]) -> list[str]:
+    """Reads every file whole; moves damaged ones into `damaged/`, keeps the cells in them that are sound."""
+    damages = [DamagedError(path, why) for path, why in unreadable.items()]
+    with ThreadPoolExecutor() as pool:  # hashing and decompressing let go of the interpreter
+        damages += [damage for damage in pool.map(_damage, segments) if damage is not None]
+    named = []
+    by_path = {segment.path: segment for segment in segments}
+    for damage in damages:
+        segment = by_path.get(damage.path)
+        sound = segment.sound() if segment is not None and len(segment.facts) > 1 else []
+        lost = 1 if segment is None else len(segment.facts) - len(sound)
+        if sound:
+            write_segment(folder, sound)
+        if not set_aside(folder, damage.path):
+            continue  # another process has done it
+        kept = f", {len(sound)} of its cells are sound and kept" if sound else ""
+        again = "what it held is" if segment is None else f"{lost} cell{'s are' if lost != 1 else ' is'}"
+        named.append(f"{damage.path} is damaged ({damage.why}): set aside{kept}, {again} computed again")
+    return named
+
+
+def _damage(segment: Segment) -> DamagedError | None:
+    try:
+        segment.verify()
+    except DamagedError as damage:
+        return damage
+    except FileNotFoundError:
+        return None  # compacted by another process meanwhile
+    return None

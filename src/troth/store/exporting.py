@@ -1,0 +1,44 @@
+"""Stored explanations as a file that other programs, and trainings, read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from troth.core.errors import TrothError, unknown
+from troth.store.files import write_aside
+from troth.store.store import Store
+
+
+def is_run(source: str) -> bool:
+    """Whether a source is RUN or RUN:EXPLAINER, where RUN is a run's folder."""
+    return (Path(source.rpartition(":")[0] or source) / "run.json").is_file() or (Path(source) / "run.json").is_file()
+
+
+def exported(source: str) -> str:
+    """The explanations of RUN:EXPLAINER, one a line, in a file beside them; its path.
+
+    EXPLAINER is an explainer as the run was asked for it, or a cell's name; a run with one explanation needs neither.
+    """
+    folder, asked = (source, "") if (Path(source) / "run.json").is_file() else _apart(source)
+    store = Store(folder)
+    cells = {cell.name: cell for cell in store.cells() if cell.kind == "explanation" and not cell.error}
+    found = [cell for cell in cells.values() if asked in ("", cell.specs["explainer"], cell.name)]
+    names = sorted({str(cell.specs["explainer"]) for cell in cells.values()})
+    if not found:
+        raise unknown("explanation in this run", asked, names)
+    if len(found) > 1:
+        which = ", ".join(names) if len(names) > 1 else ", ".join(sorted(cell.name for cell in found))
+        raise TrothError(f"{folder} holds {len(found)} explanations; name one of {which}: {folder}:NAME")
+    path = store.folder / f"{found[0].name}.jsonl"
+    lines = []
+    for row in store.table(found[0].name).to_pylist():
+        spans = [list(span) for span in zip(row["starts"], row["ends"], strict=True)]
+        lines.append({"id": row["example_id"], "spans": spans, "segments": row["segments"], "scores": row["scores"]})
+    write_aside(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    return str(path)
+
+
+def _apart(source: str) -> tuple[str, str]:
+    folder, _, asked = source.rpartition(":")
+    return folder, asked

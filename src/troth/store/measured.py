@@ -1,0 +1,65 @@
+"""What one metric says of one explainer: every seed's scores, of the same examples in the same order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from troth.core.types import Score
+from troth.metrics import NOT_MEASURED
+from troth.statistics import Floats
+from troth.store.cells import canonical
+from troth.store.store import Store, Stored
+from troth.store.tables import table_to_scores
+
+Key = tuple[str, str, int]  # fingerprint of the data, the example's id, the how-manieth of this id
+_MISSING = Score(math.nan, {}, NOT_MEASURED)
+_OF_DATA = ("data", "split", "examples", "data_fingerprint", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Scores of stored metric cells by seed; an example that a seed was not given has a NaN there."""
+
+    keys: tuple[Key, ...]  # of the examples
+    by_seed: tuple[tuple[Score, ...], ...]  # [seeds][examples]
+
+    @classmethod
+    def read(cls, store: Store, cells: Iterable[Stored]) -> Measured:
+        """What several cells say together. Cells that differ only in their examples are of one seed."""
+        seeds: dict[str, dict[Key, Score]] = {}
+        # The larger cell last: where two hold the same example, it counts once.
+        for cell in sorted(cells, key=lambda cell: cell.rows):
+            table = store.table(cell.name)
+            keys = _keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
+            scores = zip(keys, table_to_scores(table), strict=True)
+            seeds.setdefault(_seed(cell), {}).update(scores)
+        order = joined(seeds.values())
+        return cls(order, tuple(tuple(seed.get(key, _MISSING) for key in order) for seed in seeds.values()))
+
+    def values(self, keys: Sequence[Key]) -> Floats:
+        """[seeds, keys] the values of these examples, NaN where undefined or not measured."""
+        places = {key: place for place, key in enumerate(self.keys)}
+        found = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
+        return np.array(found, np.float64).reshape(len(self.by_seed), len(keys))
+
+
+def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
+    """All examples of several, each once, in the order of the largest."""
+    return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
+
+
+def _seed(cell: Stored) -> str:
+    return canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
+
+
+def _keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
+    seen: dict[str, int] = {}
+    keys = []
+    for example_id in example_ids:
+        seen[example_id] = seen.get(example_id, -1) + 1
+        keys.append((fingerprint, example_id, seen[example_id]))
+    return keys

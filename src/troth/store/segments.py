@@ -1,0 +1,191 @@
+"""Parquet files of the store: one cell each when fresh, many when compacted, with the facts in the footer.
+
+A file holds the hash of its own bytes (taken with zeros in its place), so any damage shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from troth.store import records
+from troth.store.cells import Cell
+from troth.store.records import DamagedError
+
+_FACTS = b"troth"
+_SEAL = "troth-seal:"  # and 32 digits, the hash
+_OPEN = "0" * 32
+_ROWS = 16_384  # a row group: what is decompressed to read one cell
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """One file: the facts of its cells, in the order of their rows."""
+
+    path: Path
+    facts: Sequence[Facts]
+
+    @classmethod
+    def open(cls, path: Path) -> Segment:
+        """Reads the footer alone."""
+        metadata = _file(path).metadata.metadata or {}
+        if _FACTS not in metadata:
+            raise DamagedError(path, "no file of troth's")
+        try:
+            facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
+        except (ValueError, RecursionError, zlib.error):
+            raise DamagedError(path, "its footer cannot be read") from None
+        if why := records.fault(facts, Sequence[records.Finished]):
+            raise DamagedError(path, why)
+        # A kind becomes the name of a view.
+        if not all(one["kind"].isidentifier() and one["rows"] >= 0 for one in facts):
+            raise DamagedError(path, "its footer names no cells")
+        if not facts or sum(one["rows"] for one in facts) != _file(path).metadata.num_rows:
+            raise DamagedError(path, "rows are missing")
+        return cls(path, facts)
+
+    @property
+    def kind(self) -> str:
+        return str(self.facts[0]["kind"])
+
+    @property
+    def columns(self) -> Any:
+        """The schema, without the facts."""
+        return _file(self.path).schema_arrow.remove_metadata()
+
+    def table(self, position: int) -> pa.Table:
+        """The rows of one cell."""
+        start, end = self._starts[position], self._starts[position + 1]
+        file = _file(self.path)
+        groups = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        bounds = [0, *accumulate(groups)]
+        first = max(0, bisect_right(bounds, start) - 1)
+        wanted = [group for group in range(first, len(groups)) if bounds[group] < end]
+        rows = _read(self.path, tuple(wanted)) if wanted else self.columns.empty_table()
+        rows = rows.slice(start - bounds[first], end - start)
+        return rows.drop_columns(["cell"])
+
+    def all_rows(self) -> pa.Table:
+        """The rows of all cells, each with its cell's name."""
+        return _read(self.path)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(int(one["rows"]) for one in self.facts)]
+
+    def verify(self) -> None:
+        """Reads every byte; raises where one is not as it was written, or where the name is another cell's."""
+        if not _sealed(self.path.read_bytes()):
+            raise DamagedError(self.path, "its bytes are not those that were written")
+        names = [_name(one) for one in self.facts]
+        if self.path.parent.name == "cells" and names != [self.path.stem]:
+            raise DamagedError(self.path, "it holds another cell than its name says")
+
+    def sound(self) -> list[tuple[Facts, pa.Table]]:
+        """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""
+        kept = []
+        for position, one in enumerate(self.facts):
+            try:
+                rows = self.table(position)
+            except DamagedError:
+                continue
+            if _name(one) == one["name"]:
+                kept.append((one, rows))
+        return kept if len(kept) < len(self.facts) else []
+
+
+def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
+    """The bytes of a file that holds these cells, in this order."""
+    named = []
+    for one, table in zip(facts, tables, strict=True):
+        names = pa.repeat(pa.scalar(one["name"], pa.string()), table.num_rows)
+        named.append(table.replace_schema_metadata(None).add_column(0, "cell", names))
+    text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6)).decode()
+    rows = pa.concat_tables(named).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(rows, row_group_size=_ROWS)
+        writer.add_key_value_metadata({_FACTS.decode(): text, "seal": _SEAL + _OPEN})
+    return _seal(bytes(sink.getvalue()))
+
+
+def seal_of(data: bytes) -> str:
+    """The hash a file holds of itself."""
+    start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    return data[start : start + len(_OPEN)].decode("ascii", "replace")
+
+
+def _seal(data: bytes) -> bytes:
+    start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest().encode()
+    return data[:start] + digest + data[start + len(digest) :]
+
+
+def _sealed(data: bytes) -> bool:
+    try:
+        start = data.rindex(_SEAL.encode()) + len(_SEAL)
+    except ValueError:
+        return False
+    return _seal(data[:start] + _OPEN.encode() + data[start + len(_OPEN) :]) == data
+
+
+def _name(facts: Facts) -> str:
+    return Cell(facts["kind"], facts["specs"], tuple(facts["parents"])).name
+
+
+def _file(path: Path) -> Any:
+    status = path.stat()
+    return _opened(path, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _opened(path: Path, *_version: int) -> Any:
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DamagedError(path, _first_line(error)) from None
+
+
+def _read(path: Path, groups: tuple[int, ...] | None = None) -> pa.Table:
+    status = path.stat()
+    if groups is None:
+        return _decoded(path, None)
+    return _groups(path, groups, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=2)
+def _groups(path: Path, groups: tuple[int, ...], *_version: int) -> pa.Table:
+    # Cells are often read one after the other.
+    return _decoded(path, groups)
+
+
+def _decoded(path: Path, groups: tuple[int, ...] | None) -> pa.Table:
+    try:
+        rows = _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DamagedError(path, _first_line(error)) from None
+    if "cell" not in rows.column_names:
+        raise DamagedError(path, "it lacks the column of cells")
+    return rows
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")[:120]

@@ -1,0 +1,303 @@
+"""The results of a run in one folder, which several processes may share, also on a network file system.
+
+run.json    format version, versions, seeds, hardware, fingerprints of models and data, the commands
+cells/      fresh results, one Parquet file a cell: existing means finished
+segments/   finished cells compacted, many a file
+failed/     the errors of failed cells
+files/      what a cell makes besides rows: a trained model
+claims/     who is at work on what
+damaged/    files set aside because they were not what had been written
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from troth.core.errors import TrothError, unknown
+from troth.store import compaction, quarantine, records
+from troth.store.cells import FORMAT_VERSION, Cell
+from troth.store.claims import Claims
+from troth.store.files import write_aside
+from troth.store.records import DamagedError
+from troth.store.records import Stored as Stored  # its place for whoever reads a store
+from troth.store.segments import Facts, Segment, pack
+
+
+class Store:
+    """A run folder; it is created when something is written."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.claims = Claims(self.folder / "claims")
+        self.unreadable: dict[Path, str] = {}  # damaged files met so far, and why
+        self._fresh: dict[str, Segment | None] = {}  # by cell; None: its footer was not read yet
+        self._segments: dict[str, Segment] = {}  # by file name
+        self._places: dict[str, tuple[Segment, int]] = {}  # by cell
+        self._refuse_foreign()
+        self.refresh()
+
+    def _refuse_foreign(self) -> None:
+        """A folder of somebody else's is left alone; our own with a damaged or lost run.json is still a run."""
+        if self.folder.is_symlink() and not self.folder.exists():
+            raise TrothError(f"{self.folder} is a link to nowhere; a run needs a folder")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise TrothError(f"{self.folder} is a file; a run needs a folder")
+        why = "it has no run.json"
+        try:
+            if self.about() is not None:
+                return
+        except DamagedError as damage:
+            self.unreadable[damage.path] = damage.why
+            why = f"its run.json is not troth's ({damage.why})"
+        has_results = any((self.folder / name).is_dir() for name in ("cells", "segments"))
+        if not has_results and (self.unreadable or any(map(_foreign, self.folder.glob("*")))):
+            raise TrothError(f"{self.folder} is no run: {why}; name a new or empty folder")
+
+    # Reading
+
+    def has(self, name: str) -> bool:
+        """Whether a cell is finished."""
+        return name in self._fresh or name in self._places
+
+    def has_now(self, name: str) -> bool:
+        """Whether a cell is finished, perhaps by another process since we last looked."""
+        if not self.has(name):
+            if self._cell_path(name).exists():
+                self._fresh[name] = None
+            else:
+                self._refresh_segments()
+        return self.has(name)
+
+    def names(self) -> set[str]:
+        """The finished cells."""
+        return {*self._fresh, *self._places}
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of a finished cell."""
+        for _ in range(3):
+            try:
+                if name in self._places:
+                    segment, position = self._places[name]
+                    return segment.table(position)
+                return Segment.open(self._cell_path(name)).table(0)
+            except FileNotFoundError:
+                self.refresh()  # another process has compacted it meanwhile
+        raise TrothError(f"{self.folder} has no finished cell {name}")
+
+    def cells(self) -> list[Stored]:
+        """All finished and failed cells."""
+        return [Stored.of(facts) for segment in self.segments() for facts in self._owned(segment)] + self.failed()
+
+    def failed(self) -> list[Stored]:
+        """The failed cells, with their errors."""
+        names = sorted(path.stem for path in (self.folder / "failed").glob("*.json"))
+        found = [self.failure(name) for name in names if not self.has(name)]
+        return [one for one in found if one is not None]  # None: retried just now by another process
+
+    def failure(self, name: str) -> Stored | None:
+        """Why a cell failed, perhaps in another process; None when it did not, or nobody can tell any more."""
+        path = self.folder / "failed" / f"{name}.json"
+        try:
+            failure = Stored.of(records.read(path, records.Failed))
+        except OSError:
+            return None
+        except DamagedError as damage:
+            self.unreadable[path] = damage.why
+            return None
+        if failure.name != name:
+            self.unreadable[path] = "it is about another cell than its name says"
+            return None
+        return failure
+
+    def segments(self) -> list[Segment]:
+        """All files that can be read, fresh ones included."""
+        for _ in range(3):
+            try:
+                for name, segment in list(self._fresh.items()):
+                    if segment is None:
+                        self._fresh[name] = self._opened(self._cell_path(name))
+                        if self._fresh[name] is None:
+                            del self._fresh[name]
+                break
+            except FileNotFoundError:
+                self.refresh()
+        return [*self._segments.values(), *(one for one in self._fresh.values() if one is not None)]
+
+    def shadowed(self, segment: Segment) -> list[str]:
+        """Cells of a file that count elsewhere: a process was killed between compacting and tidying up."""
+        owned = {facts["name"] for facts in self._owned(segment)}
+        return [facts["name"] for facts in segment.facts if facts["name"] not in owned]
+
+    def _owned(self, segment: Segment) -> list[Facts]:
+        return [facts for facts in segment.facts if self._places.get(facts["name"], (segment,))[0] is segment]
+
+    def refresh(self) -> None:
+        """Looks what other processes have done."""
+        # Fresh files first: what is compacted in between is then seen in its segment.
+        fresh = {path.stem for path in _parquet(self.folder / "cells")}
+        self._refresh_segments()
+        known = self._fresh
+        self._fresh = {name: known.get(name) for name in fresh if name not in self._places}
+
+    def _refresh_segments(self) -> None:
+        for _ in range(3):
+            found = {path.name: path for path in _parquet(self.folder / "segments") if path not in self.unreadable}
+            if found.keys() == self._segments.keys():
+                return
+            try:
+                opened = {name: self._segments.get(name) or self._opened(path) for name, path in sorted(found.items())}
+            except FileNotFoundError:
+                continue  # merged into another one meanwhile
+            self._segments = {name: segment for name, segment in opened.items() if segment is not None}
+            self._places = {}
+            for segment in self._segments.values():
+                for position, facts in enumerate(segment.facts):
+                    self._places.setdefault(facts["name"], (segment, position))
+            return
+
+    def _opened(self, path: Path) -> Segment | None:
+        try:
+            return Segment.open(path)
+        except DamagedError as damage:
+            self.unreadable[path] = damage.why
+            return None
+
+    # Writing
+
+    def write(self, cell: Cell, table: pa.Table, facts: Mapping[str, Any] | None = None) -> None:
+        """Stores a finished cell; `facts`: seconds, forward, backward, host."""
+        whole = {**_identity(cell), "rows": table.num_rows, "finished": round(time.time(), 3), **(facts or {})}
+        write_aside(self._cell_path(cell.name), pack([whole], [table]), lasting=False)
+        self._fresh[cell.name] = None
+        if (self.folder / "failed" / f"{cell.name}.json").exists():
+            self.forget_failures([cell.name])
+
+    def fail(self, cell: Cell, error: str, traceback: str = "", facts: Mapping[str, Any] | None = None) -> Stored:
+        """Stores the error of a failed cell."""
+        whole = {**_identity(cell), "finished": round(time.time(), 3), **(facts or {})}
+        whole |= {"error": error, "traceback": traceback}
+        write_aside(self.folder / "failed" / f"{cell.name}.json", json.dumps(whole, ensure_ascii=False).encode())
+        return Stored.of(whole)
+
+    def forget_failures(self, names: Iterable[str]) -> None:
+        """Lets failed cells be tried again."""
+        for name in names:
+            (self.folder / "failed" / f"{name}.json").unlink(missing_ok=True)
+
+    def repair(self) -> list[str]:
+        """Sets aside what is in a run's way: what is no folder or file where one must be, and damaged JSON."""
+        if not self.folder.is_dir():
+            return []
+        notes = list(quarantine.clear(self.folder))
+        self.failed()
+        for path in [path for path in self.unreadable if path.suffix == ".json"]:
+            why = self.unreadable.pop(path)
+            if quarantine.set_aside(self.folder, path):
+                notes.append(f"{path} is damaged ({why}): set aside, what it held is made again")
+        self.refresh()
+        return notes
+
+    def check(self) -> list[str]:
+        """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
+        self.refresh()
+        found = compaction.check(self.folder, [*self.segments()], self.unreadable)
+        self.unreadable = {}
+        self.refresh()
+        return found
+
+    def compact(self) -> None:
+        """Joins finished cells into segments; skipped where another process is at it."""
+        if not self.claims.take("compaction"):
+            return
+        try:
+            self.refresh()
+            compaction.compact(self.folder, self.segments())
+            self.refresh()
+        finally:
+            self.claims.drop("compaction")
+
+    @property
+    def fresh(self) -> int:
+        """How many finished cells are files of their own."""
+        return len(self._fresh)
+
+    def _cell_path(self, name: str) -> Path:
+        return self.folder / "cells" / f"{name}.parquet"
+
+    # What the run is about
+
+    def about(self) -> dict[str, Any] | None:
+        """What run.json says; None where there is none yet."""
+        path = self.folder / "run.json"
+        try:
+            version = _format(records.load(path))
+            if version > FORMAT_VERSION:
+                raise TrothError(
+                    f"{self.folder} has format {version}, of a newer troth; this one knows {FORMAT_VERSION}: "
+                    "update troth, or use another folder"
+                )
+            return records.read(path, records.About)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def note(self, **facts: Any) -> None:
+        """Adds to run.json; mappings and lists grow, anything else is replaced."""
+        with self.claims.lock("run.json"):
+            try:
+                about = self.about()
+            except DamagedError as damage:  # since the run began
+                quarantine.set_aside(self.folder, damage.path)
+                about = None
+            about = about or {"format": FORMAT_VERSION, "created": _now()}
+            if about.get("format", 0) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
+                raise TrothError(
+                    f"{self.folder} is a run of an earlier troth: it can be read, not continued; name a new folder"
+                )
+            for key, value in facts.items():
+                if isinstance(value, Mapping):
+                    about[key] = {**about.get(key, {}), **value}
+                elif isinstance(value, list):
+                    about[key] = [*about.get(key, []), *(one for one in value if one not in about.get(key, []))]
+                else:
+                    about[key] = value
+            write_aside(self.folder / "run.json", json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
+    """An existing run: a folder, or the name of one in `runs`."""
+    for folder in (Path(name), Path(runs) / name):
+        if (folder / "run.json").is_file():
+            return Store(folder)
+    nearby = Path(runs) if not Path(name).parent.name else Path(name).parent
+    known = sorted(path.parent.name for path in nearby.glob("*/run.json"))
+    raise TrothError(f"{unknown('run', str(name), known)} (looked in {nearby})")
+
+
+def _format(about: Any) -> int:
+    version = about.get("format") if isinstance(about, dict) else None
+    return version if isinstance(version, int) else 0
+
+
+def _identity(cell: Cell) -> dict[str, Any]:
+    return {"name": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "parents": list(cell.parents)}
+
+
+def _foreign(path: Path) -> bool:
+    """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
+    ours = path.name in {*quarantine.PLACES, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
+    return not ours and not path.name.startswith(".")
+
+
+def _parquet(folder: Path) -> list[Path]:
+    # What is no file (a link to nowhere) is as good as not there: writing replaces it.
+    return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

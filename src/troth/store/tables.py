@@ -1,0 +1,198 @@
+"""Examples, attributions and scores as stored rows, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Example, Question, Score
+from troth.core.units import UnitKind
+from troth.engine.targets import gold_class
+from troth.models import Segments, TextClassifier
+from troth.store.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
+from troth.validity.checking import Check
+from troth.validity.masf import data_set_p_value
+
+
+def examples_to_table(examples: Iterable[Example]) -> pa.Table:
+    """One row an example."""
+    rows = []
+    for example in examples:
+        starts, ends = _columns(example.rationale) if example.rationale is not None else (None, None)
+        named = isinstance(example.label, str)
+        rows.append(
+            {
+                "example_id": example.id,
+                "text": example.text,
+                "text_pair": example.text_pair,
+                "label": example.label if named else None,
+                "label_index": None if named else example.label,
+                "rationale_starts": starts,
+                "rationale_ends": ends,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=EXAMPLES)
+
+
+def table_to_examples(table: pa.Table) -> list[Example]:
+    """The examples of stored rows."""
+    return [
+        Example(
+            id=row["example_id"],
+            text=row["text"],
+            text_pair=row["text_pair"],
+            label=row["label_index"] if row["label"] is None else row["label"],
+            rationale=None
+            if row["rationale_starts"] is None
+            else tuple(zip(row["rationale_starts"], row["rationale_ends"], strict=True)),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
+    """One row an attribution: float32 scores and character spans, no text."""
+    columns: dict[str, list[Any]] = {name: [] for name in EXPLANATIONS.names}
+    for attribution in attributions:
+        question = attribution.question
+        starts, ends = _columns(attribution.spans)
+        row = {
+            "example_id": attribution.example.id,
+            "starts": starts,
+            "ends": ends,
+            "segments": np.array(question.encoding.unit_segments, np.int8),
+            "scores": attribution.scores,
+            "target": attribution.target,
+            "against": question.against,
+            "signed": attribution.signed,
+            "rest": attribution.rest,
+            "gap": attribution.gap,
+            "truncated": question.encoding.truncated,
+            "probabilities": attribution.probabilities,
+            "label": _gold(attribution),
+            "note": attribution.note,
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+    return pa.table([pa.array(columns[field.name], field.type) for field in EXPLANATIONS], schema=EXPLANATIONS)
+
+
+def table_to_attributions(
+    model: TextClassifier,
+    examples: Sequence[Example],
+    table: pa.Table,
+    *,
+    units: UnitKind = "word",
+    segments: Segments = "first",
+    explainer: str = "",
+    seed: int = 0,
+    encodings: Sequence[Encoding] | None = None,
+) -> list[Attribution]:
+    """The attributions of stored rows; the examples are encoded again and must have the units that were scored."""
+    rows = table.to_pylist()
+    if encodings is None:
+        encodings = model.encode(examples, units, segments)
+    by_id = {encoding.example.id: encoding for encoding in encodings}
+    return [_attribution(model, by_id.get(row["example_id"]), row, explainer, seed) for row in rows]
+
+
+def scores_to_table(example_ids: Iterable[str], scores: Iterable[Score]) -> pa.Table:
+    """One row a score."""
+    rows = [
+        {
+            "example_id": example_id,
+            "value": None if math.isnan(score.value) else float(score.value),
+            "why": score.why,
+            "record": json.dumps(dict(score.record), default=_plain, ensure_ascii=False),
+        }
+        for example_id, score in zip(example_ids, scores, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=SCORES)
+
+
+def table_to_scores(table: pa.Table) -> list[Score]:
+    """The scores of stored rows, in their order."""
+    columns = (table.column(name).to_pylist() for name in ("value", "record", "why"))
+    return [
+        Score(math.nan if value is None else value, json.loads(record), why)
+        for value, record, why in zip(*columns, strict=True)
+    ]
+
+
+def check_to_table(check: Check, explainer: str) -> pa.Table:
+    """One row an example and ratio; where nothing could be tested, one row that says why."""
+    if check.not_tested:
+        return pa.Table.from_pylist([{"why": check.not_tested}], schema=CHECKS)
+    rows = [
+        {"example_id": example_id, "ratio": ratio, "p": float(p), "smallest": check.smallest, "why": ""}
+        for example_id, by_ratio in zip(check.example_ids, check.p_values[explainer], strict=True)
+        for ratio, p in zip(check.ratios, by_ratio, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=CHECKS)
+
+
+def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float | None]:
+    """Simes's p-value that all examples are in distribution, by ratio; the reason, where there are none; the smallest
+    there could have been."""
+    rows = table.to_pylist()
+    by_ratio: dict[float, list[float]] = {}
+    for row in rows:
+        if row["p"] is not None:
+            by_ratio.setdefault(row["ratio"], []).append(row["p"])
+    if not rows:
+        return {}, "no examples", None
+    smallest = rows[0].get("smallest")  # a run of before has no such column
+    return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
+
+
+def _attribution(
+    model: TextClassifier, encoding: Encoding | None, row: dict[str, Any], explainer: str, seed: int
+) -> Attribution:
+    if encoding is None:
+        raise TrothError(f"example {row['example_id']} was explained, but it is not among the examples given")
+    spans = tuple(zip(row["starts"], row["ends"], strict=True))
+    if spans != tuple(encoding.unit_spans) or tuple(row["segments"]) != tuple(encoding.unit_segments):
+        raise TrothError(
+            f"example {row['example_id']}: the model reads {encoding.n_units} units, the stored explanation scores "
+            f"{len(spans)} others; its text, the units or the tokenizer changed, so explain it again"
+        )
+    return Attribution(
+        Question(encoding, row["target"], row["against"], seed=seed),
+        np.array(row["scores"], np.float32),
+        signed=row["signed"],
+        rest=row["rest"],
+        gap=row["gap"],
+        explainer=explainer,
+        model=model.fingerprint,
+        labels=model.labels,
+        probabilities=tuple(row["probabilities"]),
+        note=row["note"],
+    )
+
+
+def _gold(attribution: Attribution) -> int | None:
+    label = attribution.example.label
+    if label is None or not attribution.labels:
+        return label if isinstance(label, int) else None
+    try:
+        return gold_class(attribution.labels, attribution.example)
+    except TrothError:
+        return None
+
+
+def _columns(spans: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
+    starts, ends = np.array(list(spans), np.int32).reshape(-1, 2).T
+    return np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+
+
+def _plain(value: Any) -> Any:
+    """What numpy and torch hold, as JSON can say it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a record holds plain values and arrays, not {type(value).__name__}")

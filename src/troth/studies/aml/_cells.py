@@ -1,0 +1,227 @@
+"""What the AML study stores: the model that is explained, attribution models, and what every explainer scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from troth.attribution_model.losses import DualMask
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Score
+from troth.data import Data, load_data
+from troth.data._classes import matches
+from troth.metrics import Metric, Summary
+from troth.store.cells import Cell, Plan
+from troth.store.store import Store
+from troth.store.tables import table_to_scores
+from troth.studies import Setting
+from troth.studies.aml._tables import DRAWN, METRICS
+from troth.studies.aml._works import WORKS
+from troth.sweep.crossing import cross
+from troth.verbs.fit import Settings
+
+if TYPE_CHECKING:
+    from troth.studies.aml import Aml
+
+Specs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of the ablation: what is left out of the loss, or put in a term's place."""
+
+    name: str  # behind pAML and fAML
+    without: tuple[str, ...] = ()
+    form: DualMask = field(default_factory=DualMask)
+
+
+VARIANTS = (
+    Variant(""),
+    Variant("Xpred", without=("prediction",)),
+    Variant("Xinv", without=("inverse",)),
+    Variant(" L_inv = p", form=DualMask(inverse_form="probability")),
+    Variant(" L_inv = −entropy", form=DualMask(inverse_form="negative_entropy")),
+    Variant(" L_a = L1", form=DualMask(sparsity_form="l1")),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A method that a metric judges, with the explainer of each seed."""
+
+    method: str
+    metric: str
+    explainers: Mapping[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A method by a metric over the examples, each the mean of its seeds, and the value of every seed alone."""
+
+    summary: Summary
+    by_seed: Mapping[int, float]
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation over seeds; None for one seed."""
+        return self.summary.spread if len(self.by_seed) > 1 else None
+
+
+def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
+    """The model that is explained: the given one, or the one that `classifier` trains; None if that is not trained."""
+    base, labels = setting.base or "embedded", load_data(name, limit=1).labels
+    try:
+        options = setting.model_options
+        specs = setting.context.model_specs(base, options)
+        known = setting.context.model(specs).labels
+        if not labels or matches(labels, known):
+            return specs
+        if options and len(known) == len(labels) and "labels" not in options:
+            # Class words that are no names of classes stand in the order of the data's.
+            return setting.context.model_specs(base, {**options, "labels": list(labels)})
+        if options:
+            raise TrothError(
+                f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
+                f"({', '.join(labels)}); give a word for each, in this order: --class-words"
+            )
+    except TrothError as error:
+        if "no trained classification head" not in str(error):
+            raise
+    if not Store(setting.out).has(classifier.name):
+        return None
+    setting.context.store = setting.out.absolute()
+    return setting.context.model_specs(f"cell:{classifier.name}")
+
+
+def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
+    """The training of a model for data that the given one has no classes for; all seeds explain the same model."""
+    about = {
+        "base": setting.base or "embedded",
+        "data": name,
+        "epochs": study.classifier_epochs,
+        "batch_size": study.classifier_batch,
+        "limit": study.classifier_limit,
+        "seed": setting.seeds[0],
+    }
+    return Cell("classifier", about)
+
+
+def settings_of(study: Aml, seed: int) -> Settings:
+    """Of the fit of attribution models."""
+    return Settings(
+        examples=study.fit_examples,
+        validation=study.validation,
+        epochs=study.fit_epochs,
+        learning_rate=study.learning_rate,
+        trials=study.trials,
+        trial_examples=study.trial_examples,
+        trial_epochs=study.trial_epochs,
+        trials_per_metric=study.trials_per_metric,
+        search=study.search,
+        variant=study.variant,
+        seed=seed,
+    )
+
+
+def fits(
+    study: Aml, setting: Setting, model: Specs, name: str, variants: Sequence[Variant]
+) -> tuple[Plan, dict[tuple[str, int], Cell]]:
+    """The cells of the attribution models of each variant of the loss and each seed, and the plan of them."""
+    plan, cells = Plan(WORKS), {}
+    for variant in variants:
+        # The whole loss is fitted for all five metrics, once; the ablation shows two.
+        metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
+        for seed in setting.seeds:
+            specs = {
+                **model,
+                "data": name,
+                "backbone": study.backbone,
+                "metrics": list(metrics),
+                "recipe": variant.name or "whole loss",
+                "without": list(variant.without),
+                "form": asdict(variant.form),
+                "settings": asdict(settings_of(study, seed)),
+            }
+            cells[variant.name, seed] = plan.add(Cell("attribution_models", specs))
+    return plan, cells
+
+
+def attributive(study: Aml, setting: Setting, cells: Mapping[tuple[str, int], Cell], metric: str) -> list[Wanted]:
+    """pAML and fAML of every variant of the loss, by the attribution models that a metric has chosen."""
+    wanted: dict[str, dict[int, str]] = {}
+    for (variant, seed), cell in cells.items():
+        folder = str(setting.out / "files" / cell.name / METRICS[metric])
+        spec = f"attributive_masking(checkpoint={folder!r}"
+        wanted.setdefault(f"fAML{variant}", {})[seed] = f"{spec}, steps={study.steps})"
+        wanted.setdefault(f"pAML{variant}", {})[seed] = f"{spec})"
+    return [Wanted(method, metric, explainers) for method, explainers in wanted.items()]
+
+
+def baselines(setting: Setting, specs: Mapping[str, str], metric: str) -> list[Wanted]:
+    """Other methods; one that draws nothing gives every seed the same and is asked once."""
+    return [
+        Wanted(method, metric, dict.fromkeys(setting.seeds if method in DRAWN else setting.seeds[:1], spec))
+        for method, spec in specs.items()
+    ]
+
+
+def measuring(
+    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
+    """The plan of explanations and scores, and the cell of each method, judge and seed."""
+    whole, places = Plan({}), {}
+    for one in wanted:
+        for seed, spec in one.explainers.items():
+            plan = cross(setting.context, [model], [data], [spec], judges[one.metric], (seed,), units="token")
+            whole = joined([whole, plan])
+            for judge, cell in zip(judges[one.metric], plan.of("metric"), strict=True):
+                places[one.method, judge, seed] = cell
+    return whole, places
+
+
+def measured(
+    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+) -> tuple[dict[tuple[str, str], Result], dict[str, str]]:
+    """(method, judge) -> result; and the methods that failed, with the reason. `judges`: of each metric of `wanted`."""
+    wanted = list(wanted)
+    plan, places = measuring(setting, model, data, wanted, judges)
+    store, outcome = setting.carry_out(plan)
+    scores: dict[tuple[str, str], dict[int, list[Score]]] = {}
+    for (method, judge, seed), cell in places.items():
+        if store.has(cell.name):
+            scores.setdefault((method, judge), {})[seed] = table_to_scores(store.table(cell.name))
+    found = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
+    names = {_plain(spec): one.method for one in wanted for spec in one.explainers.values()}
+    failed = {names.get(str(one.specs.get("explainer")), one.kind): one.error for one in outcome.failed}
+    return found, failed
+
+
+def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> Result:
+    """Seeds are averaged within each example first, so the interval is over examples, not over repetitions of them."""
+    values = {seed: judge.summarise(scores).value for seed, scores in by_seed.items()}
+    return Result(judge.summarise(*by_seed.values()), values)
+
+
+def joined(plans: Iterable[Plan]) -> Plan:
+    """Several plans as one."""
+    whole = Plan({})
+    for plan in plans:
+        whole = Plan(
+            {**whole.works, **plan.works}, whole.cells, {**whole.tables, **plan.tables}, {**whole.about, **plan.about},
+            {**whole.probes, **plan.probes},
+        )  # fmt: skip
+        whole.cells.update(plan.cells)
+    return whole
+
+
+def carry_out(setting: Setting, plan: Plan) -> None:
+    """Runs a plan of which nothing may fail."""
+    _, outcome = setting.carry_out(plan)
+    if outcome.failed:
+        raise TrothError(outcome.failed[0].error)
+
+
+def _plain(explainer: str) -> str:
+    return catalog.spec(catalog.build("explainers", explainer))

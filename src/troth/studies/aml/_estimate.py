@@ -1,0 +1,186 @@
+"""What the AML study would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine.
+
+Nothing is fitted for it. Explainers are tried on a few texts; those of more passes than a try should take (beam search
+on long texts), and attribution models that do not exist yet, are reckoned from their passes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from troth.attribution_model.fitting import Settings, choose, train
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import start
+from troth.core import catalog
+from troth.engine.prober import Prober
+from troth.explainers import Explainer
+from troth.store.cells import Cell
+from troth.store.tables import table_to_examples
+from troth.sweep.context import Context, model_key
+from troth.training import train as training
+from troth.training.examples import load_labelled
+from troth.verbs import fit as attributive_masking
+from troth.verbs.explain import explain_each
+
+PROBES = {
+    "classifier": "troth.studies.aml._estimate:seconds_of_classifier",
+    "attribution_models": "troth.studies.aml._estimate:seconds_of_fit",
+    "explanation": "troth.studies.aml._estimate:seconds_of_explanation",
+    "metric": "troth.studies.aml._estimate:seconds_of_metric",
+}
+_TEXTS = 2  # of a try
+_MOST = 200  # passes a text that are tried; more are reckoned
+_STEPS = 2  # of a training that is tried
+_CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training that is tried
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Of a fit: trainings (trials among them), rows they read, and passes of the explained model to judge maps.
+
+    A row of training is two passes of the explained model and one of G, forwards and backwards.
+    """
+
+    trainings: int
+    rows: int
+    judged: int
+
+    @property
+    def forward(self) -> int:
+        """Passes of the explained model."""
+        return 2 * self.rows + self.judged
+
+    @property
+    def backward(self) -> int:
+        """Passes back through it."""
+        return 2 * self.rows
+
+
+def effort(settings: Settings, metrics: Sequence[str]) -> Effort:
+    """What a fit for these metrics takes, where there are as many examples as it asks for."""
+    trials = settings.trials * (len(metrics) if settings.trials_per_metric else 1)
+    tried = settings.steps(min(settings.trial_examples, settings.examples), settings.trial_epochs)
+    steps = settings.steps(settings.examples, settings.epochs)
+    every = max(1, round(settings.validate_every * -(-settings.examples // settings.batch_size)))
+    all_of_them = attributive_masking.watched(metrics)
+    judging = sum(_passes_to_judge([metric]) * -(-steps // every) + _passes_to_judge(all_of_them) for metric in metrics)
+    if settings.trials_per_metric:
+        judging += settings.trials * sum(_passes_to_judge([metric]) for metric in metrics)
+    else:
+        judging += settings.trials * _passes_to_judge(all_of_them)
+    rows = (trials * tried + len(metrics) * steps) * min(settings.batch_size, settings.examples)
+    return Effort(trials + len(metrics), rows, judging * settings.validation)
+
+
+def _passes_to_judge(metrics: Sequence[str]) -> int:
+    """Of one map: the whole text, and what each metric erases."""
+    return 1 + sum(_looks(metric) for metric in metrics)
+
+
+def _looks(metric: str) -> int:
+    return len(getattr(catalog.build("metrics", metric), "ratios", (0.2,)))
+
+
+def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
+    """From two steps of a training and the judging of a few maps."""
+    specs, model = cell.specs, context.model(cell.specs)
+    settings = Settings(**specs["settings"])
+    begun = start(model, specs["backbone"], settings.seed, settings.variant).model
+    examples, checked = choose(model, attributive_masking._load(specs["data"]), settings)
+    few = examples.first(_STEPS * settings.batch_size)
+
+    def steps() -> int:
+        train(model, begun, few, DualMask(), settings, epochs=1)
+        return len(few.encodings)
+
+    def judging() -> int:
+        first = checked.first(_TEXTS)
+        attributive_masking.judge(model, begun, first, [attributive_masking.CHOSEN])
+        return len(first.encodings) * _passes_to_judge([attributive_masking.CHOSEN])
+
+    whole = effort(settings, specs["metrics"])
+    return whole.rows * _pace(steps) + whole.judged * _pace(judging)
+
+
+def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
+    """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
+    examples = table_to_examples(tables[cell.parents[0]])
+    method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+    passes = _passes(method, cell, tables, context)
+    unfitted = cell.specs["explainer"].startswith("attributive_masking")
+    if unfitted or max(passes) > _MOST:
+        return float(sum(passes) * _seconds_a_pass(cell, tables, context))
+    prober = Prober(context.model(cell.specs), cell.specs["masking"])
+    return _pace(lambda: len(list(explain_each(prober, examples[:_TEXTS], method, units="token")))) * len(examples)
+
+
+def seconds_of_metric(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
+    """From its passes."""
+    looks = _passes_to_judge([cell.specs["metric_full"]])
+    return float(looks * tables[cell.parents[1]].num_rows * _seconds_a_pass(cell, tables, context))
+
+
+def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
+    """From some epochs on a few examples."""
+    specs = cell.specs
+    with tempfile.TemporaryDirectory() as folder:
+        few = training.train(
+            "plain", specs["data"], specs["base"], Path(folder) / "few", epochs=_EPOCHS, batch_size=specs["batch_size"],
+            limit=_CLASSIFIED, checkpoints=False,
+        )  # fmt: skip
+    examples = len(load_labelled(specs["data"], limit=specs["limit"]).training)
+    seconds = max(float(few.report["seconds"]), 0.05)  # it is rounded to tenths
+    return seconds * float(specs["epochs"]) * examples / (_EPOCHS * _CLASSIFIED)
+
+
+def passes_a_text(method: Explainer, lengths: Sequence[int]) -> float:
+    """About how many rows a method asks of the model for a text, on average."""
+    return float(np.mean([method.passes(length) for length in lengths]))
+
+
+def _passes(method: Explainer, cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
+    lengths = context.once(("lengths", *_key(cell)), partial(_lengths, cell, tables, context))
+    return [method.passes(length) for length in lengths]
+
+
+def _lengths(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
+    examples = table_to_examples(tables[cell.parents[-1]])
+    return [encoding.n_units for encoding in context.model(cell.specs).encode(examples, "token")]
+
+
+def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
+    """Of one erased text among many: leave-one-out over a few texts."""
+
+    def measure() -> float:
+        prober = Prober(context.model(cell.specs))
+        examples = table_to_examples(tables[cell.parents[-1]])[:_TEXTS]
+
+        def ask() -> int:
+            found = list(explain_each(prober, examples, "leave_one_out", units="token"))
+            return sum(len(one.units) + 1 for one in found)
+
+        return _pace(ask)
+
+    return context.once(("seconds a pass", *_key(cell)), measure)
+
+
+def _key(cell: Cell) -> tuple[str, str]:
+    return model_key(cell.specs), cell.parents[-1]
+
+
+def _pace(work: Callable[[], int]) -> float:
+    """Seconds for one of what the work says it did; on a GPU the first go warms up."""
+    if torch.cuda.is_available():
+        work()
+    begun = time.perf_counter()
+    count = work()
+    return (time.perf_counter() - begun) / max(1, count)

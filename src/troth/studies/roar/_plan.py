@@ -1,0 +1,181 @@
+"""The plan of a retraining benchmark: trainings, importances of what they learnt, and which data they are trained on.
+
+A training is named by what it is (base, settings, data, seed, what was erased by whom), not by the cell that did it: a
+cell may do many side by side, and a training that any cell of the run has done is never done again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from troth.core import catalog
+from troth.explainers import Explainer
+from troth.explainers.random import Random
+from troth.store.cells import Cell, Plan
+from troth.store.tables import examples_to_table
+from troth.studies.roar._steps import ALL, Counted, Steps
+from troth.studies.roar._subject import Subject
+
+Way = Literal["once", "recursive"]
+
+WORKS = {"training": "troth.studies.roar._works:train", "importance": "troth.studies.roar._works:explain"}
+PROBES = {"training": "troth.studies.roar._probes:train", "importance": "troth.studies.roar._probes:explain"}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: the seed, and what was erased: `trail` are the amounts in all, explained anew before each."""
+
+    seed: int
+    by: str = ""  # the explainer with every option; nobody chooses at 0 and 100 %
+    trail: tuple[int, ...] = ()
+    counted: Counted = "share"
+
+    def name(self, common: Mapping[str, Any]) -> str:
+        """Of its folder in the run: the same wherever and with whomever it is trained."""
+        return Cell("model", {**common, **self.specs()}).name
+
+    def specs(self) -> dict[str, Any]:
+        return {**asdict(self), "trail": list(self.trail)}
+
+
+class Planner:
+    """Adds the cells of one or both benchmarks to one plan; what they share is added once."""
+
+    def __init__(
+        self, subject: Subject, steps: Steps, seeds: Sequence[int], *, absolute: bool = True, most: int | None = None
+    ) -> None:
+        self.subject, self.steps, self.seeds, self.absolute = subject, steps, tuple(seeds), absolute
+        self.most = most or subject.side_by_side(len(self.seeds))
+        # Whether scores are taken as magnitudes decides what is erased.
+        self.common = {**subject.specs, "absolute": absolute}
+        labelled = subject.labelled
+        about = {"data": {labelled.name: {name: len(data) for name, data in subject.sets.items()}}}
+        self.plan = Plan(WORKS, about={**about, "seeds": list(self.seeds)}, probes=PROBES)
+        self.data = tuple(
+            self.plan.add(
+                Cell("data", {"data": data.name, "split": name, "data_fingerprint": data.fingerprint}),
+                examples_to_table(data),
+            ).name
+            for name, data in subject.sets.items()
+        )
+        self.trained_in: dict[Training, Cell] = {}
+        self.importances: dict[Training, dict[str, Cell]] = {}  # of each training's model, by explainer
+
+    def add(self, explainers: Iterable[Explainer], ways: Sequence[Way]) -> Plan:
+        """Everything that the curves of these explainers need."""
+        methods = {catalog.spec(one, full=True): one for one in explainers}
+        self._train([(Training(seed), None, True) for seed in self.seeds])
+        if ways:
+            self._random()
+        for method in methods.values():
+            for seed in self.seeds:
+                self._explain(method, Training(seed))
+        if "recursive" in ways:
+            self._recursively(methods)
+        if "once" in ways:
+            for name in methods:
+                self._train([(one, self._first(one), False) for one in self._at_once(name)])
+        self.plan.about["trainings"] = len(self.trained_in)
+        return self.plan
+
+    def training(self, by: str, way: Way, seed: int, amount: int) -> Training:
+        """The training behind a point of a curve."""
+        counted = self.steps.counted
+        if amount == 0:
+            return Training(seed)
+        if (counted, amount) == ("share", ALL):
+            return Training(seed, trail=(ALL,))
+        trail = self.steps.amounts[: self.steps.amounts.index(amount) + 1] if way == "recursive" else (amount,)
+        return Training(seed, by, trail, counted)
+
+    def _random(self) -> None:
+        by = catalog.spec(Random(), full=True)
+        wanted: list[tuple[Training, Cell | None, bool]] = []
+        for seed in self.seeds:
+            cell = self._importance(Random(), seed, (), {})
+            wanted += [(self.training(by, "once", seed, amount), cell, False) for amount in self.steps.inner]
+            if self.steps.counted == "share":
+                wanted.append((self.training(by, "once", seed, ALL), None, False))
+        self._train(wanted)
+
+    def _recursively(self, methods: Mapping[str, Explainer]) -> None:
+        # The models of all measures at one step side by side: they are ready at the same time.
+        last = self.steps.inner[-1] if self.steps.inner else 0
+        for amount in self.steps.inner:
+            pairs = [(name, seed) for name in methods for seed in self.seeds]
+            wanted = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
+            befores = [self._before(one) for one in wanted]
+            sources = [self.importances[before][one.by] for before, one in zip(befores, wanted, strict=True)]
+            self._train([(one, source, amount != last) for one, source in zip(wanted, sources, strict=True)])
+            if amount != last:
+                for one in wanted:
+                    self._explain(methods[one.by], one)
+
+    def _before(self, training: Training) -> Training:
+        """The training whose model tells what is erased next."""
+        if len(training.trail) == 1:
+            return Training(training.seed)
+        return Training(training.seed, training.by, training.trail[:-1], training.counted)
+
+    def _at_once(self, by: str) -> list[Training]:
+        return [self.training(by, "once", seed, amount) for amount in self.steps.inner for seed in self.seeds]
+
+    def _first(self, training: Training) -> Cell:
+        return self.importances[Training(training.seed)][training.by]
+
+    def _train(self, wanted: Sequence[tuple[Training, Cell | None, bool]]) -> None:
+        """Cells for trainings that no cell does yet, so many in each."""
+        fresh = [one for one in wanted if one[0] not in self.trained_in]
+        parts = math.ceil(len(fresh) / self.most)
+        for chosen in np.array_split(np.arange(len(fresh)), parts) if parts else ():
+            group = [fresh[number] for number in chosen]
+            sources = list(dict.fromkeys(cell.name for _, cell, _ in group if cell is not None))
+            copies = [
+                {
+                    **training.specs(),
+                    "importance": -1 if cell is None else sources.index(cell.name),
+                    "keep_model": goes_on or self._may_go_on(training),
+                }
+                for training, cell, goes_on in group
+            ]
+            specs = {
+                "recipe": "plain",
+                "model": catalog.spec(self.subject.base),
+                "data": self.subject.labelled.name,
+                **self.common,
+                "copies": copies,
+                "examples": len(group) * len(self.subject.labelled.training),
+            }
+            cell = self.plan.add(Cell("training", specs, (*self.data, *sources)))
+            for training, _, _ in group:
+                self.trained_in[training] = cell
+
+    def _may_go_on(self, training: Training) -> bool:
+        """The first step of both benchmarks is one training, and only the recursive one explains its model."""
+        return training.by != catalog.spec(Random(), full=True) and training.trail == self.steps.inner[:1]
+
+    def _explain(self, method: Explainer, training: Training) -> None:
+        earlier = self.importances[self._before(training)][training.by] if training.trail else None
+        specs: dict[str, Any] = {"model": f"cell:{training.name(self.common)}"}
+        if earlier is not None:
+            specs |= {"counted": training.counted, "erased": training.trail[-1]}
+        parents = (self.trained_in[training].name, *(() if earlier is None else (earlier.name,)))
+        cell = self._importance(method, training.seed, parents, specs)
+        self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
+
+    def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
+        """Of every token of every split; the parents tell the model, and what has been erased before."""
+        own = {
+            "explainer": catalog.spec(method),
+            "explainer_full": catalog.spec(method, full=True),
+            "data": self.subject.labelled.name,
+            "seed": seed,
+            "examples": sum(map(len, self.subject.sets.values())),
+        }
+        return self.plan.add(Cell("importance", {**self.common, **own, **specs}, (*self.data, *parents)))

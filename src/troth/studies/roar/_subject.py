@@ -1,0 +1,185 @@
+"""What is retrained again and again: labelled examples of three splits, a base and how it is trained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.data import Data
+from troth.engine.prober import Prober
+from troth.explainers import Explainer
+from troth.explainers.random import Random
+from troth.maskings import Masking
+from troth.models.encoder import Encoder
+from troth.training import bases, presets
+from troth.training import settings as every_setting
+from troth.training.bases import Base
+from troth.training.bases.scratch import Scratch
+from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
+from troth.training.recipes.plain import Plain
+from troth.training.settings import Metric, Settings
+from troth.training.stacked import why_not
+
+_SMALL = 20_000_000  # parameters of a model that is worth training side by side with others
+_SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Everything the trainings have in common."""
+
+    labelled: Labelled
+    base: Base
+    settings: Settings
+    max_length: int | None
+    masking: Masking
+    score: Metric
+
+    @property
+    def sets(self) -> dict[str, Data]:
+        """The examples by split."""
+        found = (self.labelled.training, self.labelled.validation, self.labelled.others["test"])
+        return dict(zip(SPLITS, found, strict=True))
+
+    @property
+    def pair(self) -> bool:
+        return self.labelled.training[0].text_pair is not None
+
+    @cached_property
+    def model(self) -> Encoder:
+        """The untrained model of seed 0."""
+        return self.base.build(self.labelled.training.examples, self.labelled.labels, 0, self.max_length)
+
+    def side_by_side(self, seeds: int) -> int:
+        """How many trainings one cell does at once: small models fill a GPU together; a core does a measure's seeds."""
+        small = sum(parameter.numel() for parameter in self.model.model.parameters()) <= _SMALL
+        if self.why_alone is not None or not small:
+            return 1
+        return _SIDE_BY_SIDE if torch.cuda.is_available() else seeds
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why its trainings cannot share a cell; None where they can."""
+        if self.masking.level != "ids":
+            name = catalog.name_of(self.masking)
+            return f"copies side by side can only have tokens replaced or deleted (mask_token, pad, delete), not {name}"
+        return why_not(self.model)
+
+    @cached_property
+    def specs(self) -> dict[str, Any]:
+        """What every cell must know, and every result depends on."""
+        settings = {name: value for name, value in every_setting.as_dict(self.settings).items() if name != "seed"}
+        return {
+            "base": catalog.spec(self.base, full=True),
+            "settings": settings,
+            "labels": list(self.labelled.labels),
+            "max_length": self.max_length,
+            "masking": catalog.spec(self.masking, full=True),
+            "fingerprints": {name: data.fingerprint for name, data in self.sets.items()},
+        }
+
+
+def settle(
+    data: Source | Labelled,
+    base: Any,
+    *,
+    masking: str | Masking = "mask_token",
+    limit: int | None = None,
+    max_length: int | None = None,
+    score: Metric | None = None,
+    **settings: Any,
+) -> Subject:
+    """The subject of a benchmark; what cannot be trained, or not be scored, is told before anything is.
+
+    `score` is what the curves show: macro-F1 of single texts, accuracy (micro-F1) of pairs unless said. Without a test
+    split the validation split is tested on, and a fifth of train is validated on instead.
+    """
+    start = _trainable(base)
+    labelled = data if isinstance(data, Labelled) else _three_splits(data, limit, presets.held_out("roar", data))
+    pair = labelled.training[0].text_pair is not None
+    chosen = _settings(start, labelled, settings, pair=pair)
+    metric: Metric = score or ("accuracy" if pair else "macro_f1")
+    subject = Subject(labelled, start, chosen, max_length, catalog.build("maskings", masking), metric)
+    _enough(subject, limit)
+    return subject
+
+
+def _settings(base: Base, labelled: Labelled, given: Mapping[str, Any], *, pair: bool) -> Settings:
+    """The base's own, then the paper's (which fine-tunes or trains a BiLSTM, nothing else), then those given."""
+    chosen = dict(base.settings(labelled.name, pair=pair))
+    if not isinstance(base, Scratch):
+        chosen |= presets.like("roar", Plain(), base, labelled.name, pair=pair)
+    chosen.pop("hold_out", None)  # `_three_splits` is told
+    return every_setting.settings(**{"metric": "accuracy", **chosen, **given})
+
+
+def _trainable(base: Any) -> Base:
+    if isinstance(base, str | Base):
+        return bases.build(base)
+    name = getattr(base, "name", type(base).__name__)
+    raise TrothError(
+        f"{name} cannot be trained: a benchmark that retrains needs a base such as bilstm_attention, scratch, a hub "
+        "name or a model folder, not a loaded model or a black box"
+    )
+
+
+def _three_splits(data: Source, limit: int | None, held_out: float | None = None) -> Labelled:
+    if isinstance(data, Mapping) and not hasattr(data, "column_names"):  # splits in memory; a DatasetDict is read below
+        return _in_memory({str(name): part for name, part in data.items()}, limit)
+    names = splits_of(data, entry_of(data)) or set()
+    if "test" in names:
+        return load_labelled(data, tests=("test",), hold_out=held_out, limit=limit)
+    if "validation" in names:
+        found = load_labelled(data, tests=("validation",), hold_out=0.2, limit=limit)
+        return replace(found, others={"test": found.others["validation"]})
+    first = load_labelled(data, limit=limit)  # its validation examples become those to test on
+    named = replace(first.training, labels=first.labels)
+    second = load_labelled(named, hold_out=0.2)
+    notes = (*first.notes, *second.notes)
+    return replace(second, name=first.name, metric=first.metric, others={"test": first.validation}, notes=notes)
+
+
+def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labelled:
+    if not {"train", "test"} <= splits.keys():
+        raise TrothError(f"splits in memory must be train, test and perhaps validation, not {', '.join(splits)}")
+    tested = load_labelled(splits["train"], splits["test"], limit=limit).validation
+    found = load_labelled(splits["train"], splits.get("validation"), limit=limit)
+    return replace(found, others={"test": tested if limit is None else tested.limit(limit)})
+
+
+def _enough(subject: Subject, limit: int | None) -> None:
+    """Erasing drops no example, but a limit or a split may: a class with one cannot be learnt and told."""
+    labels = subject.labelled.labels
+    for split in ("train", "test"):
+        data = subject.sets[split]
+        counts = Counter(int(example.label) for example in data if example.label is not None)
+        for index, label in enumerate(labels):
+            if counts[index] < 2:
+                remedy = "raise --limit" if limit is not None else "drop that class or add examples"
+                raise TrothError(
+                    f"{subject.labelled.name}: {counts[index]} of {len(data)} {split} examples are of class {label!r}; "
+                    f"retraining needs two of each class: {remedy}"
+                )
+
+
+def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
+    """Each explainer on the two shortest texts, partly erased: what the model lacks is told before any training."""
+    chosen: list[Example] = sorted(subject.labelled.training, key=lambda example: len(example.text))[:2]
+    encodings = subject.model.encode(chosen, units="token")
+    prober = Prober(subject.model, subject.masking)
+    for explainer in (Random(), *explainers):
+        method = explainer.prepare(prober, encodings)
+        for encoding in encodings:
+            left = torch.ones(encoding.n_units)
+            left[: encoding.n_units // 2] = 0
+            target = int(encoding.example.label or 0)
+            prober.ask(method.ask(Question(encoding, target, base=left, erased_by=subject.masking)))

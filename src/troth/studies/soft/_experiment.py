@@ -1,0 +1,148 @@
+"""What the soft-metrics study asks of one data set: which models, which explanations, which scores of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from troth import statistics
+from troth.core.types import Score
+from troth.metrics import formulas
+from troth.statistics import Floats
+from troth.store.cells import Cell
+from troth.studies import published
+from troth.studies._trained import Material, Results, Trials, settings_like
+
+PRINTED = {
+    "sst": "SST",
+    "ag_news": "AG",
+    "evidence_inference": "Ev.Inf",
+    "multirc": "M.RC",
+    "multirc_superglue": "M.RC",
+}
+# The paper's attributions by the name its tables give them.
+METHODS = {
+    "Attention": "attention",
+    "Scaled attention": "attention_x_gradient",
+    "Gradients": "input_x_gradient",
+    "IG": "integrated_gradients",
+    "Deeplift": "deep_lift",
+}
+HARD = {"NS": "normalized_sufficiency", "NC": "normalized_comprehensiveness"}
+SOFT = {"Soft-NS": "soft_sufficiency", "Soft-NC": "soft_comprehensiveness"}
+METRICS = (*HARD, *SOFT)
+COUNTERPARTS = {"Soft-NS": "NS", "Soft-NC": "NC"}
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One data set: a plain model per seed, its explanations, and their scores."""
+
+    trials: Trials
+    seeds: Sequence[int]
+    changed: Mapping[str, Any]  # settings that are not the paper's
+
+    @property
+    def material(self) -> Material:
+        return self.trials.material
+
+    @property
+    def name(self) -> str:
+        return self.material.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the models are trained."""
+        return settings_like("soft", "plain", self.trials.base, self.material, **self.changed)[1]
+
+    def model(self, seed: int) -> Cell:
+        """The training of a model."""
+        how = settings_like("soft", "plain", self.trials.base, self.material, **self.changed)
+        return self.trials.training(*how, seed)
+
+    def scores(self, method: str, metric: str, seed: int, split: str = "test") -> Cell:
+        """What a metric's spec says of one method's explanations (or the random ones) of a seed's model."""
+        explainer = METHODS.get(method, method)
+        return self.trials.metric(self.trials.explanation(self.model(seed), explainer, split=split), metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """One metric's scores of a method and of random explanations, a row per seed. [seeds, examples]"""
+
+    explained: Floats
+    random: Floats
+
+    @property
+    def won(self) -> Floats:
+        """[examples] the share of seeds in which the explanation beats the random one; NaN where undefined in all."""
+        return _share(np.where(self._undefined, np.nan, self.explained > self.random))
+
+    @property
+    def won_or_tied(self) -> Floats:
+        """[examples] the same, with ties counted as won, as the released code does."""
+        return _share(np.where(self._undefined, np.nan, self.explained >= self.random))
+
+    @property
+    def undefined(self) -> int:
+        """How many pairs have no order."""
+        return int(self._undefined.sum())
+
+    @property
+    def _undefined(self) -> Any:
+        return np.isnan(self.explained) | np.isnan(self.random)
+
+    @property
+    def diagnosticity(self) -> float:
+        """Equation 6: the share of pairs that the metric orders rightly; a tie is not."""
+        return float(np.nanmean(self.won)) if np.isfinite(self.won).any() else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, over examples: seeds of one example are averaged first."""
+        low, high = statistics.bca_interval(self.won)
+        return float(low), float(high)
+
+
+def pairs(experiment: Experiment, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
+    """A metric's scores of one method beside those of random explanations."""
+    sides = [
+        np.stack([results.values(experiment.scores(name, metric, seed, split)) for seed in experiment.seeds])
+        for name in (method, "random")
+    ]
+    return Pairs(*sides)
+
+
+def at_ratios(metric: str, score: Score) -> Floats:
+    """[ratios] NS or NC at each rationale length, from what was stored for their mean."""
+    record = score.record
+    if "p_zero" not in record:
+        return np.full(0, np.nan)
+    if metric == "NS":
+        return np.asarray(formulas.normalized_sufficiency(record["p_full"], record["p_kept"], record["p_zero"]))
+    return np.asarray(formulas.normalized_comprehensiveness(record["p_full"], record["p_erased"], record["p_zero"]))
+
+
+def printed(data: str, method: str, metric: str) -> float:
+    """Table 6 of the paper; NaN where it has no such row."""
+    wanted = (PRINTED.get(data, ""), method, metric)
+    rows = published.read("soft_diagnosticity")
+    values = [row["value"] for row in rows if (row["dataset"], row["method"], row["metric"]) == wanted]
+    return float(values[0]) if values else float("nan")
+
+
+def printed_average(table: str, metric: str, group: str) -> float:
+    """Tables 2 and 3 of the paper; NaN where they have no such row."""
+    rows = published.read("soft_averages")
+    values = [row["value"] for row in rows if (row["table"], row["metric"], row["group"]) == (table, metric, group)]
+    return float(values[0]) if values else float("nan")
+
+
+def _share(wins: Floats) -> Floats:
+    defined = ~np.isnan(wins)
+    counts = defined.sum(0)
+    totals = np.where(defined, wins, 0.0).sum(0)
+    return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)

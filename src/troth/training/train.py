@@ -1,0 +1,297 @@
+"""`train`: data, a base and a recipe become a model folder that loads anywhere in the Hugging Face world."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.data import Dataset
+from troth.models.encoder import Encoder
+from troth.training import bases, output, presets, quality, recipes, reports
+from troth.training import settings as every_setting
+from troth.training.checkpoints import Checkpoints, reason, weights_of
+from troth.training.corpus import Corpus
+from troth.training.examples import Labelled, Source, entry_of, load_labelled
+from troth.training.loop import Fitted, fit
+from troth.training.settings import Settings
+
+__all__ = ["Plan", "Trained", "fit", "plan", "train"]
+
+_FORMAT = 2  # of train.json and checkpoints; another number is another run
+_CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training: its folder, and what train.json says of it."""
+
+    folder: Path
+    report: Mapping[str, Any]
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """Of the chosen weights, by split and set of inputs."""
+        scores: Mapping[str, Any] = self.report["scores"]
+        return scores
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything settled before the first step: recipe, base, examples and settings."""
+
+    recipe: recipes.Recipe
+    base: bases.Base
+    labelled: Labelled
+    settings: Settings
+    max_length: int | None
+    asked: Mapping[str, Any]  # what was said of data and settings, to say it again
+
+    def model(self) -> Encoder:
+        """The base with a class for each label; what is new in it is drawn with the seed."""
+        examples = self.labelled.training.examples
+        return self.base.build(examples, self.labelled.labels, self.settings.seed, self.max_length)
+
+
+def train(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: str | bases.Base,
+    out: str | os.PathLike[str],
+    *,
+    resume: bool = True,
+    checkpoint_seconds: float = 300.0,
+    checkpoints: bool = True,
+    progress: bool = False,
+    cpu: bool = False,
+    **options: Any,
+) -> Trained:
+    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+
+    Without `checkpoints`, which a training of seconds does not need, it begins anew.
+    Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
+    examples to use.
+    """
+    folder = reports.own(out)
+    planned = plan(recipe, data, base, **options)
+    model = planned.model()
+    identity = identify(planned, model)
+    notes: list[str] = []
+    report = reports.finished(folder, identity, notes) if resume else None
+    if report is not None:
+        return Trained(folder, report)
+    output.claim(folder, reports.NAME)
+    if not resume and _is_first():
+        (folder / reports.NAME).unlink(missing_ok=True)
+    labelled = planned.labelled
+    fitted = fit(
+        model,
+        planned.recipe,
+        corpus_of(model, labelled.training),
+        corpus_of(model, labelled.validation),
+        planned.settings,
+        others={name: corpus_of(model, examples) for name, examples in labelled.others.items()},
+        folder=folder / _CHECKPOINTS if checkpoints else None,
+        identity=identity,
+        resume=resume,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+        cpu=cpu,
+    )
+    return write(folder, model, planned, identity, fitted, notes)
+
+
+def plan(
+    recipe: recipes.RecipeLike,
+    data: Source,
+    base: str | bases.Base,
+    *,
+    like: str | None = None,
+    validation: Source | None = None,
+    tests: Iterable[str] = (),
+    hold_out: float | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    max_length: int | None = None,
+    **settings: Any,
+) -> Plan:
+    """Settles a training. Without a validation split a fifth of train is held out; `tests` are scored at the end.
+
+    Settings are the base's own, then those of the paper it should be like, then the single ones given.
+    """
+    method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
+    method = presets.recipe_like(like, method, _name_and_form(data)[0])
+    chosen, held = _settle(method, start, data, like, hold_out, settings)
+    labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
+    if "metric" not in chosen and labelled.metric is not None:
+        chosen["metric"] = labelled.metric
+    sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
+    which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
+    asked: dict[str, Any] = {**sources, **which, "like": like}
+    return Plan(method, start, labelled, every_setting.settings(**chosen), max_length, asked)
+
+
+def _named(source: Source | None) -> str | None:
+    """What a source is called, for train.json."""
+    if isinstance(source, Dataset):
+        return source.name
+    if source is None or isinstance(source, str | os.PathLike):
+        return None if source is None else str(source)
+    return "examples in memory"
+
+
+def _settle(
+    recipe: recipes.Recipe,
+    base: bases.Base,
+    data: Source,
+    like: str | None,
+    hold_out: float | None,
+    given: Mapping[str, Any],
+) -> tuple[dict[str, Any], float | None]:
+    """A base's own settings, then the paper's, then the user's."""
+    name, pair = _name_and_form(data)
+    chosen = dict(base.settings(name, pair=pair))
+    if like is not None:
+        chosen |= presets.like(like, recipe, base, name, pair=pair)
+    chosen |= given
+    share = chosen.pop("hold_out", None)
+    if like and getattr(entry_of(data), "like", "") == like:
+        share = None  # the data set knows the paper's own splits
+    return chosen, share if hold_out is None else hold_out
+
+
+def _name_and_form(data: Source) -> tuple[str, bool]:
+    """The data's catalog name, if it has one, and whether it is of pairs."""
+    entry = entry_of(data)
+    if entry is None:
+        return "", False
+    return catalog.name_of(entry), entry.auxiliary is not None
+
+
+def corpus_of(model: Encoder, examples: Any) -> Corpus:
+    """Examples as a model reads them, with their classes."""
+    # Tokens of both texts: what masked fine-tuning may erase. Plain training erases nothing and reads them the same.
+    encodings = model.encode(examples, units="token", segments="both")
+    return Corpus(encodings, [int(example.label) for example in examples])
+
+
+def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
+    """What makes a training this one and no other; a checkpoint is good for no other."""
+    labelled, files = planned.labelled, recipes.files_of(planned.recipe)
+    return {
+        "format": _FORMAT,
+        "recipe": recipes.spec(planned.recipe, full=True),
+        "base": catalog.spec(planned.base, full=True),
+        **every_setting.as_dict(planned.settings),
+        "training data": labelled.training.fingerprint,
+        "validation data": labelled.validation.fingerprint,
+        "labels": list(labelled.labels),
+        "max_length": model.max_length,
+        "base fingerprint": model.fingerprint,
+        **({"recipe files": files} if files else {}),
+    }
+
+
+def write(
+    folder: Path,
+    model: Encoder,
+    planned: Plan,
+    identity: Mapping[str, Any],
+    fitted: Fitted,
+    notes: Sequence[str] = (),
+) -> Trained:
+    """The model folder, written aside; train.json comes last, so where it is the training is finished."""
+    report = _report(identity, planned, fitted)
+    report["notes"] += [*notes, *fitted.notes]
+    if not _is_first():
+        return Trained(folder, report)
+    aside = folder / ".partial"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        model.model.save_pretrained(aside, state_dict=weights_of(model.model))
+        model.tokenizer.save_pretrained(aside)
+        for file in sorted(aside.iterdir()):
+            file.replace(folder / file.name)
+        aside.rmdir()
+        reports.write(folder, report)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise TrothError(
+            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
+            "command again"
+        ) from error
+    Checkpoints(folder / _CHECKPOINTS).clear()
+    return Trained(folder, report)
+
+
+def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:
+    labelled, settings = planned.labelled, planned.settings
+    versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+    metric = labelled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
+    parts = {"validation": labelled.validation, **labelled.others}
+    known, classes = _labels(labelled.training), len(labelled.labels)
+    majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
+    report = {
+        "identity": dict(identity),
+        "asked": dict(planned.asked),
+        "data": {
+            "name": labelled.training.name,
+            "training": len(labelled.training),
+            "validation": len(labelled.validation),
+            "validation split": labelled.validation.split,
+            **{name: len(data) for name, data in labelled.others.items()},
+        },
+        "notes": list(labelled.notes),
+        "metric": metric,
+        "best_epoch": fitted.best_epoch,
+        "scores": fitted.scores,
+        "majority": majority,
+        "history": fitted.history,
+        "steps": fitted.steps,
+        "seconds": round(fitted.seconds, 1),
+        "device": fitted.device,
+        "precision": fitted.precision,
+        "processes": fitted.processes,
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in versions},
+    }
+    plain: dict[str, Any] = _without_nan(report)
+    return plain
+
+
+def _labels(data: Any) -> Tensor:
+    return torch.tensor([int(example.label) for example in data])
+
+
+def _without_nan(value: Any) -> Any:
+    # JSON has no NaN.
+    if isinstance(value, Mapping):
+        return {key: _without_nan(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_first() -> bool:
+    """Of several processes one writes."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # run from its source
+        return "unknown"

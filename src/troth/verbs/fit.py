@@ -1,0 +1,281 @@
+"""`fit`: an attribution model G for a classifier (pAML; Barkan et al., 2024): a search for the weights of its losses,
+then a training for each metric, of which the best G by that metric is kept.
+
+The classifier stays as it is. Examples to train and to validate on are drawn, stratified, from the training split.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor
+
+from troth.attribution_model import saving
+from troth.attribution_model.fitting import Course, Examples, Settings, choose, is_better, train
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.model import AttributionModel
+from troth.attribution_model.search import LAMBDAS, search, weighted
+from troth.attribution_model.start import Start, start
+from troth.core import catalog
+from troth.core.errors import TrothError, unknown
+from troth.data import Data, load_data
+from troth.data._classes import match_labels
+from troth.data.sources.folders import tables_in
+from troth.engine.prober import Prober
+from troth.explainers.attributive_masking import AttributiveMasking
+from troth.models import TextClassifier, load_model
+from troth.models._loading import fingerprint
+from troth.training.examples import Source, entry_of
+from troth.training.output import claim, own_folder, settle
+from troth.verbs.explain import explanation
+from troth.verbs.measure import measure_each
+
+__all__ = ["METRICS", "Fitted", "Settings", "fit"]
+
+METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
+CHOSEN = "aopc_comprehensiveness"
+MARKER = "fit.json"  # what makes a folder ours
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The folder of the attribution model chosen by each metric, and what its attributive.json says."""
+
+    folders: Mapping[str, Path]
+    reports: Mapping[str, Mapping[str, Any]]
+
+
+def fit(
+    model: Any,
+    data: Source,
+    out: str | Path,
+    *,
+    backbone: str | None = None,
+    metrics: Sequence[str] = (CHOSEN,),
+    lambdas: Mapping[str, float] | None = None,
+    without: Sequence[str] = (),
+    form: DualMask | None = None,
+    settings: Settings | None = None,
+    model_options: Mapping[str, Any] | None = None,
+    restart: bool = False,
+    progress: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> Fitted:
+    """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.
+
+    `backbone` is what G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder that the
+    model was fine-tuned from. `lambdas` gives the weights of the losses and spares the search; `without` leaves losses
+    out. `model_options` are those of load_model. `out` must be new, empty or of an earlier fit. Called again after a
+    kill, trials and trainings that were finished are not done again.
+    """
+    _check(metrics, without, lambdas)
+    folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
+    explained = load_model(model, **(model_options or {}))
+    drawn = match_labels(_load(data), explained.labels, explained.name)
+    begun = start(explained, backbone, chosen.seed, chosen.variant)
+    training, validation = choose(explained, drawn, chosen)
+    job = _Job(explained, begun, training, validation, chosen, form or DualMask(), tuple(without), say)
+    identity = json.loads(
+        json.dumps(
+            {
+                "model": explained.fingerprint,
+                "data": drawn.fingerprint,
+                "backbone": begun.source,
+                "start": fingerprint(begun.model),
+                "settings": asdict(chosen),
+                "form": asdict(job.form),
+                "without": sorted(without),
+                "lambdas": dict(lambdas) if lambdas else None,
+            }
+        )
+    )
+    folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
+    reports = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
+    if all(report is not None for report in reports.values()):
+        return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+    claim(folder, MARKER)
+    if restart:
+        for file in folder.glob("search*.json"):
+            file.unlink()
+    if say is not None:
+        say(f"the attribution model starts from {begun.words}")
+    for metric in metrics:
+        if reports[metric] is not None:
+            continue
+        found = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+        loss = DualMask(**found["best"][metric])
+        course = job.trained(loss, metric, progress)
+        facts = {
+            "identity": identity,
+            "model": {"name": explained.name, "fingerprint": explained.fingerprint},
+            "backbone": begun.words,
+            "metric": metric,
+            "loss": asdict(loss),
+            "learning_rate": chosen.learning_rate,
+            "best_step": course.best_step,
+            "scores": judge(explained, begun.model, validation, watched(metrics)),
+            "history": course.history,
+            "search": found,
+            "settings": asdict(chosen),
+            "data": _about(drawn, training, validation),
+            "seconds": round(course.seconds, 1),
+            "device": str(explained.device),
+            "versions": {name: metadata.version(name) for name in ("torch", "transformers", "safetensors")},
+        }
+        saving.save(folders[metric], begun.model, facts)
+        reports[metric] = saving.facts(folders[metric])
+    (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
+    settle(folder, MARKER)
+    return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What every trial and every training of one fit share; each begins with the same weights of G."""
+
+    model: TextClassifier
+    begun: Start
+    training: Examples
+    validation: Examples
+    settings: Settings
+    form: DualMask
+    without: tuple[str, ...]
+    say: Callable[[str], None] | None
+
+    @cached_property
+    def _before(self) -> dict[str, Tensor]:
+        return {name: weight.detach().clone() for name, weight in self.begun.model.state_dict().items()}
+
+    def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
+        """What a search would have found, if the user gave the weights."""
+        loss = asdict(weighted(self.form, lambdas))
+        return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, loss)}
+
+    def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
+        """The weights for a metric: from its own search, or from the one of all metrics."""
+        chosen = self.settings
+        aims = [metric] if chosen.trials_per_metric else watched(metrics)
+        file = folder / (f"search-{_plain(metric)}.json" if chosen.trials_per_metric else "search.json")
+
+        def attempt(loss: DualMask) -> Mapping[str, float]:
+            own = self.begun.model
+            own.load_state_dict(self._before)
+            few = self.training.first(chosen.trial_examples)
+            train(self.model, own, few, loss, chosen, epochs=chosen.trial_epochs)
+            return judge(self.model, own, self.validation, aims)
+
+        self._before  # noqa: B018  (kept before the first step)
+        return search(
+            self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search
+        )
+
+    def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
+        """Leaves in G the best weights by a metric."""
+        own = self.begun.model
+        own.load_state_dict(self._before)
+        return train(
+            self.model, own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
+            better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
+        )  # fmt: skip
+
+
+def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
+    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
+    # A prober of its own: it remembers what G said, and G changes.
+    prober, method = Prober(model), AttributiveMasking("", fitted=own)
+    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
+    found = {}
+    for metric in metrics:
+        values = np.array([score.value for score in measure_each(prober, maps, metric)])
+        found[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    return found
+
+
+def watched(metrics: Sequence[str]) -> list[str]:
+    """The metrics that judge a trial of the search for all of them."""
+    return list(dict.fromkeys([*metrics, *METRICS]))
+
+
+def lambdas_of(text: str) -> dict[str, float]:
+    """The weights of the losses as people write them: λ_p, λ_a, λ_inv.
+
+    >>> lambdas_of("1,0.5,0.2")
+    {'prediction': 1.0, 'sparsity': 0.5, 'inverse': 0.2}
+    """
+    try:
+        weights = [float(part) for part in text.split(",")]
+        return dict(zip(LAMBDAS, weights, strict=True))
+    except ValueError:
+        raise TrothError(f"lambdas are three numbers, of L_p, L_a and L_inv, as 1,0.5,0.2, not {text!r}") from None
+
+
+def settings_of(**options: Any) -> Settings:
+    """Settings from options by name; None leaves the default."""
+    known = {field.name for field in fields(Settings)}
+    for name in options:
+        if name not in known:
+            raise unknown("setting", name, known)
+    return Settings(**{name: value for name, value in options.items() if value is not None})
+
+
+def _load(data: Source) -> Data:
+    """The training split where there is one, else what there is."""
+    entry = entry_of(data)
+    splits: Iterable[str] = () if entry is None else entry.split_names
+    if entry is None and isinstance(data, str | Path) and Path(data).is_dir():
+        splits = tables_in(Path(data))
+    return load_data(data, split="train" if "train" in splits else None)
+
+
+def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:
+    for metric in metrics:
+        judged: Any = catalog.build("metrics", metric)
+        if judged.explains_again or judged.needs_rationale or judged.needs_label or judged.higher_is_better is None:
+            raise TrothError(f"an attribution model cannot be chosen by {metric}; use one of {', '.join(METRICS)}")
+    for name in without:
+        if name not in LAMBDAS:
+            raise unknown("loss", name, LAMBDAS)
+    if lambdas and without:
+        raise TrothError("give lambdas, with 0 for a loss to leave out, or without; not both")
+    if len(set(without)) == len(LAMBDAS):
+        raise TrothError("without every loss there is nothing to fit")
+
+
+def _finished(
+    folder: Path, identity: Mapping[str, Any], metric: str, restart: bool, say: Callable[[str], None] | None
+) -> dict[str, Any] | None:
+    if restart:
+        (folder / saving.FACTS).unlink(missing_ok=True)
+    if not (folder / saving.FACTS).is_file():
+        return None
+    try:
+        known = saving.facts(folder)
+    except TrothError as error:
+        if say is not None:
+            say(str(error))
+        return None
+    if known.get("identity") != identity or known["metric"] != metric:
+        raise TrothError(f"{folder} holds another attribution model; choose another --out, or use --restart")
+    return known
+
+
+def _about(data: Data, training: Examples, validation: Examples) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "split": data.split,
+        "fingerprint": data.fingerprint,
+        "training": len(training.encodings),
+        "validation": len(validation.encodings),
+    }
+
+
+def _plain(metric: str) -> str:
+    return re.sub(r"[^\w.=-]+", "-", metric).strip("-")

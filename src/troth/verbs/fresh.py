@@ -1,0 +1,220 @@
+"""FRESH (Jain et al., 2020; as in SaLoss, Chrysostomou & Aletras, 2021): a classifier that reads rationales alone is
+faithful by construction, so how well it does says how good the explanations are that chose them.
+
+A support model's explanation of its predicted class picks the rationale: max(1, ⌈ratio · words⌉ ) words, `top_k` by
+score in reading order, or the `contiguous` span with the largest sum, leftmost. Sub-words are summed into words. The
+second text of a pair is kept whole. A new classifier is then trained, validated and tested on the rationales.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Example
+from troth.core.units import Span
+from troth.data import Data
+from troth.engine.prober import Prober
+from troth.explainers import Explainer
+from troth.metrics._erasing import count_at, ranking
+from troth.models import TextClassifier, load_model
+from troth.training.predicting import predict
+from troth.training.quality import quality
+from troth.training.train import train
+from troth.verbs.explain import explain_each
+
+Thresholder = Literal["top_k", "contiguous"]
+_NAMES = get_args(Thresholder)
+
+
+def rationale_length(ratio: float, words: int) -> int:
+    """How many words a rationale has: max(1, ⌈ratio · words⌉), none of an empty text.
+
+    >>> rationale_length(0.2, 18), rationale_length(0.1, 3), rationale_length(0.29, 100)
+    (4, 1, 29)
+    """
+    require(ratio, "top_k")
+    return min(words, max(1, count_at(ratio, words, "ceil")))
+
+
+def require(ratio: float, thresholder: str) -> None:
+    """One line for a ratio or a thresholder that there is not."""
+    if not 0 < ratio <= 1:
+        raise TrothError(f"a rationale's ratio must lie in (0, 1], not {ratio}")
+    if thresholder not in _NAMES:
+        raise TrothError(f"a thresholder is {' or '.join(_NAMES)}, not {thresholder!r}")
+
+
+def top_k(scores: ArrayLike, ratio: float) -> list[int]:
+    """The words with the highest scores, in reading order; ties go to the earlier word.
+
+    >>> top_k([0.1, 0.5, 0.2, 0.5], 0.5)
+    [1, 3]
+    """
+    values = np.asarray(scores, np.float32)
+    chosen: list[int] = ranking(values)[: rationale_length(ratio, len(values))].tolist()
+    return sorted(chosen)
+
+
+def contiguous(scores: ArrayLike, ratio: float) -> list[int]:
+    """The words of the span with the largest sum, the leftmost of equal ones.
+
+    >>> contiguous([1, 0, 2, 0, 1, 1], 0.5)
+    [0, 1, 2]
+    """
+    values = np.asarray(scores, np.float64)
+    length = rationale_length(ratio, len(values))
+    if length == 0:
+        return []
+    sums = np.lib.stride_tricks.sliding_window_view(values, length).sum(-1)
+    start = int(np.argmax(sums))
+    return list(range(start, start + length))
+
+
+@dataclass(frozen=True)
+class Rationale:
+    """What is left of an example: the words chosen, as text and as character spans of the original."""
+
+    example: Example
+    text: str
+    spans: tuple[Span, ...]
+
+    def as_example(self) -> Example:
+        """The rationale as an input of its own."""
+        return replace(self.example, text=self.text, rationale=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, a line of the exported file."""
+        example = self.example
+        pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
+        return {"id": example.id, "text": self.text, **pair, "label": example.label, "spans": [*map(list, self.spans)],
+                "full_text": example.text}  # fmt: skip
+
+
+def rationale_of(attribution: Attribution, ratio: float, thresholder: Thresholder = "top_k") -> Rationale:
+    """The rationale that an attribution's scores choose."""
+    require(ratio, thresholder)
+    example, encoding = attribution.example, attribution.question.encoding
+    first = [unit for unit, segment in enumerate(encoding.unit_segments) if segment == 0]
+    scores = attribution.scores[first]
+    if not np.isfinite(scores).all():
+        raise TrothError(f"example {example.id} has undefined scores, which choose no rationale")
+    chosen = [first[place] for place in (top_k if thresholder == "top_k" else contiguous)(scores, ratio)]
+    text, before = "", None
+    for unit in chosen:
+        start, end = attribution.spans[unit]
+        if before is not None:
+            # Neighbours stay as they stood; what lay between others is gone.
+            text += example.text[attribution.spans[before][1] : start] if unit == before + 1 else " "
+        text, before = text + example.text[start:end], unit
+    return Rationale(example, text, tuple(attribution.spans[unit] for unit in chosen))
+
+
+def rationales(
+    support: TextClassifier,
+    examples: Iterable[Example],
+    explainer: str | Explainer = "attention",
+    *,
+    ratio: float = 0.2,
+    thresholder: Thresholder = "top_k",
+    magnitude: bool = False,
+    seed: int = 0,
+) -> list[Rationale]:
+    """A rationale an example, chosen by the support model's explanation of the class it predicts."""
+    require(ratio, thresholder)
+    found = explain_each(Prober(support), list(examples), explainer, units="word", seed=seed)
+    return [rationale_of(one.magnitude() if magnitude else one, ratio, thresholder) for one in found]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A finished pipeline: the classifier's folder, its rationales by split, and what it says of those to test on."""
+
+    folder: Path
+    data: Mapping[str, Data]
+    logits: Mapping[str, Tensor]  # by split, [examples, classes]
+
+    def macro_f1(self, split: str = "test") -> float:
+        """Of the classifier, on rationales."""
+        labels = torch.tensor([int(str(example.label)) for example in self.data[split]])
+        return quality("macro_f1", self.logits[split], labels)
+
+
+def fresh(
+    support: TextClassifier,
+    splits: Mapping[str, Data],
+    base: Any,
+    out: str | Path,
+    *,
+    explainer: str | Explainer = "attention",
+    ratio: float = 0.2,
+    thresholder: Thresholder = "top_k",
+    magnitude: bool = False,
+    seed: int = 0,
+    **settings: Any,
+) -> Fresh:
+    """Extracts the rationales of train, validation and test, exports them, and trains a classifier on them alone.
+
+    `out` gets rationales-train.jsonl and so on, and the classifier in `model`; called again, it goes on. `settings`
+    are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
+    """
+    require(ratio, thresholder)
+    folder, spec = Path(out), catalog.spec(catalog.build("explainers", explainer), full=True)
+    how = {"support": support.fingerprint, "explainer": spec, "ratio": ratio, "thresholder": thresholder,
+           "magnitude": magnitude, "seed": seed}  # fmt: skip
+    data: dict[str, Data] = {}
+    for split, examples in splits.items():
+        path, mark = folder / f"rationales-{split}.jsonl", {**how, "data": examples.fingerprint}
+        inputs = _stored(path, mark, len(examples))
+        if inputs is None:
+            made = rationales(
+                support, examples, explainer, ratio=ratio, thresholder=thresholder, magnitude=magnitude, seed=seed
+            )
+            export(path, made, mark)
+            inputs = imported(path)
+        data[split] = replace(examples, examples=inputs, name=f"rationales of {examples.name}")
+    options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
+    trained = train("plain", data["train"], base, folder / "model", **options)
+    classifier = load_model(str(trained.folder), device=support.device)
+    return Fresh(trained.folder, data, {split: predict(classifier, data[split]) for split in data if split != "train"})
+
+
+def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:
+    """Rationales as lines of JSON, and beside them how they were made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(one.to_dict(), ensure_ascii=False) + "\n" for one in found)
+    aside = path.with_name(f".{path.name}")
+    aside.write_text(lines, encoding="utf-8")
+    aside.replace(path)
+    said = path.with_suffix(".json")
+    aside = said.with_name(f".{said.name}")
+    aside.write_text(json.dumps(how, indent=2) + "\n", encoding="utf-8")
+    aside.replace(said)
+
+
+def imported(path: Path) -> list[Example]:
+    """The inputs an exported file holds."""
+    with path.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [Example(row["id"], row["text"], row.get("text_pair"), row["label"]) for row in rows]
+
+
+def _stored(path: Path, how: Mapping[str, Any], count: int) -> list[Example] | None:
+    """The inputs an earlier call exported in the same way; None where there are none, or damaged ones."""
+    try:
+        if json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) != how:
+            return None
+        found = imported(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if len(found) == count else None

@@ -1,0 +1,153 @@
+"""Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.units import Span, UnitKind, join
+from troth.engine.looks import Answer, Ask, Look, keep_all
+from troth.engine.prober import Prober
+from troth.engine.targets import class_of
+from troth.models import TextClassifier, load_model
+from troth.verbs.explain import as_examples
+
+# What tokenizers write at the borders of words; a token is tried as it stands first.
+_MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
+_UNKNOWN = ("[UNK]", "<unk>")
+
+
+def import_scores(
+    model: Any,
+    example: Example | str | tuple[str, str],
+    scores: Sequence[float] | Tensor | np.ndarray[Any, Any],
+    *,
+    spans: Sequence[Span] | None,
+    tokens: Sequence[str] | None,
+    target: str | int,
+    units: UnitKind,
+    signed: bool | None,
+) -> Attribution:
+    """Scores of character spans, of tokens or of our units, summed into units as our own token scores are."""
+    given = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
+    if spans is not None and tokens is not None:
+        raise TrothError("scores belong to spans or to tokens, not to both; pass one of them")
+    classifier = load_model(model)
+    (example,) = as_examples(example)
+    (encoding,) = classifier.encode([example], units)
+    _check(encoding, given, spans, tokens)
+    if tokens is not None and list(tokens) == _own_tokens(classifier, encoding):
+        places = encoding.units.numpy()
+    elif tokens is not None:
+        places = _joined(encoding, _locate(example, tokens))
+    elif spans is not None:
+        places = _joined(encoding, list(spans))
+    else:
+        places = np.arange(encoding.n_units)
+    summed = np.zeros(encoding.n_units)
+    np.add.at(summed, places[places >= 0], given[places >= 0])
+    answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
+    return Attribution(
+        Question(encoding, class_of(classifier.labels, target, example, int(answer.predicted[0]))),
+        summed.astype(np.float32),
+        signed=bool((given < 0).any()) if signed is None else signed,
+        rest=float(given[places < 0].sum()),
+        model=classifier.fingerprint,
+        labels=classifier.labels,
+        probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
+    )
+
+
+def _plain_look(question: Question) -> Ask[Answer]:
+    return (yield Look(question, keep_all(question)))
+
+
+def _check(
+    encoding: Encoding, scores: np.ndarray[Any, Any], spans: Sequence[Span] | None, tokens: Sequence[str] | None
+) -> None:
+    example = encoding.example
+    wanted = len(tokens) if tokens is not None else len(spans) if spans is not None else encoding.n_units
+    what = "token" if tokens is not None else "span" if spans is not None else "unit"
+    if scores.ndim != 1:
+        raise TrothError(f"example {example.id}: scores of shape {list(scores.shape)}; give one number a {what}")
+    if len(scores) != wanted:
+        raise TrothError(f"example {example.id}: {len(scores)} scores for {wanted} {what}s; there must be one each")
+    if not np.isfinite(scores).all():
+        raise TrothError(f"example {example.id}: score {int((~np.isfinite(scores)).argmax())} is NaN or infinite")
+    for start, end in spans or ():
+        if not 0 <= start <= end <= len(example.text):
+            raise TrothError(
+                f"example {example.id}: span {(start, end)} lies outside a text of {len(example.text)} characters"
+            )
+
+
+def _own_tokens(model: TextClassifier, encoding: Encoding) -> list[str] | None:
+    """The model's own tokens of the example, special ones included; None where it has no tokenizer."""
+    tokenizer = getattr(model, "tokenizer", None)
+    found: list[str] | None = None if tokenizer is None else tokenizer.convert_ids_to_tokens(encoding.ids.tolist())
+    return found
+
+
+def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any, Any]:
+    """The unit of every span; -1 for special tokens and for what the model never read."""
+    # What lies behind the last unit joins it, unless the text was cut off there.
+    cut = encoding.truncated and encoding.unit_spans
+    end = encoding.unit_spans[-1][1] if cut else len(encoding.example.text) + 1
+    read = [number for number, span in enumerate(spans) if span is not None and span[0] < end]
+    places = np.full(len(spans), -1)
+    places[read] = join([spans[number] or (0, 0) for number in read], encoding.unit_spans)
+    return places
+
+
+def _locate(example: Example, tokens: Sequence[str]) -> list[Span | None]:
+    """Where each token stands in the text, read from left to right; None for special tokens and the second text."""
+    text = _folded(example.text) + "\n" + _folded(example.text_pair or "")
+    places: list[Span | None] = []
+    unknown: list[int] = []  # tokens that stand for what comes before the next known one
+    cursor = 0
+    for token in tokens:
+        start, end = _find(text, cursor, token, gap=bool(unknown))
+        if start >= 0:
+            _share(places, unknown, text, cursor, start)
+            places.append((start, end))
+            cursor, unknown = end, []
+        elif token.startswith(("[", "<")):
+            unknown += [len(places)] if token in _UNKNOWN else []
+            places.append(None)
+        else:
+            raise TrothError(
+                f"example {example.id}: token {token!r} does not follow in the text at character {cursor} "
+                f"({example.text[cursor : cursor + 20]!r}); pass spans= with the character span of every score"
+            )
+    _share(places, unknown, text, cursor, len(example.text))
+    return [None if span is None or span[0] >= len(example.text) else span for span in places]
+
+
+def _find(text: str, cursor: int, token: str, gap: bool) -> Span:
+    """Where the token stands, behind white space or, where a gap is allowed, at the start of a word; -1 if nowhere."""
+    before = r".*?(?:(?<!\w)|(?!\w))" if gap else r"\s*"
+    for written in dict.fromkeys((token, _MARKS.sub("", token))):
+        bare = re.escape(_folded(written).strip())
+        found = re.compile(f"{before}({bare})", re.DOTALL).match(text, cursor)
+        if found:
+            return found.span(1)
+    return -1, -1
+
+
+def _share(places: list[Span | None], unknown: list[int], text: str, start: int, end: int) -> None:
+    """Unknown tokens get a word each of what was passed over, or all of it where that does not come out even."""
+    words = [word.span() for word in re.compile(r"\S+").finditer(text, start, end)]
+    for place, token in enumerate(unknown):
+        places[token] = words[place] if len(words) == len(unknown) else (start, end)
+
+
+def _folded(text: str) -> str:
+    """Lower case without accents, letter for letter, so that places stay what they are."""
+    return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)

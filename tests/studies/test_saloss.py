@@ -1,0 +1,250 @@
+import json
+import os
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from typer.testing import CliRunner
+
+from troth import studies
+from troth.cli import app
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.models import load_model
+from troth.store.cells import Plan
+from troth.store.store import Store
+from troth.studies._trained import WORKS, Results, load, over_sum
+from troth.studies.saloss import Saloss, _tagging
+from troth.studies.saloss._experiment import METHODS, printed
+from troth.verbs.explain import explain
+from troth.verbs.measure import measure
+
+BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
+STUDY = Saloss(epochs=12, batch_size=16, learning_rate=5e-3, examples=16, tagger="test_saloss_study_tagger:tags")
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """Short texts with one word that gives the class away, in three files."""
+    folder, draw = tmp_path_factory.mktemp("films"), random.Random(0)
+    for split, count in (("train", 120), ("validation", 24), ("test", 24)):
+        rows = []
+        for number in range(count):
+            words = [f"w{draw.randrange(30)}" for _ in range(10)]
+            words[draw.randrange(10)] = ("awful", "great")[number % 2]
+            rows.append({"id": f"{split}-{number}", "text": " ".join(words), "label": number % 2})
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def setting(films, tmp_path_factory):
+    return studies.Setting(tmp_path_factory.mktemp("study") / "out", (str(films),), BASE, (0, 1))
+
+
+def sections(setting, part, study=STUDY):
+    return list(study.sections(part, setting))
+
+
+def test_the_flip_table_is_what_explain_and_measure_say(films, setting):
+    section, released = sections(setting, "decision_flip")
+    facts, padded = section.facts[films.name], released.facts[f"{films.name} (released)"]
+    examples = load(str(films), examples=16).splits["test"].examples
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    values = {}
+    for source in ("plain", "text_rank"):
+        for method, (explainer, magnitude) in METHODS.items():
+            found = []
+            for seed in (0, 1):
+                folder = setting.out / "files" / experiment.model(source, seed).name
+                model = load_model(str(folder), device="cpu")
+                attributions = explain(model, examples, explainer, units="token", seed=seed)
+                attributions = [one.magnitude() if magnitude else one for one in attributions]
+                found += [[score.value for score in measure(model, attributions, "decision_flip")]]
+            values[source, method] = np.mean(found, axis=0)  # a sentence counts once, however many seeds
+            assert facts[f"{source} {method}"]["flip_fraction"] == pytest.approx(np.mean(found))
+    for method in METHODS:
+        p = scipy.stats.ranksums(values["text_rank", method], values["plain", method]).pvalue
+        assert facts[f"text_rank {method}"]["p"] == pytest.approx(p)
+    # The released code pads instead of deleting, and a negative sum turns the order of α∇α round.
+    found = []
+    for seed in (0, 1):
+        model = load_model(str(setting.out / "files" / experiment.model("plain", seed).name), device="cpu")
+        attributions = explain(model, examples, METHODS["attention_x_gradient"][0], units="token", seed=seed)
+        turned = [replace(one, scores=one.scores / one.scores.sum()) for one in attributions]
+        found += [score.value for score in measure(model, turned, "decision_flip(masking=pad)")]
+    assert padded["plain attention_x_gradient"]["flip_fraction"] == pytest.approx(np.mean(found))
+    assert "padded" in released.title
+    one = attributions[0]
+    for scores, order in (([3.0, -1.0, 1.0], [0, 2, 1]), ([-3.0, 1.0, -1.0], [0, 2, 1]), ([1.0, 0.0, -1.0], [0, 1, 2])):
+        turned = over_sum(replace(one, scores=np.array(scores, np.float32)))
+        assert np.argsort(-turned.scores, kind="stable").tolist() == order  # a sum of 0 changes nothing
+    assert "of='probability'" in catalog.spec(catalog.build("explainers", METHODS["integrated_gradients"][0]))
+    assert facts["plain attention"]["flip_fraction"] < 1
+
+
+def test_what_is_stored_is_not_done_again(setting):
+    sections(setting, "performance")
+    before = {cell.name: cell.finished for cell in Store(setting.out).cells()}
+    performance, _ = sections(setting, "performance")
+    assert {cell.name: cell.finished for cell in Store(setting.out).cells()} == before
+    (facts,) = performance.facts.values()
+    assert facts["lambda"] == 1e-3
+    assert len(facts["plain"]) == 2
+
+
+def test_macro_f1_is_scikit_learns(films, setting):
+    from sklearn.metrics import f1_score
+
+    performance, _ = sections(setting, "performance")
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    labels, predicted = Results(Store(setting.out)).predicted(experiment.model("plain", 1))
+    assert performance.facts[films.name]["plain"][1] == pytest.approx(f1_score(labels, predicted, average="macro"))
+
+
+def test_fresh_tables_stand_beside_full_text_uniform_and_random(films, setting):
+    top, span = sections(setting, "fresh")
+    facts = top.facts["top_k"][films.name]
+    assert set(facts["macro_f1"]) == {"full text", "plain", "text_rank", "uniform", "random"}
+    assert all(len(values) == 2 for values in facts["macro_f1"].values())
+    p = scipy.stats.ttest_ind(facts["macro_f1"]["text_rank"], facts["macro_f1"]["plain"]).pvalue
+    assert facts["p"] == pytest.approx(p, nan_ok=True) or facts["p"] in (0.0, 1.0)
+    assert "contiguous" in span.facts
+    assert span.title.startswith("Table 7")
+
+
+def test_examples_and_parts_of_speech(films, setting, monkeypatch, tmp_path):
+    (tmp_path / "test_saloss_study_tagger.py").write_text(
+        "def tags(words):\n    return ['ADJ' if word in ('awful', 'great') else 'X' for word in words]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    (section,) = sections(setting, "part_of_speech")
+    assert [row[:2] for row in section.rows] == [["ADJ", 16], ["X", 144]]
+    plan = Plan(WORKS)
+    (experiment,) = STUDY._experiments(setting, plan)
+    texts = {one.id: one.text for one in experiment.material.splits["test"]}
+    scores = []
+    for seed in (0, 1):
+        for row in Results(Store(setting.out)).table(experiment.words("plain", seed)).to_pylist():
+            words = [texts[row["example_id"]][a:b] for a, b in zip(row["starts"], row["ends"], strict=True)]
+            powers = np.exp(np.array(row["scores"]) / np.abs(row["scores"]).sum())
+            shares = powers / powers.sum()
+            assert len(shares) == 10
+            scores += [share for word, share in zip(words, shares, strict=True) if word in ("awful", "great")]
+    assert section.rows[0][2] == pytest.approx(np.mean(scores))
+    # Every text's shares sum to 1, so no figure of a text of ten words reads 0.000.
+    assert sum(row[1] * row[2] for row in section.rows) == pytest.approx(16)
+    assert min(row[2] for row in section.rows) > 0.01
+    assert section.draw is not None
+    own = Saloss(**{**STUDY.__dict__, "tagger": lambda words: ["W"] * len(words)})
+    assert [row[:2] for row in sections(setting, "part_of_speech", own)[0].rows] == [["W", 160]]
+    for row in sections(setting, "examples")[0].rows:
+        assert row[2] in row[4]
+        assert row[2] != row[3]
+
+
+def test_a_tagger_that_is_not_there_is_said_not_failed(setting):
+    (none,) = sections(setting, "part_of_speech", Saloss(**{**STUDY.__dict__, "tagger": ""}))
+    assert "No tagger was named" in none.words
+    (absent,) = sections(setting, "part_of_speech", Saloss(**{**STUDY.__dict__, "tagger": "spacy:no_such_pipeline"}))
+    assert absent.words.startswith("Left out: the spaCy pipeline no_such_pipeline is not installed")
+    for name, message in [
+        ("pos", "a tagger is spacy:PIPELINE or"),
+        ("json:nothing", "there is no tagger json:nothing"),
+    ]:
+        with pytest.raises(TrothError, match=message):
+            _tagging.find_tagger(name)
+    with pytest.raises(TrothError, match="gave 1 tags for 2 words"):
+        _tagging.mean_by_tag(lambda words: ["X"], [(["a", "b"], np.zeros(2))])
+
+
+def test_lambda_is_searched_on_the_development_set(films, tmp_path):
+    study = Saloss(weight="search", epochs=1, batch_size=16, learning_rate=5e-3, examples=8)
+    setting = studies.Setting(tmp_path / "out", (str(films),), BASE, (0,), limit=32)
+    table, _ = sections(setting, "performance", study)
+    plan = Plan(WORKS)
+    (experiment,) = study._experiments(setting, plan)
+    results = Results(Store(setting.out))
+    flips = {weight: np.nanmean(results.values(cell)) for weight, cell in experiment.search().items()}
+    assert set(flips) == {1e-2, 1e-3, 1e-4}
+    assert table.facts[films.name]["lambda"] == min(flips, key=lambda weight: (flips[weight], weight))
+
+
+def test_a_dry_run_trains_nothing(films, setting, tmp_path):
+    fresh = studies.Setting(tmp_path / "dry", (str(films),), BASE, (0,))
+    plan = STUDY.plan("fresh", fresh)
+    assert sorted({cell.kind for cell in plan.cells.values()}) == ["data", "fresh", "training"]
+    assert "training" not in plan.works
+    assert STUDY.plan("data", fresh) is None
+
+
+def test_a_base_that_is_not_there_is_one_line(films, tmp_path):
+    setting = studies.Setting(tmp_path / "out", (str(films),), "./no/such/base", (0,))
+    with pytest.raises(TrothError, match="training failed: there is no model folder"):
+        sections(setting, "performance")
+
+
+@pytest.mark.data
+@pytest.mark.skipif("TROTH_DATA" not in os.environ, reason="needs the real data sets")
+def test_sst_has_the_papers_splits(tmp_path):
+    (section,) = Saloss().sections("data", studies.Setting(tmp_path / "out", ("sst",)))
+    assert section.rows[0][1:4] == [6920, 872, 1821]
+    assert [int(value) for value in section.rows[0][6:9]] == section.rows[0][1:4]
+
+
+def test_the_papers_numbers():
+    flip = {"table": "2", "dataset": "SST", "method": "attention"}
+    assert printed("saloss_decision_flip", **flip, model="baseline") == 0.55
+    assert printed("saloss_decision_flip", **flip, model="saloss") == 0.42
+    assert printed("saloss_decision_flip", table="8", dataset="AG", method="IG", salience="chisquared") == 0.56
+    assert printed("saloss_fresh", table="7", dataset="SemEval", salience="uniform") == 0.42
+    assert printed("saloss_performance", dataset="AG", quantity="lambda") == 1e-4
+    assert np.isnan(printed("saloss_fresh", table="7", dataset="", salience="uniform"))
+
+
+def test_the_recipes_report(films, tmp_path):
+    study = catalog.build("studies", "recipes(epochs=4, batch_size=16, learning_rate=0.005, examples=12, "
+                          "explainers=('attention',))")  # fmt: skip
+    setting = studies.Setting(tmp_path / "out", (str(films),), BASE, (0,))
+    (section,) = studies.carry_out(study, setting)
+    (facts,) = section.facts.values()
+    assert list(facts) == ["plain", "masked", "salience", "masked + salience"]
+    for recipe in facts.values():
+        for name, found in recipe.items():
+            if not np.isnan(found["value"]):
+                assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9, name
+    assert "accuracy" in section.words
+    page = (tmp_path / "out" / "study.md").read_text()
+    assert "RACU (higher is better)" in page
+    assert (tmp_path / "out" / "01-report.png").is_file()
+    with pytest.raises(TrothError, match="name a model to start from: --base"):
+        list(study.sections("report", studies.Setting(tmp_path / "none", (str(films),))))
+
+
+def test_the_fresh_command(films, tmp_path):
+    command = ["fresh", "--data", str(films), "--base", BASE, "--epochs", "3", "--batch-size", "16", "--lr", "0.005",
+               "--limit", "48", "--out", str(tmp_path / "out"), "--json"]  # fmt: skip
+    done = CliRunner().invoke(app, [*command, "--seeds", "1"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert list(said["macro_f1"]) == ["full text", "plain", "text_rank", "uniform", "random"]
+    assert said["p"]["uniform"] is None  # one seed
+    files = {path.name for path in (tmp_path / "out" / "rationales").iterdir()}
+    assert {f"{name}-seed0-test.jsonl" for name in ("plain", "text_rank", "uniform", "random")} <= files
+    # One's own model chooses the rationales.
+    own = next(path for path in (tmp_path / "out" / "files").iterdir() if (path / "config.json").is_file())
+    mine = CliRunner().invoke(app, [*command, "--seeds", "1", "--support", str(own), "-e", "gradient"])
+    assert list(json.loads(mine.stdout)["macro_f1"]) == ["full text", "support", "random"]
+    for options, message in [
+        (["--ratio", "0"], "ratio must lie in (0, 1], not 0"),
+        (["--ratio", "1.5"], "ratio must lie in (0, 1], not 1.5"),
+        (["--thresholder", "span"], "a thresholder is top_k or contiguous, not 'span'"),
+        (["--seeds", "0"], "--seeds must be at least 1"),
+    ]:
+        failed = CliRunner().invoke(app, [*command, *options])
+        assert isinstance(failed.exception, TrothError)
+        assert message in str(failed.exception)
