@@ -48,6 +48,21 @@ def test_metric(kind, name):
     assert fingerprint_of(kind) == before
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_a_seed_that_repeats_another_changes_no_summary(name):
+    _, _, scores = run("bert", name)
+    metric = catalog.build("metrics", name)
+    once, twice = metric.summarise(scores), metric.summarise(scores, scores)
+    np.testing.assert_allclose([twice.value, twice.low, twice.high], [once.value, once.low, once.high])
+    assert (twice.count, twice.undefined) == (once.count, once.undefined)
+    assert twice.extra.keys() == once.extra.keys()
+    for said, expected in ((twice.extra[key], once.extra[key]) for key in once.extra):
+        if isinstance(expected, str):
+            assert said == expected
+        else:
+            np.testing.assert_allclose(said, expected)
+
+
 def values(scores):
     return np.nan_to_num(np.array([score.value for score in scores]), nan=-99.0)
 

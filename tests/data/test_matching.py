@@ -76,6 +76,16 @@ def test_words_in_sorted_order_are_no_numbers():
     assert matched(("neg", "pos"), ("LABEL_0", "LABEL_1"), ordered=False) == "no class is like 'neg'"
 
 
+def test_the_note_on_their_numbers_is_true_of_the_model(tmp_path):
+    (tmp_path / "films.csv").write_text("text,label\nawful,neg\ngreat,pos\n")
+    data = load_data(tmp_path / "films.csv")
+    assert data.notes[-1] == "labels: 0 = neg, 1 = pos (words in sorted order)"
+    turned = match_labels(data, ("positive", "negative"), "my-model")
+    assert turned.notes[-1] == "labels: 0 = pos, 1 = neg (matched with the model's classes: positive, negative)"
+    assert turned.notes[:-1] == data.notes[:-1]
+    assert match_labels(turned, ("positive", "negative"), "my-model").notes == turned.notes
+
+
 def test_the_error_shows_both_lists():
     data = Data("films.csv", [Example("0", "x", label="purple"), Example("1", "x", label="green")])
     with pytest.raises(TrothError) as caught:

@@ -12,6 +12,7 @@ from troth import studies
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.metrics import recursive_erasure
 from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
@@ -206,7 +207,8 @@ def test_the_papers_numbers():
     assert np.isnan(printed("saloss_fresh", table="7", dataset="", salience="uniform"))
 
 
-def test_the_recipes_report(films, tmp_path):
+def test_the_recipes_report(films, tmp_path, monkeypatch):
+    monkeypatch.setattr(recursive_erasure, "performance_of", lambda data: "macro_f1")  # as of data of the catalog
     study = catalog.build("studies", "recipes(epochs=4, batch_size=16, learning_rate=0.005, examples=12, "
                           "explainers=('attention',))")  # fmt: skip
     setting = studies.Setting(tmp_path / "out", (str(films),), BASE, (0,))
@@ -218,6 +220,12 @@ def test_the_recipes_report(films, tmp_path):
             if not np.isnan(found["value"]):
                 assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9, name
     assert "accuracy" in section.words
+    assert "RACU is of the macro-f1." in section.words
+    metric, results = recursive_erasure.RecursiveErasure(performance="macro_f1"), Results(Store(setting.out))
+    plan = study.plan("report", setting)
+    racu = [cell for cell in plan.of("metric") if cell.specs["metric"].startswith("recursive_erasure")]
+    values = [metric.summarise(results.scores(cell)).value for cell in racu]
+    np.testing.assert_allclose(values, [found["RACU"]["value"] for found in facts.values()])
     page = (tmp_path / "out" / "study.md").read_text()
     assert "RACU (higher is better)" in page
     assert (tmp_path / "out" / "01-report.png").is_file()

@@ -1,10 +1,14 @@
 import json
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from troth import studies
+from troth.core.errors import TrothError
+from troth.explainers.deep_lift import DeepLift
 from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
@@ -96,6 +100,31 @@ def test_equal_retention_and_maps_are_told_apart(setting):
     }
     (retention,) = STUDY.sections("retention", setting)
     assert len(retention.rows) == 2 * 4
+
+
+def test_what_failed_is_undefined_and_named(setting, tmp_path, monkeypatch):
+    whole = DeepLift.ask
+
+    def failing(self, question):
+        if question.seed == 1:
+            raise TrothError("no lift today")
+        return whole(self, question)
+
+    monkeypatch.setattr(DeepLift, "ask", failing)
+    again = replace(setting, out=tmp_path / "out")
+    (section,) = STUDY.sections("diagnosticity", again)
+    name = Path(setting.data[0]).name
+    assert "explanation failed (deep_lift): " in section.words
+    assert "no lift today" in section.words
+    facts = section.facts[f"{name} Deeplift NC"]
+    assert np.isfinite(facts["diagnosticity"])  # of the other seed
+    assert facts["undefined"] >= 12
+    monkeypatch.setattr(DeepLift, "ask", lambda self, question: failing(self, replace(question, seed=1)))
+    alone = replace(setting, out=tmp_path / "alone", seeds=(0,))
+    sections = [one for part in ("diagnosticity", "averages", "lengths") for one in STUDY.sections(part, alone)]
+    facts = sections[0].facts
+    assert np.isnan(facts[f"{name} Deeplift NC"]["diagnosticity"])
+    assert np.isfinite(facts[f"{name} IG NC"]["diagnosticity"])
 
 
 def test_published_numbers_stand_next_to_ours():

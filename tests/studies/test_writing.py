@@ -70,12 +70,12 @@ def test_the_same_again_takes_the_place_of_what_was_there(study, tmp_path):
 
 def test_what_was_made_in_another_way_is_not_mixed_and_the_page_says_which_is_which(study, tmp_path):
     run(study, tmp_path, "comparison", ("sst",))
-    run(Roar(step=0.5), tmp_path, "comparison", ("imdb",), seeds=(0, 1))
+    run(Roar(step=0.5), tmp_path, "comparison", ("imdb",), base="/models/mine", seeds=(0, 1))
     table = next(section for section in kept(tmp_path)["sections"] if section["title"] == "All of comparison")
     assert table["rows"] == [["imdb", 0.5]]
     page = (tmp_path / "study.md").read_text()
     assert "## comparison: sst\n\nstudy roar, seeds [0]\n" in page
-    assert "## comparison: imdb\n\nstudy roar(step=0.5), seeds [0, 1]\n" in page
+    assert "## comparison: imdb\n\nstudy roar(step=0.5), base mine, seeds [0, 1]\n" in page
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"sections": 3}', '{"sections": [{"part": 1}]}', '{"study": "roar()"'])

@@ -2,7 +2,9 @@ import pyarrow as pa
 import pytest
 from tests.sweep.works import ladder
 
+from troth.core.types import Example
 from troth.data import load_data
+from troth.explainers.beam_search import BeamSearch
 from troth.store.cells import Cell
 from troth.store.store import Store
 from troth.sweep.context import Context
@@ -64,3 +66,28 @@ def test_without_stored_cells_a_few_examples_are_tried(in_workshop):
     assert (found.to_do, found.finished, found.probed) == (12, 1, 3)
     assert 0 < found.seconds < 60
     assert not (in_workshop / "results").exists()
+
+
+def test_what_takes_too_many_passes_is_reckoned_not_carried_out(in_workshop, monkeypatch):
+    def never(self, question):
+        raise AssertionError("a dry run must not search")
+
+    monkeypatch.setattr(BeamSearch, "ask", never)
+    context = Context()
+    long = [Example(str(place), "a good film " * 20, label=place % 2) for place in range(6)]
+    metrics = ["sufficiency", "recursive_erasure(step=0.25, recompute=true)"]
+    plan = cross(context, ["first"], [load_data(long)], ["beam_search", "random"], metrics)
+    seconds = {}
+
+    def keep(self, kind, specs, took, examples=None):
+        seconds[kind, specs["explainer"], specs.get("metric", "").partition("(")[0]] = took / examples
+
+    monkeypatch.setattr(Pace, "learn", keep)
+    estimate(plan, Store("results"), context=context)
+    searching = seconds["explanation", "beam_search", ""]
+    passes = BeamSearch().passes(60)
+    assert passes > 10_000
+    assert searching > 100 * seconds["explanation", "random", ""]
+    # It explains again at two steps and for the gold class; a metric that only reads scores costs what it costs of any.
+    assert seconds["metric", "beam_search", "recursive_erasure"] > 2 * searching
+    assert seconds["metric", "beam_search", "sufficiency"] < searching / 10

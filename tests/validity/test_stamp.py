@@ -95,6 +95,10 @@ def test_out_of_distribution_is_warned_of(benched):
     board = benched[1].leaderboard
     outside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.001)}})
     assert any("out of distribution" in line and "troth train masked" in line for line in outside.answer())
+    strange = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.001, whole=0.002)}})
+    (line,) = [line for line in strange.answer() if "out of distribution" in line]
+    assert "whole texts already are (p = 0.002)" in line
+    assert "troth train" not in line
     inside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.5)}})
     assert not any("out of distribution" in line for line in inside.answer())
 

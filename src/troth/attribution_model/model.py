@@ -152,7 +152,8 @@ def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> 
     body = getattr(network, "base_model", None)
     if body is None or tokenizer is None or not _reads_both_ways(body.config):
         raise TrothError(
-            f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER"
+            f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER, "
+            "or aml(backbone=FOLDER) in a study"
         )
     with _drawn(seed):
         return AttributionModel(copy.deepcopy(body).float(), tokenizer, tuple(model.labels), variant).to(model.device)

@@ -17,7 +17,7 @@ from typing import Any
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.models import TextClassifier
+from troth.models import TextClassifier, short_name
 
 EXPLAINED = "explained"
 _COPY = "a copy of the explained model's encoder"
@@ -38,12 +38,16 @@ def start(model: TextClassifier, backbone: str | None, seed: int, variant: Varia
     if backbone == EXPLAINED or (backbone is None and variant == "released"):
         return Start(from_model(model, seed, variant), EXPLAINED, f"{_COPY}, as in the released code")
     if backbone is not None:
-        return Start(from_backbone(place_of(backbone), model, seed, variant), backbone, f"{backbone}, as named")
+        return Start(
+            from_backbone(place_of(backbone), model, seed, variant), backbone, f"{short_name(backbone)}, as named"
+        )
     source, why = pretrained_of(model.name)
     if source is not None:
         try:
             own = from_backbone(place_of(source), model, seed, variant)
-            return Start(own, source, f"{source}, from which {model.name} was fine-tuned ({why})")
+            return Start(
+                own, source, f"{short_name(source)}, from which {short_name(model.name)} was fine-tuned ({why})"
+            )
         except TrothError as error:
             why = str(error)
     try:

@@ -56,7 +56,13 @@ def check(
         bool, typer.Option("--cascade", help="With --randomization: shuffle from the top down, block by block.")
     ] = False,
     units: _options.Units = "word",
-    target: _options.Target = "predicted",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="The class explained: predicted, gold, an index or a label; by default, as for recursive_erasure, "
+            "gold where there are labels, else predicted."
+        ),
+    ] = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     prompt: _options.Prompt = None,

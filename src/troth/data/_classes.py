@@ -14,6 +14,7 @@ from troth.data._base import Data
 
 Names = tuple[str, ...]
 _SHOWN = 12  # names in an error
+SORTED = "(words in sorted order)"  # of a note on how words were numbered
 
 
 class Label(int):
@@ -67,7 +68,14 @@ def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
         replace(example, label=None if number is None else Label(number, model_names))
         for example, number in zip(data, numbers, strict=True)
     ]
-    return replace(data, examples=examples, labels=model_names)
+    notes = [note for note in data.notes if not note.endswith(SORTED)]
+    if len(notes) < len(data.notes):
+        found = {
+            str(name_of(label)): number for label, number in zip(named, numbers, strict=True) if number is not None
+        }
+        listed = [f"{number} = {name}" for name, number in sorted(found.items(), key=lambda one: one[1])]
+        notes.append(f"labels: {_listed(listed)} (matched with the model's classes: {_listed(model_names)})")
+    return replace(data, examples=examples, labels=model_names, notes=tuple(notes))
 
 
 def without_labels(data: Data) -> Data:

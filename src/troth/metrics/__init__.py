@@ -55,6 +55,10 @@ class Metric(ABC):
         """Itself with the options that were left open chosen once, for all explainers of one table on one data set."""
         return self
 
+    def for_explainer(self, explainer: Explainer) -> Self:
+        """Itself with the options that were left open chosen for the explainer whose scores are measured."""
+        return self
+
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         """Looks at the model as often as it needs and returns the score of one explanation."""

@@ -8,7 +8,8 @@ the curves.
 The gold class is explained and performance measured against it, whatever class the explanation given was about; without
 a label it is the class given, usually the predicted one, and the prediction on the whole input (`target="given"`
 always explains the class given). Performance is the data set's metric, for data that are not in the catalog accuracy.
-`recompute=False` keeps the first explanation's order: for methods that are recursive by themselves (beam_search).
+`recompute=False` keeps the first explanation's order: by default for methods that are recursive by themselves
+(beam_search), the others explain again.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class RecursiveErasure(Metric):
     step: float = 0.1
     performance: Performance | None = None  # None: the data set's, where it is known, else accuracy
     masking: str = "mask_token"
-    recompute: bool = True
+    recompute: bool | None = None  # None: again at every step, unless the explainer is recursive by itself
     target: Literal["gold", "given"] = "gold"
 
     def __post_init__(self) -> None:
@@ -70,15 +71,22 @@ class RecursiveErasure(Metric):
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
         return self if self.performance else replace(self, performance=performance_of(data))
 
+    def for_explainer(self, explainer: Explainer) -> Self:
+        return self if self.recompute is not None else replace(self, recompute=not explainer.recursive)
+
     def explanations(self) -> int:
-        again = max(0, len(self.points) - 3) if self.recompute else 0  # not at 0 %, the first step and 100 %
+        again = max(0, len(self.points) - 3) if self._recomputes else 0  # not at 0 %, the first step and 100 %
         return again + (self.target == "gold")  # where another class was explained
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)
         gold = _gold(attribution)
-        if self.target == "gold" and gold not in (None, question.target) and (self.recompute or attribution.explainer):
+        if (
+            self.target == "gold"
+            and gold not in (None, question.target)
+            and (self._recomputes or attribution.explainer)
+        ):
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
         explained = yield from self._curve(question, attribution, explain)
@@ -106,9 +114,13 @@ class RecursiveErasure(Metric):
     def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Tensor]:
         """[points, classes] logits as more and more is erased."""
         masking: Masking = catalog.build("maskings", self.masking)
-        left = yield from recursively_erased(question, attribution, explain, masking, self.points, self.recompute)
+        left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
         answer = yield Look(question, left, masking)
         return answer.logits
+
+    @property
+    def _recomputes(self) -> bool:
+        return self.recompute is not False
 
     @property
     def _performance(self) -> Performance:

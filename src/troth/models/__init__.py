@@ -19,6 +19,15 @@ Segments = Literal["first", "both"]
 ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
 
 
+def short_name(model: str) -> str:
+    """A model's name as a table shows it: of a folder given with its whole path the last part.
+
+    >>> short_name("/home/me/models/bert"), short_name("google/bert")
+    ('bert', 'google/bert')
+    """
+    return Path(model).name if Path(model).is_absolute() else model
+
+
 @dataclass(frozen=True, eq=False)
 class Output:
     """What one forward pass gives."""

@@ -221,10 +221,16 @@ def _answer(board: Leaderboard) -> list[str]:
             lines.append(f"These metrics do not tell real explanations from random ones here: {', '.join(blunt)}.")
     outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
     if outside:
+        stamp = board.stamps[outside[0]]
+        advice = (
+            f"whole texts already are (p = {stamp.whole:.2g}), so masking is not to blame: measure on texts like those "
+            "the model was trained on"
+            if stamp.whole_outside
+            else "fine-tune the model with: troth train masked"
+        )
         lines.append(
-            f"Warning: masked inputs are out of distribution for {board.model} (p = {board.stamps[outside[0]].p:.2g}), "
-            f"so {', '.join(outside)} may measure that instead of faithfulness; fine-tune the model with: troth train "
-            "masked"
+            f"Warning: masked inputs are out of distribution for {board.model} (p = {stamp.p:.2g}), so "
+            f"{', '.join(outside)} may measure that instead of faithfulness; {advice}"
         )
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"

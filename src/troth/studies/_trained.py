@@ -265,13 +265,21 @@ class Results:
         return [] if table is None else table.to_pylist()
 
     def troubles(self, plan: Plan) -> str:
-        """The errors of cells that failed, each once; where no model could be trained, that is the user's to mend."""
+        """What failed and why, each error once; where no model could be trained, that is for the user to fix."""
         failures = [self.store.failure(name) for name in plan.cells if not self.store.has(name)]
-        errors = dict.fromkeys(f"{one.kind} failed: {one.error}" for one in failures if one is not None)
+        errors: dict[tuple[str, str], dict[str, None]] = {}  # (kind, why) -> methods
+        for one in failures:
+            if one is not None:
+                methods = filter(None, (one.specs.get("explainer"), one.specs.get("metric")))
+                errors.setdefault((one.kind, one.error), {})[" × ".join(methods)] = None
+        words = [
+            f"{kind} failed{f' ({named})' if (named := ', '.join(filter(None, methods))) else ''}: {why}"
+            for (kind, why), methods in errors.items()
+        ]
         trainings = list(plan.of("training"))
         if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
-            raise TrothError(next(iter(errors)))
-        return "; ".join(errors)
+            raise TrothError(words[0])
+        return "; ".join(words)
 
 
 def require_base(base: str | None, why: str) -> str:

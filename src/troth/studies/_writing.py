@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.models import short_name
 from troth.store.claims import Claims
 from troth.store.files import write_aside
 
@@ -87,7 +88,8 @@ def page(study: Study, sections: Sequence[Kept]) -> str:
     for section in sections:
         lines += [f"## {section.title}", ""]
         if len(ways) > 1:
-            lines += [", ".join(f"{name} {value}" for name, value in section.how.items() if value is not None), ""]
+            how = {**section.how, "base": short_name(section.how.get("base") or "")}
+            lines += [", ".join(f"{name} {value}" for name, value in how.items() if value not in (None, "")), ""]
         if section.rows:
             lines.append(f"| {' | '.join(section.columns)} |")
             lines.append("|---|" + "--:|" * (len(section.columns) - 1))

@@ -1,8 +1,8 @@
 """What a training recipe buys: accuracy and faithfulness of the same model, plain, masked, salience-guided, and both.
 
 The before-and-after report of a user's own data. Masked fine-tuning (Madsen et al., 2024) makes erased inputs in
-distribution; salience (SaLoss, Chrysostomou & Aletras, 2021) guides attention. Intervals: over examples and seeds; RACU
-over seeds where there are several, else over examples (BCa).
+distribution; salience (SaLoss, Chrysostomou & Aletras, 2021) guides attention. RACU is of the data set's own metric.
+Intervals: over examples and seeds; RACU over seeds where there are several, else over examples (BCa).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from troth import statistics
 from troth.core import catalog
 from troth.core.types import Score
+from troth.explainers import Explainer
 from troth.metrics import Metric, Summary
 from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
@@ -69,15 +70,14 @@ class Recipes(Study):
             found = {
                 recipe: {
                     "accuracy": _accuracy(models[recipe], results),
-                    **{
-                        name: _summary(metrics[recipe, explainer, name], results, spec)
-                        for name, spec in METRICS.items()
-                    },
+                    **{name: _summary(metrics[recipe, explainer, name], results) for name in METRICS},
                 }
                 for recipe in RECIPES
             }
             lost = [_undefined(recipe, metrics[recipe, explainer, "RACU"], results) for recipe in RECIPES]
-            words = [f"No RACU: {'; '.join(filter(None, lost))}."] if any(lost) else []
+            racu = _metric_of(metrics["plain", explainer, "RACU"]).performance or "accuracy"
+            words = [f"RACU is of the {racu.replace('_', '-')}."]
+            words += [f"No RACU: {'; '.join(filter(None, lost))}."] if any(lost) else []
             yield _section(
                 part, trials.material.name, explainer, found, " ".join([*words, results.troubles(plan)]).strip()
             )
@@ -93,6 +93,10 @@ class Recipes(Study):
         """The trainings by recipe, and the scores by recipe, explainer and measure; a seed each."""
         models: dict[str, list[Cell]] = {}
         metrics: dict[tuple[str, str, str], list[Cell]] = {}
+        methods: list[Explainer] = [catalog.build("explainers", explainer) for explainer in self.explainers]
+        test = trials.material.splits["test"]
+        built: dict[str, Metric] = {name: catalog.build("metrics", spec) for name, spec in METRICS.items()}
+        judges = {name: judge.settled(methods, test) for name, judge in built.items()}
         given = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
         for recipe in RECIPES:
             asked: Any = recipe
@@ -102,8 +106,8 @@ class Recipes(Study):
             models[recipe] = [trials.training(*how, seed) for seed in seeds]
             for explainer in self.explainers:
                 cells = [trials.explanation(model, explainer, units="word") for model in models[recipe]]
-                for name, spec in METRICS.items():
-                    metrics[recipe, explainer, name] = [trials.metric(cell, spec) for cell in cells]
+                for name, judge in judges.items():
+                    metrics[recipe, explainer, name] = [trials.metric(cell, catalog.spec(judge)) for cell in cells]
         return models, metrics
 
 
@@ -111,13 +115,18 @@ def _accuracy(models: Sequence[Cell], results: Results) -> Range:
     return over_seeds([np.equal(*results.predicted(model)).astype(np.float64) for model in models])
 
 
-def _summary(cells: Sequence[Cell], results: Results, spec: str) -> Range:
+def _metric_of(cells: Sequence[Cell]) -> Any:
+    """The metric whose scores these are."""
+    return catalog.build("metrics", cells[0].specs["metric_full"])
+
+
+def _summary(cells: Sequence[Cell], results: Results) -> Range:
     """A measure over seeds and its interval."""
-    metric: Metric = catalog.build("metrics", spec)
+    metric: Metric = _metric_of(cells)
     scores: list[list[Score]] = [found for cell in cells if (found := results.scores(cell))]
     if not scores:
         return np.nan, np.nan, np.nan
-    if spec != "recursive_erasure":
+    if catalog.name_of(metric) != METRICS["RACU"]:
         return over_seeds([[score.value for score in one] for one in scores])
     summaries: list[Summary] = [metric.summarise(one) for one in scores]
     if len(summaries) == 1:
@@ -128,7 +137,7 @@ def _summary(cells: Sequence[Cell], results: Results, spec: str) -> Range:
 
 def _undefined(recipe: str, cells: Sequence[Cell], results: Results) -> str:
     """How many seeds have no RACU, and why; "" where all have one."""
-    metric: Metric = catalog.build("metrics", "recursive_erasure")
+    metric: Metric = _metric_of(cells)
     summaries = [metric.summarise(found) for cell in cells if (found := results.scores(cell))]
     without = [summary for summary in summaries if np.isnan(summary.value)]
     if not without:

@@ -194,7 +194,7 @@ class _Sparing:
     def __call__(self, explainer: Explainer, metric: Metric | None) -> int | None:
         passes = self._passes(explainer)
         if metric is not None:
-            again = passes * metric.explanations()
+            again = passes * metric.for_explainer(explainer).explanations()
             if again > _TOO_DEAR:
                 title = f"{catalog.spec(explainer)} × {catalog.spec(metric)}"
                 self.left_out[title] = (

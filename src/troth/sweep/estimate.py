@@ -9,12 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from troth.core import catalog
+from troth.core.units import sentence_spans, word_spans
+from troth.explainers import Explainer
+from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
 
 _PROBE = 4  # examples
+_MOST = 500  # passes an example that are tried; more are reckoned
+_FEW = "lime(samples=50)"  # what a pass takes is learned from
 _SAME = ("metric", "explainer", "recipe", "model")  # specs that decide how long an example takes
 
 
@@ -128,12 +134,16 @@ def estimate(
 
 
 class _Probe:
-    """Carries cells out on the first examples of their data, in this process, and stores nothing."""
+    """Carries cells out on the first examples of their data, in this process, and stores nothing.
+
+    Explanations of too many passes (beam search on long texts) are reckoned from what a pass takes.
+    """
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.count = 0
         self._plan, self._context = plan, context
         self._tables: dict[str, pa.Table | None] = {}
+        self._paces: dict[tuple[Any, str], float] = {}  # seconds a pass, by model and data
 
     def try_out(self, cell: Cell, pace: Pace) -> None:
         if cell.kind in self._plan.probes:
@@ -141,10 +151,51 @@ class _Probe:
             probe: Probe = find_work(self._plan.probes[cell.kind])
             pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
             return
-        reply_seconds, table = self._make(cell)
+        costly = self._passes(cell) > _MOST
+        seconds, table = self._make(self._explained_by("random", cell) if costly else cell)
         if table is not None and table.num_rows:
             self.count += 1
-            pace.learn(cell.kind, cell.specs, reply_seconds, table.num_rows)
+            more = table.num_rows * self._explaining(cell) if costly else 0.0
+            pace.learn(cell.kind, cell.specs, seconds + more, table.num_rows)
+
+    def _passes(self, cell: Cell) -> float:
+        """Of one explanation, on average over the first examples."""
+        tables = [table for table in map(self._known, cell.parents) if table is not None]
+        texts = [text for table in tables if "text" in table.column_names for text in table.column("text").to_pylist()]
+        if not texts or "explainer_full" not in cell.specs:
+            return 0.0
+        spans = sentence_spans if cell.specs["units"] == "sentence" else word_spans
+        method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+        return sum(method.passes(len(spans(text))) for text in texts) / len(texts)
+
+    def _explaining(self, cell: Cell) -> float:
+        """Seconds an example of the explanations that were not tried, from what a pass takes."""
+        explanations = 1
+        if "metric_full" in cell.specs:
+            metric: Metric = catalog.build("metrics", cell.specs["metric_full"])
+            method = catalog.build("explainers", cell.specs["explainer_full"])
+            explanations = metric.for_explainer(method).explanations()
+        key = (cell.specs.get("model"), cell.parents[-1])
+        if key not in self._paces:
+            whole = cell if cell.kind == "explanation" else self._plan.cells[cell.parents[0]]
+            few = self._explained_by(_FEW, whole)
+            seconds, table = self._make(few)
+            count = 0 if table is None else table.num_rows
+            self._paces[key] = seconds / max(1.0, count * self._passes(few))
+        return explanations * self._passes(cell) * self._paces[key]
+
+    def _explained_by(self, explainer: str, cell: Cell) -> Cell:
+        """The same cell with another explainer."""
+        full = catalog.spec(catalog.build("explainers", explainer), full=True)
+        specs, parents = {**cell.specs, "explainer": explainer, "explainer_full": full}, cell.parents
+        if cell.kind != "explanation":
+            explanation = self._explained_by(explainer, self._plan.cells[parents[0]])
+            self._tables[explanation.name] = self._make(explanation)[1]
+            parents = (explanation.name, *parents[1:])
+        return Cell(cell.kind, specs, parents)
+
+    def _known(self, name: str) -> pa.Table | None:
+        return self._table(name) if name in self._plan.tables else None
 
     def _make(self, cell: Cell) -> tuple[float, pa.Table | None]:
         parents = [self._table(parent) for parent in cell.parents]

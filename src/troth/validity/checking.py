@@ -1,7 +1,8 @@
 """Are inputs that were erased in the order of an explanation still of the kind the model was trained on?
 
 MaSF's p-values of every test example at every erased share, by explainer (Madsen et al., 2024, section 5.2), erased
-exactly as `recursive_erasure` erases them; what they are compared with is said in `references`.
+exactly as `recursive_erasure` erases them: in the order for the gold class where there are labels. What they are
+compared with is said in `references`.
 
 Deviation: MaSF as published joins hidden units by Simes and counts each reference among its own. With a few hundred
 references of 256 units, p-values of new inputs of the same kind come out too small, and yet none can fall below 0.05 or
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
-from troth.core.types import Encoding
+from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
 from troth.data import Data
 from troth.data._classes import match_labels
@@ -61,6 +62,7 @@ class Check:
     ratios: tuple[float, ...]
     example_ids: tuple[str, ...]
     p_values: Mapping[str, NDArray[np.float64]]
+    target: str = "predicted"  # the class explained
     smallest: float | None = None  # the smallest p-value there could have been
     notes: tuple[str, ...] = ()
     not_tested: str = ""
@@ -79,7 +81,7 @@ class Check:
                 "so what masking does to them cannot be told. Test texts of the kind the model was trained on."
             )
         outside = [name for name, p in found.items() if (p[1:] < LEVEL).any()]
-        if outside:
+        if outside and not lines:
             lines.append(
                 f"Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
                 "may measure that instead of faithfulness. Fine-tune with masking: troth train masked"
@@ -103,6 +105,7 @@ class Check:
             "model": self.model,
             "data": self.data,
             "masking": self.masking,
+            "target": self.target,
             "references": self.references,
             "masked_references": self.masked_references,
             "examples": len(self.example_ids),
@@ -125,7 +128,7 @@ def check(
     seed: int = 0,
     *,
     units: UnitKind = "word",
-    target: str | int = "predicted",
+    target: str | int | None = None,
     references: References = "as_trained",
     variant: Variant = "calibrated",
     recompute: bool | None = None,
@@ -133,8 +136,9 @@ def check(
     """Erases the data step by step in the order of each explainer and asks at each step: is that in distribution?
 
     References are the validation data given, else the part that was held out of the model's training, else half of the
-    examples. `recompute` explains what is left again at every step; None does so unless the explainer is recursive by
-    itself (beam_search), whose order is computed once.
+    examples. `target` is the class explained; None, as for recursive_erasure: the gold one of examples that have a
+    label, else the predicted one. `recompute` explains what is left again at every step; None does so unless the
+    explainer is recursive by itself (beam_search), whose order is computed once.
     """
     for what, given, choices in (("kind of references", references, References), ("variant", variant, Variant)):
         if given not in get_args(choices):
@@ -155,6 +159,7 @@ def check(
         ratios=tuple(point / 10_000 for point in points),
         example_ids=tuple(example.id for example in asked),
         p_values={},
+        target=" or ".join(sorted({str(_target_of(example, target)) for example in asked})),
         notes=(*notes, form.note),
     )
     for used in (how, form.masking) if form.share else (how,):
@@ -191,7 +196,7 @@ def erased_views(
     encodings: Sequence[Encoding],
     points: Sequence[int],
     *,
-    target: str | int = "predicted",
+    target: str | int | None = None,
     seed: int = 0,
     recompute: bool | None = None,
 ) -> Iterator[list[NDArray[Any]]]:
@@ -206,15 +211,23 @@ def _view(
     explainer: Explainer,
     encoding: Encoding,
     points: Sequence[int],
-    target: str | int,
+    target: str | int | None,
     seed: int,
     recompute: bool,
 ) -> Ask[list[NDArray[Any]]]:
-    attribution = yield from explanation(prober.model, explainer, encoding, target=target, seed=seed)
+    chosen = _target_of(encoding.example, target)
+    attribution = yield from explanation(prober.model, explainer, encoding, target=chosen, seed=seed)
     question = attribution.question
     left = yield from recursively_erased(question, attribution, explainer.ask, prober.masking, points, recompute)
     answer = yield Look(question, left, want=HIDDEN_STATES)
     return largest(answer)
+
+
+def _target_of(example: Example, target: str | int | None) -> str | int:
+    """What is explained of an example, by the rule of recursive_erasure unless told."""
+    if target is not None:
+        return target
+    return "predicted" if example.label is None else "gold"
 
 
 def _placed(fitted: MaSF, views: Iterator[list[NDArray[Any]]]) -> Iterator[NDArray[np.float64]]:

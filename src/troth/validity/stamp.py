@@ -28,14 +28,17 @@ class Stamp:
     def verdict(self) -> Verdict | Literal["not tested"]:
         return "not tested" if self.p is None else verdict(self.p)
 
+    @property
+    def whole_outside(self) -> bool:
+        """Whether inputs are out of distribution before anything is erased: then masking is not to blame."""
+        return self.whole is not None and verdict(self.whole) == "out of distribution"
+
     def __str__(self) -> str:
         if self.p is None:
             return f"not tested: {self.why}"
         where = "" if self.ratio is None else f", lowest at {self.ratio:.0%} erased"
         least = "" if self.smallest is None else f"; smallest possible {self.smallest:.2g}"
-        # Then the texts are unlike the references, and masking is not what is to blame.
-        before = self.whole is not None and verdict(self.whole) == "out of distribution"
-        already = f"; whole inputs already are, p = {self.whole:.2g}" if before else ""
+        already = f"; whole inputs already are, p = {self.whole:.2g}" if self.whole_outside else ""
         return f"{self.verdict} (p = {self.p:.2g}{where}{least}{already})"
 
 

@@ -47,21 +47,22 @@ def measure_each(
     """As `measure`, one score at a time."""
     judge = catalog.build("metrics", metric)
     name = catalog.name_of(judge)
-    prepared: dict[str, Explain] = {}
+    prepared: dict[str, tuple[Metric, Explain]] = {}
 
-    def again(attribution: Attribution) -> Explain:
+    def again(attribution: Attribution) -> tuple[Metric, Explain]:
         method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
         key = "" if method is None else catalog.spec(method, full=True)
         if key not in prepared:
-            prepared[key] = _explain_with(prober, method, name, [one.question.encoding for one in attributions])
+            explain = _explain_with(prober, method, name, [one.question.encoding for one in attributions])
+            prepared[key] = (judge if method is None else judge.for_explainer(method)), explain
         return prepared[key]
 
     def asks() -> Iterator[Ask[Score]]:
         for attribution in attributions:
             _check(prober.model, attribution, judge, name)
             question = attribution.question
-            explain = again(attribution) if judge.explains_again else _never
-            yield judge.ask(_with_seed(question, seed), attribution, explain)
+            metric_of_it, explain = again(attribution) if judge.explains_again else (judge, _never)
+            yield metric_of_it.ask(_with_seed(question, seed), attribution, explain)
 
     yield from prober.run(asks())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from troth.core.errors import TrothError, unknown
 from troth.core.types import is_unicode
-from troth.data._classes import Label
+from troth.data._classes import SORTED, Label
 
 Indices = list[int | None]
 _MOST_CLASSES = 100_000  # a larger number is an id or a slip, and a list of so many names would fill the memory
@@ -44,7 +44,7 @@ def index_labels(
         return _by_name(source, words, names), names, ""
     names = tuple(sorted(known))
     listed = ", ".join(f"{index} = {name}" for index, name in enumerate(names[:8])) + (", …" if len(names) > 8 else "")
-    return _by_name(source, words, names, ordered=False), names, f"labels: {listed} (words in sorted order)"
+    return _by_name(source, words, names, ordered=False), names, f"labels: {listed} {SORTED}"
 
 
 def _missing(value: Any) -> bool:

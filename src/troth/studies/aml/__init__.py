@@ -19,6 +19,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.data import Data
 from troth.data._classes import without_labels
+from troth.models import short_name
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Section, Setting, Study
@@ -198,8 +199,8 @@ class Aml(Study):
         named = {**METRICS, **{f"{short}_released": spec for short, spec in RELEASED.items()}}
         facts = {
             data.name: {
-                "examples": len(data), "split": data.split, "model": model["model"], "seeds": list(setting.seeds),
-                "failed": failed, "left_out": left_out, "lambdas": lambdas,
+                "examples": len(data), "split": data.split, "model": short_name(model["model"]),
+                "seeds": list(setting.seeds), "failed": failed, "left_out": left_out, "lambdas": lambdas,
                 "methods": {method: facts_of(found, method, named) for method in methods},
             }
         }  # fmt: skip
@@ -207,7 +208,7 @@ class Aml(Study):
         words += [about_seeds(setting.seeds), f"The attribution models start from {lambdas[0]['backbone']}."]
         if {row["split"] for row in lambdas} == {data.split}:
             words.append("The attribution models were fitted on texts of the same split.")
-        who = "a model trained for it" if model["model"].startswith("cell:") else model["model"]
+        who = "a model trained for it" if model["model"].startswith("cell:") else short_name(model["model"])
         split = f" ({data.split})" if data.split else ""
         title = f"{who} on {len(data)} examples of {data.name}{split}, next to the paper's {self.beside}"
         return Section("main", title, columns, rows, " ".join(filter(None, words)), facts)

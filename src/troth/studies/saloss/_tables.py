@@ -9,6 +9,7 @@ import numpy as np
 
 from troth import seeds, statistics
 from troth.core.units import word_spans
+from troth.models import short_name
 from troth.studies import Section, published
 from troth.studies._trained import Material, Results
 from troth.studies.saloss._experiment import (
@@ -70,7 +71,7 @@ def settings(experiments: list[Experiment], results: Results) -> Section:
         rates = [
             f"{settings[name]:g}" if settings.get(name) else None for name in ("learning_rate", "head_learning_rate")
         ]
-        ours = [one.trials.base, *rates, settings["epochs"], settings["batch_size"], f1]
+        ours = [short_name(one.trials.base), *rates, settings["epochs"], settings["batch_size"], f1]
         theirs = [_hyper("6", one.printed, name) for name in ("model", "lr_model", "lr_classifier")]
         rows.append(
             [one.name, *ours, *theirs, _hyper("text", one.printed, "epochs"), _hyper("6", one.printed, "f1_macro_dev")]

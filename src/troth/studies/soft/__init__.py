@@ -23,7 +23,7 @@ from troth.studies import Section, Setting, Study
 from troth.studies._trained import WORKS, Results, Trials, load
 from troth.studies.saloss._experiment import without_trainings
 from troth.studies.soft import _tables as _soft_tables
-from troth.studies.soft._experiment import HARD, METHODS, METRICS, SOFT, Experiment, pairs
+from troth.studies.soft._experiment import HARD, METHODS, METRICS, SOFT, Experiment, mean, pairs
 
 _DATA = ("sst", "ag_news")
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
@@ -141,8 +141,8 @@ class Soft(Study):
             for variance in _VARIANCES:
                 spec = self.spec(metric, masking=_noise(form, variance))
                 shares = [pairs(first, results, method, spec, "validation").diagnosticity for method in METHODS]
-                means.append(float(np.nanmean(shares)))
-            chosen[metric, form] = _VARIANCES[int(np.argmax(means))]
+                means.append(mean(shares))
+            chosen[metric, form] = _VARIANCES[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
         return chosen
 
     def _alternatives(self, variances: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], str]:

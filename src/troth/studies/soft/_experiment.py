@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from troth import statistics
 from troth.core.types import Score
 from troth.metrics import formulas
+from troth.metrics._erasing import AOPC_RATIOS
 from troth.statistics import Floats
 from troth.store.cells import Cell
 from troth.studies import published
@@ -98,7 +100,7 @@ class Pairs:
     @property
     def diagnosticity(self) -> float:
         """Equation 6: the share of pairs that the metric orders rightly; a tie is not."""
-        return float(np.nanmean(self.won)) if np.isfinite(self.won).any() else float("nan")
+        return mean(self.won)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -108,19 +110,39 @@ class Pairs:
 
 
 def pairs(experiment: Experiment, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
-    """A metric's scores of one method beside those of random explanations."""
-    sides = [
-        np.stack([results.values(experiment.scores(name, metric, seed, split)) for seed in experiment.seeds])
-        for name in (method, "random")
-    ]
+    """A metric's scores of one method beside those of random explanations; NaN for texts of a cell that failed."""
+    count = len(experiment.material.splits[split])
+    sides = []
+    for name in (method, "random"):
+        by_seed = [results.values(experiment.scores(name, metric, seed, split)) for seed in experiment.seeds]
+        sides.append(np.stack([values if len(values) else np.full(count, np.nan) for values in by_seed]))
     return Pairs(*sides)
+
+
+def by_ratio(experiment: Experiment, results: Results, method: str, metric: str, spec: str) -> Floats:
+    """[seeds, examples, ratios] NS or NC at each rationale length; NaN for texts of a cell that failed."""
+    found = np.full((len(experiment.seeds), len(experiment.material.splits["test"]), len(AOPC_RATIOS)), np.nan)
+    for place, seed in enumerate(experiment.seeds):
+        for number, score in enumerate(results.scores(experiment.scores(method, spec, seed))):
+            found[place, number] = at_ratios(metric, score)
+    return found
+
+
+def mean(values: ArrayLike) -> float:
+    """Of what is defined; NaN where nothing is."""
+    return float(means(np.ravel(values), axis=0))
+
+
+def means(values: ArrayLike, axis: tuple[int, ...] | int) -> Floats:
+    """The same over some axes."""
+    return np.asarray(np.ma.filled(np.ma.masked_invalid(np.asarray(values, np.float64)).mean(axis), np.nan))
 
 
 def at_ratios(metric: str, score: Score) -> Floats:
     """[ratios] NS or NC at each rationale length, from what was stored for their mean."""
     record = score.record
     if "p_zero" not in record:
-        return np.full(0, np.nan)
+        return np.full(len(AOPC_RATIOS), np.nan)
     if metric == "NS":
         return np.asarray(formulas.normalized_sufficiency(record["p_full"], record["p_kept"], record["p_zero"]))
     return np.asarray(formulas.normalized_comprehensiveness(record["p_full"], record["p_erased"], record["p_zero"]))

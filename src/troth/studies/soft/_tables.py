@@ -23,7 +23,9 @@ from troth.studies.soft._experiment import (
     SOFT,
     Experiment,
     Pairs,
-    at_ratios,
+    by_ratio,
+    mean,
+    means,
     pairs,
     printed,
     printed_average,
@@ -42,13 +44,13 @@ def data(experiments: Sequence[Experiment], results: Results, specs: Specs) -> I
         sizes = [len(splits[split]) for split in ("train", "validation", "test")]
         words = float(np.mean([len(word_spans(example.text)) for example in splits["train"][:2000]]))
         scores = [results.quality(experiment.model(seed)) for seed in experiment.seeds]
-        mean, deviation = mean_and_deviation(scores)
+        average, deviation = mean_and_deviation(scores)
         settings = experiment.settings
         rates = [
             f"{settings[name]:g}" if settings.get(name) else None for name in ("learning_rate", "head_learning_rate")
         ]
         rows.append(
-            [experiment.name, *sizes, words, 100 * mean, 100 * deviation, _published_f1(experiment.name),
+            [experiment.name, *sizes, words, 100 * average, 100 * deviation, _published_f1(experiment.name),
              settings["epochs"], settings["batch_size"], *rates]
         )  # fmt: skip
         facts[experiment.name] = {"macro_f1": scores, "settings": dict(settings)}
@@ -67,7 +69,7 @@ def diagnosticity(experiments: Sequence[Experiment], results: Results, specs: Sp
             row += [f"{compared.diagnosticity:.3f} [{low:.3f}, {high:.3f}]", printed(experiment.name, method, metric)]
             facts[f"{experiment.name} {method} {metric}"] = {
                 "diagnosticity": compared.diagnosticity, "interval": [low, high],
-                "ties_won": float(np.nanmean(compared.won_or_tied)), "undefined": compared.undefined,
+                "ties_won": mean(compared.won_or_tied), "undefined": compared.undefined,
             }  # fmt: skip
         rows.append(row)
     columns = ("data", "attribution", *itertools.chain(*((metric, "published") for metric in METRICS)))
@@ -88,10 +90,10 @@ def averages(experiments: Sequence[Experiment], results: Results, specs: Specs) 
                 group: [value for key, value in shares.items() if key[0] == metric and key[place] == group]
                 for group in groups
             }
-            means = [float(np.nanmean(values)) for values in by_group.values()]
+            by_mean = [mean(values) for values in by_group.values()]
             theirs = [printed_average(table, metric, PRINTED.get(group, group)) for group in (*groups, "Average")]
-            rows.append([metric, *means, float(np.nanmean(means)), *theirs])
-            facts[metric] = dict(zip(groups, means, strict=True))
+            rows.append([metric, *by_mean, mean(by_mean), *theirs])
+            facts[metric] = dict(zip(groups, by_mean, strict=True))
         columns = ("metric", *groups, "average", *(f"{group}, published" for group in groups), "average, published")
         by = "attributions" if table == "2" else "data sets"
         yield Section(
@@ -109,9 +111,10 @@ def _tests(shares: Mapping[tuple[str, str, str], float]) -> Section:
     facts = {}
     for (soft, (statistic, p)), holm in zip(tests.items(), adjusted, strict=True):
         hard = COUNTERPARTS[soft]
-        wins = sum(one > other for one, other in zip(samples[soft], samples[hard], strict=True))
-        rows.append([f"{soft} against {hard}", f"{wins} of {len(samples[soft])}", statistic, p, float(holm)])
-        facts[soft] = {"higher": wins, "of": len(samples[soft]), "statistic": statistic, "p": p, "holm": float(holm)}
+        both = [pair for pair in zip(samples[soft], samples[hard], strict=True) if not np.isnan(pair).any()]
+        wins = sum(one > other for one, other in both)
+        rows.append([f"{soft} against {hard}", f"{wins} of {len(both)}", statistic, p, float(holm)])
+        facts[soft] = {"higher": wins, "of": len(both), "statistic": statistic, "p": p, "holm": float(holm)}
     columns = ("test", "soft is higher in", "Wilcoxon rank-sum", "p (the paper's)", "p (Holm)")
     words = f"Over {len(samples['NC'])} pairs of attribution and data set; the paper has 20 and finds p < .01 for both."
     return Section("averages", "Is soft more diagnostic than hard?", columns, rows, words, {"tests": facts})
@@ -123,19 +126,19 @@ def lengths(experiments: Sequence[Experiment], results: Results, specs: Specs) -
     shares: dict[tuple[str, str], list[float]] = {}  # data, metric -> diagnosticity by ratio, mean over attributions
     for experiment, metric in itertools.product(experiments, HARD):
         by_method = {
-            name: _by_ratio(experiment, results, name, metric, specs[metric][0]) for name in (*METHODS, "random")
+            name: by_ratio(experiment, results, name, metric, specs[metric][0]) for name in (*METHODS, "random")
         }
-        for name, values in by_method.items():
-            curves[experiment.name, metric, name] = np.nanmean(values, axis=(0, 1)).tolist()
+        for name, scores in by_method.items():
+            curves[experiment.name, metric, name] = means(scores, axis=(0, 1)).tolist()
         wins = [
             [
-                Pairs(values[..., place], by_method["random"][..., place]).diagnosticity
+                Pairs(scores[..., place], by_method["random"][..., place]).diagnosticity
                 for place in range(len(AOPC_RATIOS))
             ]
-            for name, values in by_method.items()
+            for name, scores in by_method.items()
             if name != "random"
         ]
-        shares[experiment.name, metric] = np.nanmean(wins, axis=0).tolist()
+        shares[experiment.name, metric] = means(wins, axis=0).tolist()
     for (name, metric, method), values in curves.items():
         rows.append([name, metric, method, *values])
     columns = ("data", "metric", "attribution", *(f"{ratio:.0%}" for ratio in AOPC_RATIOS))
@@ -179,9 +182,9 @@ def released(experiments: Sequence[Experiment], results: Results, specs: Specs) 
     for experiment, metric in itertools.product(experiments, METRICS):
         ours, theirs = ([pairs(experiment, results, method, spec) for method in METHODS] for spec in specs[metric])
         row = [
-            float(np.nanmean([compared.diagnosticity for compared in ours])),
-            float(np.nanmean([compared.diagnosticity for compared in theirs])),
-            float(np.nanmean([np.nanmean(compared.won_or_tied) for compared in theirs])),
+            mean([compared.diagnosticity for compared in ours]),
+            mean([compared.diagnosticity for compared in theirs]),
+            mean([mean(compared.won_or_tied) for compared in theirs]),
         ]
         paper = printed_average("3", metric, PRINTED.get(experiment.name, ""))
         rows.append([experiment.name, metric, *row, paper])
@@ -220,26 +223,16 @@ def _by_spec(
         for (metric, variant), spec in specs[experiment.name].items():
             compared = {method: pairs(experiment, results, method, spec) for method in METHODS}
             shares = {method: both.diagnosticity for method, both in compared.items()}
-            values = {method: float(np.nanmean(both.explained)) for method, both in compared.items()}
-            best = max(values, key=lambda method: values[method])
-            rows.append(
-                [experiment.name, metric, variant, float(np.nanmean(list(shares.values()))), *shares.values(), best]
-            )
+            values = {method: mean(both.explained) for method, both in compared.items()}
+            best = max(values, key=lambda method: -np.inf if np.isnan(values[method]) else values[method])
+            rows.append([experiment.name, metric, variant, mean(list(shares.values())), *shares.values(), best])
             facts[f"{experiment.name} {metric} {variant}"] = {"diagnosticity": shares, "mean": values}
     columns = ("data", "metric", "how", "mean diagnosticity", *METHODS, "highest mean score")
     return Section(part, title, columns, rows, words, facts)
 
 
-def _by_ratio(experiment: Experiment, results: Results, method: str, metric: str, spec: str) -> Any:
-    """[seeds, examples, ratios]"""
-    return np.stack([
-        np.stack([at_ratios(metric, score) for score in results.scores(experiment.scores(method, spec, seed))])
-        for seed in experiment.seeds
-    ])  # fmt: skip
-
-
 def _mean(experiment: Experiment, results: Results, spec: str) -> float:
-    return float(np.nanmean([pairs(experiment, results, method, spec).diagnosticity for method in METHODS]))
+    return mean([pairs(experiment, results, method, spec).diagnosticity for method in METHODS])
 
 
 def _published_f1(name: str) -> float | None:
