@@ -29,6 +29,7 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
+from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, recursively_erased
@@ -36,7 +37,7 @@ from troth.models import check_choices, load_model
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
-from troth.verbs.explain import explanation, require_class
+from troth.verbs.explain import explanation
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
