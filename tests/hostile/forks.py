@@ -68,7 +68,8 @@ def serve() -> None:
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork
     for kind in catalog.KINDS:
-        catalog.names(kind)
+        for name in catalog.names(kind):
+            catalog.find(kind, name)
     troth.commands._options.quieten()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
