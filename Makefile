@@ -5,7 +5,7 @@ STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-full lint bench-speed docs clean
+.PHONY: install demo test test-full lint unicode bench-speed docs clean
 
 install: $(STAMP)
 
@@ -24,14 +24,20 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Unicode's own tests of words and sentences, where apt can fetch them; without them those tests are skipped and say why.
+APT := apt-get --quiet --quiet --yes -o Acquire::http::Timeout=5 -o Acquire::Retries=0
+unicode:
+	-@test -f "$${TROTH_UNICODE:-/usr/share/unicode}/auxiliary/WordBreakTest.txt" || { \
+	  $(APT) install unicode-data || { $(APT) update && $(APT) install unicode-data; }; } >/dev/null 2>&1
+
 # What starts processes of its own, or listens to signals, runs alone; the rest on two cores.
 ALONE := $(addprefix tests/,commands hostile store studies sweep training verbs)
 
-test: lint
+test: lint unicode
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest -m "not full" $(ALONE)
 
-test-full: lint
+test-full: lint unicode
 	$(BIN)/python -m pytest
 
 bench-speed: install

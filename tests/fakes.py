@@ -134,7 +134,8 @@ def tokenizer_for(family: str) -> PreTrainedTokenizerFast:
 def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
     """A random transformers classifier; its weights are spread out so that every input matters."""
     tokenizer = tokenizer_for(family)
-    common = dict(SIZES, vocab_size=len(tokenizer), num_labels=classes, pad_token_id=tokenizer.pad_token_id, **options)
+    own = {"vocab_size": len(tokenizer), "num_labels": classes, "pad_token_id": tokenizer.pad_token_id}
+    common = {**SIZES, **own, **options}
     if family == "distilbert":
         names = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64}
         config = DistilBertConfig(
@@ -286,6 +287,32 @@ def planted(word: str = "awful"):
         ]
 
     return predict
+
+
+def planted_bert(word: str = "awful"):
+    """A BERT whose one layer looks for the planted word wherever it stands; class 1 is how much of it there is.
+
+    The first number of every vector says "the planted word": 4 for that word, 0 for the others. Both heads look where
+    it is high, and only it reaches the classes.
+    """
+    tokenizer = tokenizer_for("bert")
+    model = hf_model("bert", classes=2, num_hidden_layers=1)
+    bert, layer = model.bert, model.bert.encoder.layer[0].attention
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "LayerNorm" not in name:
+                parameter.zero_()
+        words, types = bert.embeddings.word_embeddings.weight, bert.embeddings.token_type_embeddings.weight
+        for vectors in (words.normal_(), types.normal_()):  # without the types only a vector's direction would count
+            vectors[:, 0] = 0
+        words[tokenizer.convert_tokens_to_ids(word), 0] = 4
+        for head in (0, 8):
+            layer.self.query.bias[head] = 2
+            layer.self.key.weight[head, 0] = layer.self.value.weight[head, 0] = 1
+            layer.output.dense.weight[0, head] = 1
+        bert.pooler.dense.weight[0, 0] = 0.5
+        model.classifier.weight[1, 0], model.classifier.bias[1] = 4, -2
+    return Encoder(model, tokenizer, name="planted bert")
 
 
 def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> AttributionModel:

@@ -8,9 +8,8 @@ import torch
 
 import fakes
 import troth
-from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, state_of
+from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, refusals, state_of
 from troth.core import catalog
-from troth.core.errors import TrothError
 from troth.engine.prober import Prober
 from troth.verbs.explain import explain_each
 
@@ -37,12 +36,8 @@ def spec_of(kind, name):
 
 
 def run(kind, name, texts, **options):
-    try:
+    with refusals("explainers", kind, name):
         return troth.explain(model_of(kind), texts, spec_of(kind, name), **options)
-    except TrothError as error:
-        # A refusal names the model or its kind, and what to use instead.
-        assert "use " in str(error), error
-        pytest.skip(str(error))
 
 
 def cases():
@@ -78,7 +73,7 @@ def test_explainer(kind, name):
 @pytest.mark.parametrize("name", [name for name in EXPLAINERS if name not in NEEDS_MORE])
 @pytest.mark.parametrize("units", ["token", "sentence"])
 def test_every_unit(name, units):
-    text = "A good film. Is the book bad? The soup was cold."
+    text = "A good film. Is it bad? The soup."  # few enough for exact_shapley
     (attribution,) = run("bert", name, text, units=units)
     tokens = fakes.tokenizer_for("bert").tokenize(text)
     assert len(attribution.scores) == len(attribution.units) == (len(tokens) if units == "token" else 3)
@@ -104,45 +99,46 @@ def test_second_text_is_explained_only_on_request(name):
 
 @pytest.mark.parametrize("name", [name for name in EXPLAINERS if name not in NEEDS_MORE])
 def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name, monkeypatch):
+    """Planted in the first pass, which for many methods is the only one, and in the last."""
     model = fakes.hf_model("bert", seed=3)
     model.train()
     wrapped = troth.load_model(model, tokenizer=fakes.tokenizer_for("bert"))
-    before = state_of(model)
-    calls = {"left": 1}
-    original = type(wrapped).forward
+    spec, texts = spec_of("bert", name), ["a good film", "the soup was cold"]
+    before, original, passes, fails_at = state_of(model), type(wrapped).forward, [], []
 
-    def failing(self, *arguments, **options):
-        calls["left"] -= 1
-        if calls["left"] < 0:
+    def counting(self, *arguments, **options):
+        passes.append(self)
+        if len(passes) in fails_at:
             with self.at_rest(attentions=True):
                 raise RuntimeError("planted")
         return original(self, *arguments, **options)
 
-    monkeypatch.setattr(type(wrapped), "forward", failing)
-    try:
-        troth.explain(wrapped, ["a good film", "the soup was cold"], spec_of("bert", name))
-    except RuntimeError as error:
-        assert str(error) == "planted"
-    assert state_of(model) == before
+    assert wrapped.pads  # found out by passes of its own, on first use
+    monkeypatch.setattr(type(wrapped), "forward", counting)
+    troth.explain(wrapped, texts, spec)
+    for number in {1, len(passes)}:
+        passes.clear()
+        fails_at[:] = [number]
+        with pytest.raises(RuntimeError, match="planted"):
+            troth.explain(wrapped, texts, spec)
+        assert state_of(model) == before
 
 
-def test_planted_word_is_found():
-    model = troth.load_model(fakes.planted("awful"), labels=["fine", "bad"])
-    text = "the soup was awful and cold"
-    asked = 0
-    for name in EXPLAINERS:
-        method = catalog.find("explainers", name)
-        if name in NEEDS_MORE or not method.asks_model:
-            continue
-        try:
-            (attribution,) = troth.explain(
-                model, text, name if name != "attributive_masking" else spec_of("black_box", name)
-            )
-        except TrothError:
-            continue  # a black box has no gradients
-        asked += 1
-        assert attribution.units[int(np.argmax(attribution.scores))] == "awful", name
-    assert asked
+# A method fitted beforehand finds what its checkpoint has learnt; test_attributive_masking fits one.
+@pytest.mark.parametrize("name", [name for name in EXPLAINERS if name not in NEEDS_MORE | {"attributive_masking"}])
+@pytest.mark.parametrize("kind", ["black_box", "bert"])
+def test_planted_word_is_found(kind, name):
+    if not catalog.find("explainers", name).asks_model:
+        pytest.skip("it does not ask the model")
+    black_box = troth.load_model(fakes.planted("awful"), labels=["fine", "bad"])
+    model = black_box if kind == "black_box" else fakes.planted_bert("awful")
+    with refusals("explainers", kind, name):
+        attributions = troth.explain(
+            model, ["the soup was awful and cold", "awful service", "it is bad and awful"], name
+        )
+    for attribution in attributions:
+        assert attribution.target == 1
+        assert attribution.units[int(np.argmax(attribution.scores))] == "awful"
 
 
 @pytest.mark.parametrize("name", [name for name in EXPLAINERS if catalog.find("explainers", name).signed])

@@ -165,3 +165,20 @@ def test_objects_are_specs_too():
         catalog.spec(IntegratedGradients(steps=7, baseline="mask")) == "integrated_gradients(steps=7, baseline='mask')"
     )
     assert catalog.spec(IntegratedGradients()) == "integrated_gradients"
+
+
+def test_a_file_is_read_as_it_is_written(tmp_path, monkeypatch):
+    """Entries are files, or folders, with a dataclass of their name; none of them is imported to be listed."""
+    folder = tmp_path / "explainers"
+    (folder / "in_a_folder").mkdir(parents=True)
+    lines = '"""What it\nsays.\n\nMore."""\nfrom dataclasses import dataclass\nraise RuntimeError("imported")\n'
+    (folder / "named_alike.py").write_text(f"{lines}@dataclass(frozen=True)\nclass NamedAlike: ...\n")
+    (folder / "in_a_folder" / "__init__.py").write_text(f"{lines}@dataclass\nclass InAFolder: ...\n")
+    (folder / "no_dataclass.py").write_text(f"{lines}class NoDataclass: ...\n")
+    (folder / "other_name.py").write_text(f"{lines}@dataclass\nclass Other: ...\n")
+    (folder / "_private.py").write_text(f"{lines}@dataclass\nclass Private: ...\n")
+    monkeypatch.setattr("troth.__path__", [str(tmp_path)])
+    assert catalog.names("explainers") == ["in_a_folder", "named_alike"]
+    assert catalog.summary("explainers", "named_alike") == "What it says."
+    with pytest.raises(TrothError, match="no explainer is called 'other_name'"):
+        catalog.find("explainers", "other_name")

@@ -26,7 +26,6 @@ def list(
     from troth.core.errors import unknown
     from troth.core.terminal import Console
 
-    _options.quieten()
     kinds = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)

@@ -1,6 +1,7 @@
 """Names, finds and builds what the folders hold: `integrated_gradients(steps=50)`.
 
-A folder is a catalog and the file's name is the method's name. Nothing is registered: the folder is read.
+A folder is a catalog and the file's name is the method's name. Nothing is registered: the folder is read. Names and
+summaries come from the files as they are written, so a list imports nothing; only `find` and `build` import a file.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
-import inspect
 import math
 import os
 import pkgutil
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
+import troth
 from troth.core.errors import TrothError, unknown
 
 T = TypeVar("T")
@@ -37,16 +41,26 @@ _BYTES = 8  # what one unit of one sample or step takes at least
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
+class _Entry(NamedTuple):
+    class_name: str
+    summary: str
+
+
 def names(kind: str) -> list[str]:
-    """Every name in a folder, sorted: the files that hold a class of the file's name."""
-    return [name for name in _modules(kind) if _class_in(kind, name) is not None]
+    """Every name in a folder, sorted: the files that hold a dataclass of the file's name."""
+    return [name for name in _files(kind) if _entry(kind, name) is not None]
+
+
+def summary(kind: str, name: str) -> str:
+    """The first paragraph of a file, which says what it is."""
+    return _known(kind, name).summary
 
 
 def find(kind: str, name: str) -> type[Any]:
     """The class that a name stands for."""
-    found = _class_in(kind, name) if name in _modules(kind) else None
-    if found is None:
-        raise unknown(KINDS[kind], name, names(kind))
+    entry = _known(kind, name)
+    module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
+    found: type[Any] = getattr(module, entry.class_name)
     return found
 
 
@@ -124,24 +138,36 @@ def name_of(thing: Any) -> str:
     return file if file.replace("_", "") == found.__name__.lower() else snake
 
 
-def summary(kind: str, name: str) -> str:
-    """The first sentence of a file, which says what it is."""
-    text = inspect.getdoc(inspect.getmodule(find(kind, name))) or ""
-    return " ".join(text.split("\n\n")[0].split())
+def _known(kind: str, name: str) -> _Entry:
+    entry = _entry(kind, name) if name in _files(kind) else None
+    if entry is None:
+        raise unknown(KINDS[kind], name, names(kind))
+    return entry
 
 
-def _modules(kind: str) -> list[str]:
-    package = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}")
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
+def _path(kind: str) -> list[str]:
+    """Where a kind's files are; asking its package would import it, and torch with it."""
+    return [str(Path(root, *_FOLDERS.get(kind, kind).split("."))) for root in troth.__path__]
 
 
-def _class_in(kind: str, name: str) -> type[Any] | None:
-    module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
-    wanted = name.replace("_", "")
-    for found in vars(module).values():
-        if isinstance(found, type) and found.__module__ == module.__name__ and found.__name__.lower() == wanted:
-            return found if dataclasses.is_dataclass(found) else None
-    return None
+def _files(kind: str) -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(_path(kind)) if not module.name.startswith("_"))
+
+
+@cache
+def _entry(kind: str, name: str) -> _Entry | None:
+    """What a file holds, read from its source; None where it has no dataclass of its name."""
+    spec = PathFinder.find_spec(name, _path(kind))
+    if spec is None or spec.origin is None:
+        return None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and _is_dataclass(node))
+    return next((_Entry(node.name, summary) for node in classes if node.name.lower() == name.replace("_", "")), None)
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(decorator).partition("(")[0] == "dataclass" for decorator in node.decorator_list)
 
 
 def _value(node: ast.expr, spec: str) -> Any:

@@ -28,9 +28,9 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
     return index
 
 
-def require_class(labels: tuple[str, ...], target: str | int) -> None:
-    """One line for a class that there is not, before any example is read."""
-    if target not in ("predicted", "gold"):
+def require_class(labels: tuple[str, ...], target: str | int | None) -> None:
+    """One line for a class that there is not, before any example is read; None is left to the caller."""
+    if target not in (None, "predicted", "gold"):
         class_of(labels, target, Example("0", ""), PREDICTED)
 
 
