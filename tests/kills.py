@@ -103,7 +103,8 @@ def changes(process: BaseProcess, folder: Path, most: int = 1 << 30) -> int:
 
 def _state(folder: Path) -> dict[str, int]:
     found = {}
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # gone meanwhile
-            found[str(path)] = path.stat().st_mtime_ns
+    for place, folders, files in os.walk(folder):  # what goes meanwhile is passed over
+        for name in (*folders, *files):
+            with contextlib.suppress(OSError):
+                found[f"{place}/{name}"] = os.lstat(f"{place}/{name}").st_mtime_ns
     return found
