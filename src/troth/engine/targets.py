@@ -28,6 +28,12 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
     return index
 
 
+def require_class(labels: tuple[str, ...], target: str | int) -> None:
+    """One line for a class that there is not, before any example is read."""
+    if target not in ("predicted", "gold"):
+        class_of(labels, target, Example("0", ""), PREDICTED)
+
+
 def gold_class(labels: tuple[str, ...], example: Example) -> int:
     """The model's class that an example's label stands for: by name where it has one, else by number."""
     label = example.label
