@@ -120,6 +120,7 @@ BAD = {
     "workers": ["0", "-1", "99999999"],
     # of one command only, in place of the option's own
     "fresh weight": _AMOUNT,
+    "study base": [name for name in _MODEL if name != "torn"],  # a study's models are read where they are trained
     "report out": ["folder", "file/below", "x" * 300, "/dev/null/below"],
 }
 

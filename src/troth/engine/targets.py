@@ -28,10 +28,11 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
     return index
 
 
-def require_class(labels: tuple[str, ...], target: str | int | None) -> None:
-    """One line for a class that there is not, before any example is read; None is left to the caller."""
-    if target not in (None, "predicted", "gold"):
-        class_of(labels, target, Example("0", ""), PREDICTED)
+def require_class(labels: tuple[str, ...], *classes: str | int | None) -> None:
+    """A class the model does not have is refused before anything is computed; gold ones differ by example."""
+    for name in classes:
+        if name is not None and name not in ("predicted", "gold"):
+            class_of(labels, name, Example("0", ""), PREDICTED)
 
 
 def gold_class(labels: tuple[str, ...], example: Example) -> int:

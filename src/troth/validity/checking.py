@@ -37,7 +37,7 @@ from troth.models import check_choices, load_model
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
-from troth.verbs.explain import explanation, require_class
+from troth.verbs.explain import explanation
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128

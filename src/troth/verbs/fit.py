@@ -226,7 +226,7 @@ def lambdas_of(text: str) -> dict[str, float]:
         return dict(zip(LAMBDAS, weights, strict=True))
     except ValueError:
         raise TrothError(
-            f"lambdas are three numbers of 0 or more, of L_p, L_a and L_inv, as 1,0.5,0.2, not {text!r}"
+            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
         ) from None
 
 
