@@ -37,6 +37,7 @@ def room(tmp_path_factory, models):
     )
     (folder / "file").write_text("")
     (folder / "folder").mkdir()
+    (folder / "unreadable.csv").symlink_to("/proc/self/mem")  # even for root
     run(ladder(1, 1), Store(folder / "run"), workers=1)
     return folder
 

@@ -5,8 +5,12 @@ forks.py reads one JSON line per call from standard input and answers with one: 
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import select
 import shutil
@@ -55,26 +59,38 @@ class Forks:
 
 
 def serve() -> None:
-    import torch
-
-    import troth.cli
-    import troth.commands._options
-    import troth.data
-    import troth.models.encoder
-    import troth.models.prompted
-    import troth.studies
-    import troth.sweep.bench
-    from troth.core import catalog
-
-    torch.set_num_threads(1)  # a pool of threads would not survive a fork
-    for kind in catalog.KINDS:
-        catalog.names(kind)
-    troth.commands._options.quieten()
+    warm()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for line in sys.stdin.buffer:
         answers.write(json.dumps(call(json.loads(line))).encode() + b"\n")
         answers.flush()
+    os._exit(0)  # taking the libraries down takes seconds
+
+
+def warm() -> None:
+    """Does once what every child would do again: imports, the parser's tables, those that transformers builds."""
+    import duckdb  # noqa: F401
+    import torch
+    import typer.main
+
+    import troth
+    from troth import cli
+    from troth.commands import _options
+
+    torch.set_num_threads(1)  # a pool of threads would not survive a fork
+    for module in pkgutil.walk_packages(troth.__path__, "troth."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    _options.quieten()
+    cli.app = typer.main.get_command(cli.app)  # built once, called alike
+    for wrong in (["bench", "--limit", "x"], ["check", "--step", "x"], ["report"]):
+        with contextlib.suppress(Exception):
+            cli.app(wrong, standalone_mode=False)
+    examples = troth.load_data("reviews", limit=1)
+    troth.explain(troth.load_model("embedded"), examples, "leave_one_out")
+    gc.collect()
+    gc.freeze()  # a child that collects would copy every page
 
 
 def call(given: dict[str, Any]) -> dict[str, Any]:

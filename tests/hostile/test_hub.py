@@ -4,8 +4,10 @@ import time
 
 import pytest
 
+from troth.core import hub
 from troth.core.errors import TrothError
-from troth.models import _hub, load_model
+from troth.data import load_data
+from troth.models import load_model
 
 
 @pytest.fixture
@@ -16,9 +18,9 @@ def silent_hub(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "https://192.0.2.1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    _hub._tried.cache_clear()
+    hub._tried.cache_clear()
     yield
-    _hub._tried.cache_clear()
+    hub._tried.cache_clear()
 
 
 def test_an_unreachable_hub_is_one_line_in_five_seconds(silent_hub):
@@ -32,3 +34,14 @@ def test_an_unreachable_hub_is_one_line_in_five_seconds(silent_hub):
         load_model("nobody/nothing")
     assert time.monotonic() - begun < 5
     assert constants.HF_HUB_OFFLINE is False
+
+
+def test_so_are_data_of_an_unreachable_hub(silent_hub, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    begun = time.monotonic()
+    with pytest.raises(TrothError, match=r"nobody/nothing is not .* \(192\.0\.2\.1 cannot be reached"):
+        load_data("nobody/nothing")
+    assert time.monotonic() - begun < 5
+    assert datasets.config.HF_HUB_OFFLINE is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from troth.models import TextClassifier
 from troth.training.corpus import Corpus
 from troth.training.predicting import logits_of
 from troth.training.progress import Progress
+from troth.training.settings import MOST_EPOCHS
 
 Found = Mapping[str, float]  # metric -> mean
 Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the weights of the losses
@@ -50,9 +52,17 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("examples", "validation", "epochs", "batch_size", "learning_rate", "validate_every", "trials"):
-            if not getattr(self, name) > 0:
-                raise TrothError(f"{name.replace('_', ' ')} must be above 0, not {getattr(self, name)}")
+        for name in ("epochs", "trials", "trial_epochs"):
+            value = getattr(self, name)
+            if not 0 < value <= MOST_EPOCHS:
+                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and at most {MOST_EPOCHS:,}, not {value}")
+        for name in (
+            "examples", "validation", "trial_examples", "batch_size", "rows_per_pass", "learning_rate",
+            "validate_every",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and finite, not {value}")
         if self.search not in get_args(Sampler):
             raise unknown("search", self.search, get_args(Sampler))
 

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from troth.core import terminal
+from troth.core.errors import TrothError
 
+MOST_SEEDS = 1_000
 Model = Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub name, or embedded.")]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
@@ -28,7 +30,7 @@ ClassWords = Annotated[
 Shots = Annotated[
     str | None, typer.Option(help="Data whose labelled examples the prompt shows first (a file or a name).")
 ]
-ShotCount = Annotated[int, typer.Option(help="At most so many shots.")]
+ShotCount = Annotated[int | None, typer.Option(help="At most so many shots; 4.")]
 Chat = Annotated[
     bool | None, typer.Option("--chat/--no-chat", help="The tokenizer's chat template; by default if it has one.")
 ]
@@ -39,11 +41,15 @@ def prompting(
     prompt: str | None,
     class_words: str | None,
     shots: str | None = None,
-    shot_count: int = 4,
+    shot_count: int | None = None,
     chat: bool | None = None,
     mask_text: str | None = None,
 ) -> dict[str, Any]:
     """Options of load_model for a prompted model, plain values all; none without a prompt."""
+    if shot_count is not None and shots is None:
+        raise TrothError(f"--shot-count {shot_count} goes with --shots; name their data, or leave it out")
+    number = 4 if shot_count is None else shot_count
+    require("--shot-count", number, number >= 1, "1 or more")
     options: dict[str, Any] = {"prompt": None if prompt is None else prompt.replace("\\n", "\n")}
     words = [] if class_words is None else [word.strip() for word in class_words.split(",")]
     if words and all("=" in word for word in words):
@@ -53,12 +59,18 @@ def prompting(
         from troth.data import load_data
         from troth.data._classes import name_of
 
-        shown = load_data(shots, limit=shot_count)
+        shown = load_data(shots, limit=number)
         options["shots"] = [
             {"text": one.text, "text_pair": one.text_pair, "label": name_of(one.label)} for one in shown
         ]
     options |= {"chat": chat, "mask_text": mask_text}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def require(option: str, value: object, holds: bool, wanted: str) -> None:
+    """One line for a value that an option does not take."""
+    if not holds:
+        raise TrothError(f"{option} must be {wanted}, not {value}")
 
 
 def quieten() -> None:

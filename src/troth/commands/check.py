@@ -62,7 +62,7 @@ def check(
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     shots: _options.Shots = None,
-    shot_count: _options.ShotCount = 4,
+    shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
@@ -76,23 +76,28 @@ def check(
     import warnings
 
     from troth.core.errors import TrothError
+    from troth.engine.targets import require_class
     from troth.models import load_model
-    from troth.validity.checking import check as check_model
+    from troth.validity import checking
     from troth.validity.references import splits_of
 
     _options.quieten()
+    methods = explainers or ["random"]
+    checking.settle(methods, masking, step, units, references, variant)
+    _options.require("--limit", limit, limit >= 0, "0 or more")
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    loaded = load_model(model, device=device, **prompted)
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
+    loaded = load_model(model, device=device, **prompted)
+    require_class(loaded.labels, target)
     if randomization:
         _randomize(loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, as_json=as_json)
         return
     asked, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it is among the notes
-        found = check_model(
-            loaded, asked, known, explainers or ["random"], masking, step, seed, target=target, recompute=recompute,
+        found = checking.check(
+            loaded, asked, known, methods, masking, step, seed, target=target, recompute=recompute,
             units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
     if as_json:

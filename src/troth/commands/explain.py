@@ -32,7 +32,7 @@ def explain(
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     shots: _options.Shots = None,
-    shot_count: _options.ShotCount = 4,
+    shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
@@ -62,6 +62,8 @@ def explain(
     if pair is not None and len(given) != 1:
         raise TrothError(f"--pair goes with one text, not {len(given)}")
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
+    if html is not None:
+        page.require_place(html)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
     prober = Prober(load_model(model, device=device, **asked), masking)
     options: dict[str, Any] = {"units": units, "target": target, "seed": seed, "against": against, "segments": segments}

@@ -59,7 +59,7 @@ def fit(
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     shots: _options.Shots = None,
-    shot_count: _options.ShotCount = 4,
+    shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     seed: _options.Seed = 0,

@@ -38,12 +38,11 @@ def fresh(
     Example: troth fresh --data sst --base bert-base-uncased --ratio 0.2
     """
     from troth.commands import _sweeping
-    from troth.core.errors import TrothError
     from troth.studies import _fresh
 
     _options.quieten()
-    if seeds < 1:
-        raise TrothError(f"--seeds must be at least 1, not {seeds}")
+    _options.require("--seeds", seeds, 1 <= seeds <= _options.MOST_SEEDS, f"1 to {_options.MOST_SEEDS:,}")
+    _options.require("--limit", limit, limit >= 0, "0 or more")
     name = "".join(letter if letter.isalnum() else "_" for letter in Path(data).stem)
     with _sweeping.shown(not as_json) as progress:
         done = _fresh.compare(

@@ -38,6 +38,7 @@ def query(
     from troth.store.query import query as ask
     from troth.store.store import open_run
 
+    _options.require("--limit", limit, limit >= 0, "0 or more")
     store = open_run(run)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
@@ -46,7 +47,7 @@ def query(
     if as_json:
         _options.print_json([dict(zip(names, map(_plain, row), strict=True)) for row in plain_rows(answer)])
     else:
-        shown = answer.slice(0, limit) if limit > 0 else answer
+        shown = answer.slice(0, limit) if limit else answer
         console = Console(highlight=False)
         _grid.show(console, names, plain_rows(shown))
         if shown.num_rows < answer.num_rows:

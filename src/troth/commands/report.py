@@ -22,11 +22,13 @@ def report(
 
     Example: troth report runs/embedded-reviews-5f2c1a
     """
+    from troth.report import page
     from troth.report import tables as leaderboard
     from troth.store.store import open_run
 
     store = open_run(run)
     path = out or store.folder / "report.html"
+    page.require_place(path)
     leaderboard.write_report(store, path)
     if as_json:
         _options.print_json({"report": str(path)})

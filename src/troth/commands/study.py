@@ -39,11 +39,13 @@ def study(
     from troth.core.errors import TrothError
     from troth.core.terminal import Console
     from troth.store.store import Store
+    from troth.sweep.limits import check_options
 
     _options.quieten()
     chosen: studies.Study = catalog.build("studies", name)
-    if seeds < 1:
-        raise TrothError(f"--seeds must be at least 1, not {seeds}")
+    _options.require("--seeds", seeds, 1 <= seeds <= _options.MOST_SEEDS, f"1 to {_options.MOST_SEEDS:,}")
+    _options.require("--limit", limit, limit >= 0, "0 or more")
+    check_options("local", workers, None, None, 1, None)
     options = _options.prompting(prompt, class_words)
     if options and not chosen.takes_prompt:
         raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")

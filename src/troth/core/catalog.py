@@ -9,9 +9,9 @@ import ast
 import dataclasses
 import importlib
 import inspect
-import math
 import os
 import pkgutil
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -33,6 +33,7 @@ KINDS = {
 }
 _NONE = dataclasses.MISSING
 _TRUTHS = {"true": True, "false": False}
+_LONGEST = 10_000  # characters of a spec
 _BYTES = 8  # what one unit of one sample or step takes at least
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
@@ -86,9 +87,11 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     >>> parse("leave_one_out(absolute=true)")
     ('leave_one_out', {'absolute': True})
     """
+    if len(spec) > _LONGEST:
+        raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
     try:
         tree = ast.parse(spec.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: nested too deeply
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
     if isinstance(tree, ast.Name):
         return tree.id, {}
@@ -148,14 +151,14 @@ def _value(node: ast.expr, spec: str) -> Any:
     # A bare word is text, except a truth, and a call is a spec in a spec: masking=soft(at=word).
     if isinstance(node, ast.Name):
         return _TRUTHS.get(node.id, node.id)
-    if isinstance(node, ast.Call):
-        return ast.unparse(node)
     try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError):
-        raise TrothError(
-            f"cannot read the value {ast.unparse(node)!r} in {spec!r}; use a number, a word or a tuple"
-        ) from None
+        if isinstance(node, ast.Call):
+            return ast.unparse(node)
+        value = ast.literal_eval(node)
+        repr(value)  # a number of thousands of digits cannot be shown
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise TrothError(f"cannot read a value in {spec!r}; use a number, a word or a tuple") from None
+    return value
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -165,7 +168,8 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _check(name: str, option: str, value: Any, hint: Any) -> None:
     """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
     if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
-        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if math.isfinite(value) else "is no number to count with"
+        finite = abs(value) < sys.float_info.max
+        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is no number to count with"
         raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
     choices = _choices(hint)
     literals = [choice for choice in choices if not isinstance(choice, type)]

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 class TrothError(Exception):
     """One line that names the thing, the value and the way out."""
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split("\n"))  # a name or value may hold several
+
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
     """The error for a name nobody has: the nearest one first, then all there are.

@@ -17,7 +17,7 @@ from troth.data._classes import without_labels
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import tables_in
 from troth.data.sources.hub import read_hub, table_of
-from troth.data.sources.readers import Table, is_data_file, read_file
+from troth.data.sources.readers import Table, is_data_file, read_file, require_readable
 
 __all__ = ["Data", "Dataset", "load_data"]
 
@@ -74,6 +74,24 @@ def _entry(source: Source) -> Dataset | None:
     return found
 
 
+def find_data(source: str) -> None:
+    """One line for data that are not there, or of a kind that cannot be read; nothing is read."""
+    path = Path(source)
+    if _entry(source) is not None:
+        return
+    if path.is_dir():
+        tables_in(path)
+    elif path.exists():
+        require_readable(path)
+    elif not _is_hub_name(source):
+        raise TrothError(f"{source}: no such file or folder")
+
+
+def _is_hub_name(source: str | os.PathLike[str]) -> bool:
+    name = re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", source) if isinstance(source, str) else None
+    return name is not None and not is_data_file(Path(source))
+
+
 def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     path = Path(source)
     if path.is_dir():
@@ -82,10 +100,10 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if path.exists():
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
-            raise TrothError(f"{path.name} is one file without splits; leave --split out")
+            raise TrothError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
         return table
-    if isinstance(source, str) and re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", source) and not is_data_file(path):
-        return read_hub(source, split)
+    if _is_hub_name(source):
+        return read_hub(str(source), split)
     raise TrothError(f"{source}: no such file or folder")
 
 

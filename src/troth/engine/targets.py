@@ -28,6 +28,13 @@ def class_of(labels: tuple[str, ...], target: str | int, example: Example, predi
     return index
 
 
+def require_class(labels: tuple[str, ...], *classes: str | int | None) -> None:
+    """A class the model does not have is refused before anything is computed; gold ones differ by example."""
+    for name in classes:
+        if name is not None and name not in ("predicted", "gold"):
+            class_of(labels, name, Example("0", ""), PREDICTED)
+
+
 def gold_class(labels: tuple[str, ...], example: Example) -> int:
     """The model's class that an example's label stands for: by name where it has one, else by number."""
     label = example.label

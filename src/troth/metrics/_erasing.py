@@ -41,8 +41,8 @@ def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
 
 def basis_points(ratio: float) -> int:
     """A ratio as a whole number of ten-thousandths."""
-    points = round(ratio * 10_000)
-    if not 0 <= ratio <= 1 or abs(points - ratio * 10_000) > 1e-6:
+    points = round(ratio * 10_000) if 0 <= ratio <= 1 else -1  # NaN cannot be rounded
+    if points < 0 or abs(points - ratio * 10_000) > 1e-6:
         raise TrothError(f"a ratio must lie in [0, 1] and have at most four decimals, not {ratio}")
     return points
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from troth.core.errors import TrothError
-from troth.models._hub import offline_where_unreachable, unreachable
+from troth.core.hub import offline_where_unreachable, unreachable
 
 Kind = Literal["text classifier", "causal language model"]
 _ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)

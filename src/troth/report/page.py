@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -42,10 +44,25 @@ def write(path: Path, title: str, sections: Iterable[str]) -> None:
         aside.write_text(render(title, sections), encoding="utf-8")
         aside.replace(path)
     except OSError as error:
-        raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise _cannot_write(path, error) from None
     finally:
         with suppress(OSError):
             aside.unlink()
+
+
+def require_place(path: Path) -> None:
+    """One line for a path that no page can be written to, before any work; nothing is made."""
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> TrothError:
+    return TrothError(f"cannot write {path}: {error.strerror}; choose another place")
 
 
 def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -26,7 +26,7 @@ def exported(source: str) -> str:
     found = [cell for cell in cells.values() if asked in ("", cell.specs["explainer"], cell.name)]
     names = sorted({str(cell.specs["explainer"]) for cell in cells.values()})
     if not found:
-        raise unknown("explanation in this run", asked, names)
+        raise unknown(f"explanation in {folder}", asked, names)
     if len(found) > 1:
         which = ", ".join(names) if len(names) > 1 else ", ".join(sorted(cell.name for cell in found))
         raise TrothError(f"{folder} holds {len(found)} explanations; name one of {which}: {folder}:NAME")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from troth.core.errors import TrothError, unknown
+from troth.data import find_data
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep import machine
@@ -89,11 +90,16 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
     Other sections of the folder stay.
     """
     from troth.studies import _writing
+    from troth.training import bases
     from troth.training.output import require_writable
 
     parts = chosen_parts(study, only)
     Store(require_writable(setting.out))  # somebody else's folder is refused before any work
     _writing.require_own(setting.out, study)
+    for name in setting.data:
+        find_data(name)
+    if setting.base is not None and not setting.model_options:
+        bases.build(setting.base)
     for part in parts:
         for section in study.sections(part, setting):
             _writing.write(setting.out, study, section, setting, machine.hardware())

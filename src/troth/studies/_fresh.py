@@ -16,6 +16,7 @@ from troth.studies._trained import WORKS, Results, Trials, load, settings_like
 from troth.studies.saloss._experiment import mean_and_deviation
 from troth.sweep.context import Context
 from troth.sweep.run import Progress, run
+from troth.training import bases
 from troth.training.output import require_writable
 from troth.verbs.fresh import require
 
@@ -67,6 +68,8 @@ def compare(
     trials = Trials(load(data, like=like, limit=limit), base, plan)
     material = trials.material
     plain, chosen = settings_like(like, "plain", base, material, **settings)
+    # What cannot be started from is found out now, not by every cell.
+    bases.build(base).build(material.splits["train"].examples, material.labels, 0, None)
     full = [trials.training(plain, chosen, seed) for seed in seeds]
     kinds: dict[str, list[Cell]] = {}
 

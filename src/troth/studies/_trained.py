@@ -4,6 +4,7 @@ explanations and scores, each stored, so that a study goes on where it stopped.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from troth.store.store import Store
 from troth.store.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
 from troth.sweep.context import Context
 from troth.training import bases, presets, recipes
+from troth.training import settings as every_setting
 from troth.training import train as fit
 from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
 from troth.training.predicting import predict
@@ -104,6 +106,10 @@ def settings_like(
     if given.get("learning_rate"):
         settings.pop("head_learning_rate", None)
     settings |= {name: value for name, value in given.items() if value}
+    fields = {field.name for field in dataclasses.fields(every_setting.Settings)}
+    every_setting.settings(
+        **{name: value for name, value in settings.items() if name in fields}
+    )  # refused before any work
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return recipes.spec(method, full=True), plain
 

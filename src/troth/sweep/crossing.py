@@ -11,7 +11,7 @@ from troth.core.types import Example
 from troth.core.units import UnitKind
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.engine.targets import class_of
+from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Metric
@@ -25,6 +25,7 @@ from troth.validity.stamp import TESTED, masking_of
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
 Model = Any  # a name, a model in memory, (name, options of load_model), or what Context.model_specs gave
+_TRIED = 8  # examples that a model reads before anything is planned
 
 
 def cross(
@@ -62,10 +63,12 @@ def cross(
     for model in models:
         about = _model_specs(context, plan, model)
         classes = context.labels[model_key(about)]
-        _check_classes(classes, target, against)
+        require_class(classes, target, against)
         for one in sets:
             # The same data may number its classes otherwise for the next model.
             matched = match_labels(one, classes, about["model"])
+            # A model that cannot read the data is refused before anything is written.
+            context.model(about).encode(matched[:_TRIED], units, segments)
             data_cell = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
             settled = [judge.settled(methods, matched) for judge in judges]
@@ -81,13 +84,6 @@ def cross(
                             of_metric = {**specs, **first, **_spec("metric", judge)}
                             plan.add(Cell("metric", of_metric, (explanation.name, data_cell.name)))
     return plan
-
-
-def _check_classes(labels: tuple[str, ...], *classes: str | int | None) -> None:
-    """A class the model does not have is said before anything is computed; gold ones differ by example."""
-    for name in classes:
-        if name is not None and name not in ("predicted", "gold"):
-            class_of(labels, name, Example("0", ""), 0)
 
 
 def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:

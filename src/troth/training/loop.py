@@ -29,7 +29,7 @@ from troth.training.checkpoints import Checkpoints, DamagedError, read_weights
 from troth.training.corpus import Corpus, batches, by_length
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
-from troth.training.settings import Settings, rate_factor
+from troth.training.settings import Settings, rate_factor, require_weights
 from troth.training.state import State
 
 Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
@@ -295,6 +295,5 @@ def class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
         counts = torch.bincount(labels.cpu(), minlength=classes)
         present = int((counts > 0).sum())
         return torch.where(counts > 0, len(labels) / (present * counts.clamp(min=1)), 0.0).float()
-    if len(settings.class_weights) != classes:
-        raise TrothError(f"class_weights has {len(settings.class_weights)} numbers, but there are {classes} classes")
+    require_weights(settings, classes)
     return torch.tensor(settings.class_weights, dtype=torch.float32)

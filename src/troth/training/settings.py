@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from troth.core.errors import TrothError, unknown
 
+MOST_EPOCHS = 1_000_000  # more is a slip of the keyboard
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews", "auroc"]
 
 
@@ -47,13 +48,14 @@ class Settings:
         object.__setattr__(self, "no_decay", tuple(self.no_decay))
         if isinstance(self.class_weights, list):  # as train.json has it
             object.__setattr__(self, "class_weights", tuple(self.class_weights))
-        for name in ("epochs", "batch_size"):
-            _require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
-        for name in ("rows_per_pass", "head_learning_rate", "clip"):
+        _require("epochs", self.epochs, 1 <= self.epochs <= MOST_EPOCHS, f"1 to {MOST_EPOCHS:,}")
+        _require("batch_size", self.batch_size, self.batch_size >= 1, "1 or more")
+        for name in ("rows_per_pass", "learning_rate", "head_learning_rate", "clip"):
             value = getattr(self, name)
-            _require(name, value, value is None or value > 0, "above 0")
-        _require("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0")
-        _require("weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+            _require(name, value, value is None or 0 < value < math.inf, "above 0 and finite")
+        _require("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "0 or more and finite")
+        weights = self.class_weights if isinstance(self.class_weights, tuple) else ()
+        _require("class_weights", weights, all(0 <= weight < math.inf for weight in weights), "0 or more and finite")
         _require("warmup", self.warmup, 0 <= self.warmup <= 1, "a share between 0 and 1")
         _require(
             "betas", self.betas, len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas), "two in [0, 1)"
@@ -76,6 +78,13 @@ def settings(**options: Any) -> Settings:
         if hints[name] in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise TrothError(f"{name} must be a number, not {value!r}")
     return Settings(**options)
+
+
+def require_weights(chosen: Settings, classes: int) -> None:
+    """One line where the weights given are not one per class."""
+    given = chosen.class_weights
+    if isinstance(given, tuple) and len(given) != classes:
+        raise TrothError(f"class_weights has {len(given)} numbers, but there are {classes} classes")
 
 
 def as_dict(chosen: Settings) -> Mapping[str, Any]:

@@ -140,7 +140,9 @@ def plan(
     sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
     which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
     asked: dict[str, Any] = {**sources, **which, "like": like}
-    return Plan(method, start, labelled, every_setting.settings(**chosen), max_length, asked)
+    settled = every_setting.settings(**chosen)
+    every_setting.require_weights(settled, len(labelled.labels))
+    return Plan(method, start, labelled, settled, max_length, asked)
 
 
 def _named(source: Source | None) -> str | None:

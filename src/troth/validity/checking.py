@@ -31,11 +31,11 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, recursively_erased
-from troth.models import load_model
+from troth.models import check_choices, load_model
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
-from troth.verbs.explain import explanation
+from troth.verbs.explain import explanation, require_class
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
@@ -136,13 +136,9 @@ def check(
     examples. `recompute` explains what is left again at every step; None does so unless the explainer is recursive by
     itself (beam_search), whose order is computed once.
     """
-    for what, given, choices in (("kind of references", references, References), ("variant", variant, Variant)):
-        if given not in get_args(choices):
-            raise unknown(what, given, get_args(choices))
-    points = range(0, 10_001, basis_points(step) or 10_001)
-    if len(points) < 2 or points[-1] != 10_000:
-        raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")
+    points = settle(explainers, masking, step, units, references, variant)
     classifier, how = load_model(model), catalog.build("maskings", masking)
+    require_class(classifier.labels, target)
     known, asked, notes = parted(data, validation, classifier)
     asked = match_labels(asked, classifier.labels, classifier.name)
     form = form_of(classifier, references, how)
@@ -183,6 +179,28 @@ def check(
         )
         p_values[catalog.spec(method)] = np.concatenate([*_placed(fitted, views), np.empty((0, len(points)))])
     return replace(found, p_values=p_values)
+
+
+def settle(
+    explainers: Sequence[str | Explainer],
+    masking: str | Masking,
+    step: float,
+    units: str,
+    references: str,
+    variant: str,
+) -> range:
+    """The erased shares in basis points; one line for an option that cannot be, before a model is loaded."""
+    for what, given, choices in (("kind of references", references, References), ("variant", variant, Variant)):
+        if given not in get_args(choices):
+            raise unknown(what, given, get_args(choices))
+    check_choices(units, "first")
+    catalog.build("maskings", masking)
+    for explainer in explainers:
+        catalog.build("explainers", explainer)
+    points = range(0, 10_001, basis_points(step) or 10_001)
+    if len(points) < 2 or points[-1] != 10_000:
+        raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")
+    return points
 
 
 def erased_views(

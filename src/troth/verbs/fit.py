@@ -7,6 +7,7 @@ The classifier stays as it is. Examples to train and to validate on are drawn, s
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -77,6 +78,7 @@ def fit(
     kill, trials and trainings that were finished are not done again.
     """
     _check(metrics, without, lambdas)
+    weighted(form or DualMask(), lambdas or {})  # a weight that cannot be is refused before any work
     folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
     explained = load_model(model, **(model_options or {}))
     drawn = match_labels(_load(data), explained.labels, explained.name)
@@ -212,9 +214,13 @@ def lambdas_of(text: str) -> dict[str, float]:
     """
     try:
         weights = [float(part) for part in text.split(",")]
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise ValueError
         return dict(zip(LAMBDAS, weights, strict=True))
     except ValueError:
-        raise TrothError(f"lambdas are three numbers, of L_p, L_a and L_inv, as 1,0.5,0.2, not {text!r}") from None
+        raise TrothError(
+            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
+        ) from None
 
 
 def settings_of(**options: Any) -> Settings:

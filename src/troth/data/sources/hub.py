@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.hub import offline_where_unreachable, unreachable
 from troth.data._base import choose_split
 from troth.data.sources.readers import Table
 
@@ -42,14 +43,15 @@ def table_of(dataset: Any, source: str, split: str | None) -> Table:
 def _load(name: str, repository: str, config: str | None, split: str | None, revision: str | None) -> Table:
     import datasets
 
-    names = datasets.get_dataset_split_names(repository, config, revision=revision)
-    chosen = choose_split(name, names, split)
-    return table_of(datasets.load_dataset(repository, config, split=chosen, revision=revision), name, chosen)
+    with offline_where_unreachable(repository, datasets.config):
+        names = datasets.get_dataset_split_names(repository, config, revision=revision)
+        chosen = choose_split(name, names, split)
+        return table_of(datasets.load_dataset(repository, config, split=chosen, revision=revision), name, chosen)
 
 
 def _out_of_reach(name: str, problem: Exception) -> TrothError:
-    reason = " ".join(str(problem).split())[:160]
+    reason = unreachable() or f"{type(problem).__name__}: {' '.join(str(problem).split())[:160]}"
     return TrothError(
-        f"{name} is not to be had from the hub ({type(problem).__name__}: {reason}); "
+        f"{name} is not to be had from the hub ({reason}); "
         "check the name and the network, or give a file or folder that exists"
     )

@@ -46,11 +46,16 @@ def file_format(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[2].lower()
 
 
+def require_readable(path: Path) -> None:
+    """One line for a file of a kind that is not read here."""
+    if not is_data_file(path):
+        raise TrothError(f"{path}: cannot read this kind of file; give one of {', '.join(_FORMATS)}")
+
+
 def read_file(path: Path) -> Table:
     """All rows of a file."""
+    require_readable(path)
     kind = file_format(path)
-    if kind not in _FORMATS:
-        raise TrothError(f"{path.name}: cannot read this kind of file; give one of {', '.join(_FORMATS)}")
     table = _parquet(path) if kind == "parquet" else _parse(path.name, kind, _text(path))
     if not table.rows:
         raise TrothError(f"{path.name} holds no rows")

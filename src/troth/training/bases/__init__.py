@@ -24,6 +24,9 @@ class Base(ABC):
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
         """A model with a class for each label; what is new in it is drawn with the seed."""
 
+    def require(self) -> None:  # noqa: B027  # most need nothing
+        """One line where what it starts from is not there; nothing is loaded."""
+
     def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
         """Settings that suit it where nobody says otherwise."""
         return {}
@@ -42,7 +45,9 @@ def build(base: str | Base) -> Base:
         return found
     from troth.training.bases.pretrained import Pretrained
 
-    return Pretrained(path=base)
+    start = Pretrained(path=base)
+    start.require()
+    return start
 
 
 def class_names(labels: tuple[str, ...]) -> dict[str, Any]:

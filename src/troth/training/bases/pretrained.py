@@ -21,9 +21,7 @@ from troth.training.bases._heads import name_outputs
 class Pretrained(Base):
     path: str = ""
 
-    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-
+    def require(self) -> None:
         if not self.path:
             raise TrothError(
                 "pretrained needs a folder or hub name: pretrained(path='roberta-base'), or the name alone"
@@ -35,7 +33,12 @@ class Pretrained(Base):
             folder.is_file() or self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
         ):
             raise TrothError(f"there is no model folder {self.path}")
-        know_own_models(folder)
+
+    def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+        self.require()
+        know_own_models(Path(self.path))
         with draws.seeded(draws.key(seed, "new weights")):
             try:
                 tokenizer = AutoTokenizer.from_pretrained(self.path)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -46,13 +48,19 @@ def _tried(endpoint: str) -> str:
 
 
 @contextmanager
-def offline_where_unreachable(name: str) -> Iterator[None]:
-    """Keeps the hub's client from trying again and again; `local_files_only` alone does not reach all it asks for."""
+def offline_where_unreachable(name: str, *others: ModuleType) -> Iterator[None]:
+    """Keeps the hub's client from trying again and again; `local_files_only` alone does not reach all it asks for.
+
+    `others` are settings of libraries that keep a switch of their own.
+    """
     from huggingface_hub import constants
 
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or (not Path(name).exists() and bool(unreachable()))
+    away = not Path(name).exists() and bool(unreachable())
+    before: list[tuple[Any, bool]] = [(module, module.HF_HUB_OFFLINE) for module in (constants, *others)]
+    for module, switched in before:
+        module.HF_HUB_OFFLINE = switched or away
     try:
         yield
     finally:
-        constants.HF_HUB_OFFLINE = before
+        for module, switched in before:
+            module.HF_HUB_OFFLINE = switched
