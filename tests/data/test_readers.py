@@ -91,7 +91,7 @@ def test_missing_file_and_unknown_format(tmp_path):
     assert fails(tmp_path / "none.csv") == f"{tmp_path / 'none.csv'}: no such file or folder"
     assert fails(tmp_path / "no" / "such" / "folder").endswith("no such file or folder")
     assert fails("what a film") == "what a film: no such file or folder"
-    expected = "films.docx: cannot read this kind of file; give one of jsonl, json, csv, tsv, parquet"
+    expected = f"{tmp_path}/films.docx: cannot read this kind of file; give one of jsonl, json, csv, tsv, parquet"
     assert fails(write(tmp_path / "films.docx", "x")) == expected
 
 
@@ -143,5 +143,5 @@ def test_csv_with_a_quote_never_closed(tmp_path):
 
 def test_a_single_file_has_no_splits(tmp_path):
     path = write(tmp_path / "films.csv", CSV)
-    assert fails(path, split="test") == "films.csv is one file without splits; leave --split out"
+    assert fails(path, split="test") == "films.csv is one file without splits, so has no 'test'; leave --split out"
     assert len(load_data(write(tmp_path / "test.csv", CSV), split="test")) == 3

@@ -150,7 +150,7 @@ def test_soft_and_saloss():
 def test_bad_settings_are_one_line():
     for options, message in [
         ({"epoch": 3}, "no setting is called 'epoch'; did you mean epochs"),
-        ({"epochs": 0}, "epochs must be 1 or more, not 0"),
+        ({"epochs": 0}, "epochs must be 1 to 1,000,000, not 0"),
         ({"schedule": "cosine"}, "schedule must be linear or constant, not 'cosine'"),
         ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
         ({"warmup": 2}, "warmup must be a share between 0 and 1, not 2"),
