@@ -1,66 +1,148 @@
-"""bench and sweep killed twenty times at random moments, here and on Ray, end with the table of a run left alone."""
+"""Every long command killed with -9 at random moments, here and on Ray, ends with what a run left alone comes to.
+
+TROTH_KILLS=3 makes the long tests kill three times each, not twenty.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
+import warnings
 
 import pytest
-from tests.hostile.forks import ROOT
+from safetensors.torch import load_file
+from tests.benchmarks.planted import OPTIONS, base, splits
+from tests.kills import begun, command, survives
 
+from troth.attribution_model import saving
 from troth.store.query import query
 from troth.store.store import Store
 
+KILLS = int(os.environ.get("TROTH_KILLS", "20"))
 SCORES = "select explainer, metric, seed, example_id, value from scores order by all"
-EXPLAINERS = ("random", "gradient", "leave_one_out", "lime(samples=20)", "integrated_gradients(steps=3)")
-METRICS = ("comprehensiveness", "sparsity", "sufficiency")
-BENCH = ["bench", "-m", "model", "-d", "data.jsonl", "--seed", "0", "--seed", "1"]
-BENCH += [part for name in EXPLAINERS for part in ("-e", name)]
-BENCH += [part for name in METRICS for part in ("--metrics", name)]
+EXPLAINERS = ["random", "gradient", "leave_one_out", "lime(samples=20)", "integrated_gradients(steps=3)"]
+METRICS = ["comprehensiveness", "sparsity", "sufficiency"]
 PLAN = f"""models = ["model"]
 data = ["data.jsonl"]
-explainers = {list(EXPLAINERS)}
-metrics = {list(METRICS)}
+explainers = {EXPLAINERS}
+metrics = {METRICS}
 seeds = [0, 1]
 """
+BASE = "scratch(layers=1, hidden=8, heads=2, dropout=0.0)"
+FILMS = ["--data", "films", "--base", BASE, "--batch-size", "8"]
+COMMANDS = {
+    "bench": [
+        "bench", "-m", "model", "-d", "data.jsonl", *(part for name in EXPLAINERS for part in ("-e", name)),
+        "--metrics", ",".join(METRICS), "--seed", "0", "--seed", "1", "--workers", "1",
+    ],
+    "sweep": ["sweep", "plan.toml", "--workers", "2"],
+    "train": ["train", "masked", *FILMS, "--epochs", "6"],
+    "fit": [
+        "fit", "attributive_masking", "-m", "model", "-d", "data.jsonl", "--backbone", "explained", "--search", "sobol",
+        "--metric", "comprehensiveness", "--metric", "sufficiency", "--examples", "20", "--validation", "8",
+        "--epochs", "1", "--trials", "3", "--trial-examples", "10", "--trial-epochs", "1",
+    ],
+    "study": [
+        "study", "saloss(epochs=1, batch_size=16, examples=6)", "--only", "performance", *FILMS[:4], "--seeds", "2",
+        "--workers", "1", "--json",
+    ],
+    "fresh": ["fresh", *FILMS, "--epochs", "1", "--seeds", "1", "--workers", "1", "--json"],
+}  # fmt: skip
 
 
-def started(arguments, folder):
-    return subprocess.Popen(
-        [sys.executable, "-m", "troth", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}, start_new_session=True,
-    )  # fmt: skip
+@pytest.fixture
+def place(tmp_path, models, room):
+    """A folder with a model, data in one file and in three splits, and a plan."""
+    (tmp_path / "model").symlink_to(models / "model")
+    (tmp_path / "data.jsonl").write_bytes((room / "data.jsonl").read_bytes())
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "films").mkdir()
+    for split, count in (("train", 40), ("validation", 10), ("test", 12)):
+        rows = [
+            {"id": f"{split}-{n}", "text": f"the film {n} is {('awful', 'great')[n % 2]} in {split}", "label": n % 2}
+            for n in range(count)
+        ]
+        (tmp_path / "films" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
 
 
-def scores(folder):
-    store = Store(folder)
+def scores(place):
+    store = Store(place / "run")
     assert store.repair() + store.check() == []
     return query(store, SCORES).to_pylist()
 
 
+def trained(place):
+    """The weights, the report without its times, and nothing else but a tokenizer."""
+    report = json.loads((place / "run" / "train.json").read_text())
+    names = sorted(path.name for path in (place / "run").iterdir())
+    weights = load_file(place / "run" / "model.safetensors")
+    return report["scores"], report["history"], names, {name: value.tolist() for name, value in weights.items()}
+
+
+def fitted(place):
+    found = [sorted(path.name for path in (place / "run").iterdir())]
+    for metric in ("comprehensiveness", "sufficiency"):
+        facts = saving.facts(place / "run" / metric)
+        weights = load_file(place / "run" / metric / "attributive.safetensors")
+        found.append({name: facts[name] for name in ("loss", "best_step", "scores", "history", "search", "identity")})
+        found.append({name: value.tolist() for name, value in weights.items()})
+    return found
+
+
+def printed(place):
+    """What was said, and the rows of all cells but for the time they took."""
+    said = json.loads((place / "out").read_text())
+    return said, rows(place / "run")
+
+
+def rows(folder):
+    store = Store(folder)
+    assert store.repair() + store.check() == []
+    timed = ("seconds", "predicted_seconds")
+    tables = {name: store.table(name) for name in sorted(store.names())}
+    return {
+        name: table.drop_columns([column for column in timed if column in table.column_names]).to_pylist()
+        for name, table in tables.items()
+    }
+
+
+RESULTS = {"bench": scores, "sweep": scores, "train": trained, "fit": fitted, "study": printed, "fresh": printed}
+
+
+def check(place, name, kills, *more):
+    arguments = [*COMMANDS[name], *more, "--out", "run"]
+    survives(lambda: begun(command, arguments, place), place / "run", lambda: RESULTS[name](place), kills)
+
+
+@pytest.mark.parametrize("name", ["train", "study"])
+def test_two_kills(place, name):
+    check(place, name, 2)
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("engine", ["local", "ray"])
-@pytest.mark.parametrize("command", ["bench", "sweep"])
-def test_twenty_kills(tmp_path, models, room, command, engine):
-    if engine == "ray":
-        pytest.importorskip("ray")
-    (tmp_path / "model").symlink_to(models / "model")
-    (tmp_path / "data.jsonl").write_bytes((room / "data.jsonl").read_bytes())
-    (tmp_path / "plan.toml").write_text(PLAN)
-    arguments = BENCH if command == "bench" else ["sweep", "plan.toml"]
-    arguments = [*arguments, "--workers", "2"]
-    begun = time.monotonic()
-    assert started([*arguments, "--out", "alone"], tmp_path).wait(timeout=300) == 0
-    whole = time.monotonic() - begun
-    chance = random.Random(0)
-    for _ in range(20):
-        process = started([*arguments, "--engine", engine, "--out", "killed"], tmp_path)
-        time.sleep(chance.uniform(0.3, 1.0) * whole)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert started([*arguments, "--engine", engine, "--out", "killed"], tmp_path).wait(timeout=600) == 0
-    assert scores(tmp_path / "killed") == scores(tmp_path / "alone")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_many_kills(place, name):
+    check(place, name, KILLS)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["bench", "sweep"])
+def test_many_kills_on_ray(place, name):
+    pytest.importorskip("ray")
+    check(place, name, KILLS, "--engine", "ray")
+
+
+def retrain(folder):
+    from troth.studies.roar.recursive import recursive_roar
+
+    warnings.simplefilter("ignore")
+    recursive_roar(
+        splits(60), base(folder), ["input_x_gradient", "attention"], folder / "run", seeds=(0, 1), step=0.25,
+        **{**OPTIONS, "epochs": 2},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.full)])
+def test_kills_of_recursive_roar(tmp_path, kills):
+    survives(lambda: begun(retrain, tmp_path), tmp_path / "run", lambda: rows(tmp_path / "run"), kills)

@@ -203,7 +203,7 @@ def test_a_disk_that_fills_at_any_point_of_a_run(tmp_path, point):
 
     plan = ladder(3, 2)
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    interrupted(point, lambda: run(plan, Store(tmp_path / "run"), workers=1, compact_every=4), full)
+    assert not interrupted(point, lambda: run(plan, Store(tmp_path / "run"), workers=1, compact_every=4), full)
     assert run(plan, Store(tmp_path / "run"), workers=1).complete
     store = Store(tmp_path / "run")
     assert {name: store.table(name).column("value").to_pylist() for name in plan.cells} == expected(plan)

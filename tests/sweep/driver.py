@@ -1,4 +1,4 @@
-"""A sweep in a process of its own, to be killed: driver.py STORE ENGINE WORKERS EXPLANATIONS METRICS [ADDRESS]"""
+"""A sweep in a process of its own: driver.py STORE ENGINE WORKERS EXPLANATIONS METRICS [ADDRESS]"""
 
 import json
 import sys

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.kills import begun, finish, kill
 from tests.sweep.works import expected, ladder
 
 from troth.store.query import query
 from troth.store.store import Store
+from troth.sweep.run import Engine, run
 
-ROOT = Path(__file__).parents[2]
 EXPLANATIONS, METRICS = 12, 4
 SCORES = "select cell, metric, example_id, value from scores order by all"
 
 
-def start(store: Path, engine: str, address: str | None) -> subprocess.Popen[str]:
-    arguments = [store, engine, 2, EXPLANATIONS, METRICS, *([address] if address else [])]
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "sweep" / "driver.py"), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def climb(folder: Path, engine: Engine, address: str | None) -> None:
+    """The sweep that is killed; what it did is written beside its folder."""
+    plan = ladder(EXPLANATIONS, METRICS, sleep=0.02, journal=f"{folder}.journal")
+    outcome = run(plan, Store(folder), engine=engine, workers=2, address=address, compact_every=10)
+    facts = [outcome.computed, outcome.found, outcome.complete]
+    Path(f"{folder}.outcome").write_text(json.dumps(facts))
 
 
 def done(folder: Path) -> list[str]:
@@ -39,7 +34,7 @@ def done(folder: Path) -> list[str]:
 
 
 def kill_and_resume(
-    tmp_path: Path, kills: int, engine: str, address: str | None = None, *, killed_before: int = 0
+    tmp_path: Path, kills: int, engine: Engine, address: str | None = None, *, killed_before: int = 0
 ) -> None:
     """Kills a sweep again and again, each time after it has got a random bit further, then lets it finish."""
     folder = tmp_path / "run"
@@ -47,15 +42,14 @@ def kill_and_resume(
     plan = ladder(EXPLANATIONS, METRICS, sleep=0.02, journal=f"{folder}.journal")
     step = len(plan) // (kills + 1)
     for _ in range(kills):
-        process = start(folder, engine, address)
+        process = begun(climb, folder, engine, address)
         goal = min(len(done(folder)) + chance.randint(1, 2 * step), len(plan) - 1)
-        while process.poll() is None and len(done(folder)) < goal:
+        while process.exitcode is None and len(done(folder)) < goal:
             time.sleep(0.01)
         time.sleep(chance.random() * 0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    out, _ = start(folder, engine, address).communicate(timeout=120)
-    computed, found, complete = json.loads(out)
+        kill(process)
+    assert finish(begun(climb, folder, engine, address)) == 0
+    computed, found, complete = json.loads(Path(f"{folder}.outcome").read_text())
     assert complete
     assert computed + found == len(plan)
 
@@ -88,8 +82,7 @@ def test_twenty_kills(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(5))
 def test_one_early_kill(tmp_path, seed):
-    process = start(tmp_path / "run", "local", None)
-    time.sleep(random.Random(seed).random() * 3)
-    process.kill()
-    process.wait()
+    process = begun(climb, tmp_path / "run", "local", None)
+    time.sleep(random.Random(seed).random())
+    kill(process)
     kill_and_resume(tmp_path, 0, "local", killed_before=1)

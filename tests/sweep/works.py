@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,11 +53,17 @@ def makes_folder(cell, parents, context):
     """Like a training: rows, and a folder in the store."""
     with context.making(cell) as folder:
         (folder / "weights.txt").write_text(str(cell.specs["number"]))
-    return numbers(cell, parents, context)
+    return replace(numbers(cell, parents, context), folders=(cell.name,))
 
 
 def reads_folder(cell, parents, context):
     weights = (context.made(cell.parents[0]) / "weights.txt").read_text()
+    return Made(pa.table({"value": [float(weights)]}))
+
+
+def reads_named_folder(cell, parents, context):
+    """Like a metric: the model is its grandparent's."""
+    weights = (context.made(cell.specs["model"].removeprefix("cell:")) / "weights.txt").read_text()
     return Made(pa.table({"value": [float(weights)]}))
 
 
@@ -82,6 +89,7 @@ WORKS = {
     "filling": f"{HERE}:fills_disk",
     "training": f"{HERE}:makes_folder",
     "reading": f"{HERE}:reads_folder",
+    "naming": f"{HERE}:reads_named_folder",
     "counting": f"{HERE}:remembers",
 }
 

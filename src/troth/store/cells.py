@@ -58,11 +58,12 @@ def canonical(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a work gives back: the cell's rows, and what was asked of the model for them."""
+    """What a work gives back: the cell's rows, what was asked of the model for them, and what it left in files/."""
 
     table: pa.Table
     forward: int = 0  # rows
     backward: int = 0  # rows
+    folders: tuple[str, ...] = ()  # that cells made from this one need
 
 
 # Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.

@@ -66,6 +66,7 @@ class Finished:
     backward: int = 0
     finished: float = 0.0
     host: str = ""
+    folders: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,11 @@ def fault(value: Any, hint: Any, place: str = "it") -> str:
     kinds = (int, float) if hint is float else hint
     if isinstance(value, kinds) and (hint is bool or not isinstance(value, bool)):
         # Parquet's numbers end somewhere, and NaN is none.
-        return "" if isinstance(value, str) or abs(value) < _LARGEST else f"{place} cannot be {_short(value)}"
+        return (
+            ""
+            if value is None or isinstance(value, str) or abs(value) < _LARGEST
+            else f"{place} cannot be {_short(value)}"
+        )
     words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
     return f"{place} must be {words.get(hint, hint)}, not {_short(value)}"
 

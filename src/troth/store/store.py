@@ -171,7 +171,7 @@ class Store:
     # Writing
 
     def write(self, cell: Cell, table: pa.Table, facts: Mapping[str, Any] | None = None) -> None:
-        """Stores a finished cell; `facts`: seconds, forward, backward, host."""
+        """Stores a finished cell; `facts`: seconds, forward, backward, host, folders."""
         whole = {**_identity(cell), "rows": table.num_rows, "finished": round(time.time(), 3), **(facts or {})}
         write_aside(self._cell_path(cell.name), pack([whole], [table]), lasting=False)
         self._fresh[cell.name] = None

@@ -191,7 +191,7 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         )  # fmt: skip
         model = load_model(str(trained.folder))
         said = {split: predict(model, data[split]) for split in ("validation", "test")}
-    return Made(_predictions(data, said))
+    return Made(_predictions(data, said), folders=(cell.name,))
 
 
 def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
@@ -202,7 +202,7 @@ def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Contex
             context.model(specs), data, specs["base"], folder, explainer=specs["explainer_full"], ratio=specs["ratio"],
             thresholder=specs["thresholder"], seed=specs["seed"], checkpoints=False, **specs["settings"],
         )  # fmt: skip
-    return Made(_predictions(data, done.logits))
+    return Made(_predictions(data, done.logits), folders=(cell.name,))
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:

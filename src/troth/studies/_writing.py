@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.store.claims import Claims
 from troth.store.files import write_aside
 
 if TYPE_CHECKING:
@@ -50,23 +51,31 @@ def require_own(folder: Path, study: Study) -> None:
 
 def write(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
     """A section among those that are there: its figure, study.json and study.md, each whole or not there."""
+    claims = Claims(folder / "claims")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        kept = _kept(folder)
-        added = _plain(section, _how(study, setting))
-        before = next((one for one in kept if (one.part, one.title) == (added.part, added.title)), None)
-        if before is not None:
-            added = _joined(before, added)
-        if section.draw is not None:
-            added = replace(added, figure=before.figure if before and before.figure else _new_figure(kept, section))
-            _draw(folder / added.figure, section)
-        kept = [added if one is before else one for one in kept] + ([] if before is not None else [added])
-        order = [*study.parts]
-        kept.sort(key=lambda one: order.index(one.part) if one.part in order else len(order))
-        write_aside(folder / _NAME, _document(study, kept, hardware))
-        write_aside(folder / "study.md", page(study, kept).encode())
+        with claims.lock(_NAME):  # another study may write to the same folder
+            _add(folder, study, section, setting, hardware)
     except OSError as error:
         raise TrothError(f"cannot write {folder}: {error.strerror}; choose another --out") from None
+    finally:
+        claims.close()
+
+
+def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
+    kept = _kept(folder)
+    added = _plain(section, _how(study, setting))
+    before = next((one for one in kept if (one.part, one.title) == (added.part, added.title)), None)
+    if before is not None:
+        added = _joined(before, added)
+    if section.draw is not None:
+        added = replace(added, figure=before.figure if before and before.figure else _new_figure(kept, section))
+        _draw(folder / added.figure, section)
+    kept = [added if one is before else one for one in kept] + ([] if before is not None else [added])
+    order = [*study.parts]
+    kept.sort(key=lambda one: order.index(one.part) if one.part in order else len(order))
+    write_aside(folder / _NAME, _document(study, kept, hardware))
+    write_aside(folder / "study.md", page(study, kept).encode())
 
 
 def page(study: Study, sections: Sequence[Kept]) -> str:

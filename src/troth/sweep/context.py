@@ -106,7 +106,10 @@ class Context:
         """The folder another cell has made."""
         path = self.made_path(name)
         if not path.is_dir():
-            raise TrothError(f"{path} is not on this machine; put the run's folder on a disk that all workers share")
+            raise TrothError(
+                f"{path} is gone, or not on this machine; put the run's folder on a disk that all workers share, or "
+                "name a new --out to make it again"
+            )
         return path
 
     def made_path(self, name: str) -> Path:

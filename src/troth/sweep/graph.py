@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
 from troth.core.errors import TrothError
-from troth.store.cells import Cell, Plan
+from troth.store.cells import Cell, Plan, canonical
 from troth.store.store import Store, Stored
 from troth.sweep.estimate import Remaining
 from troth.sweep.ready import Ready, Shard
+
+_NAME = re.compile(r"[0-9a-f]{32}")  # of a cell, or of a folder in files/
 
 
 class Graph:
@@ -15,6 +21,14 @@ class Graph:
     def __init__(self, plan: Plan, store: Store, shard: Shard | None) -> None:
         failures = {stored.name: stored for stored in store.failed() if stored.name in plan.cells}
         missing = {name: cell for name, cell in plan.cells.items() if not store.has(name)}
+        self._files = store.folder / "files"
+        self._folders = {
+            facts["name"]: facts["folders"] for segment in store.segments() for facts in segment.facts
+            if facts.get("folders")
+        }  # fmt: skip
+        needs = self._needs(plan, [cell for name, cell in missing.items() if name not in failures])
+        self.lost = {name for names in needs.values() for name in names}  # finished, but to be made again
+        missing |= {name: plan.cells[name] for name in self.lost}
         self.computed = 0
         self.found = len(plan) - len(missing)  # finished before, or by another process
         self.failed: dict[str, Stored] = {}
@@ -26,7 +40,8 @@ class Graph:
         for name, cell in missing.items():
             if cell.kind not in plan.works:
                 raise TrothError(f"the plan does not say how a {cell.kind} is carried out")
-            awaited = [parent for parent in dict.fromkeys(cell.parents) if not store.has(parent)]
+            parents = dict.fromkeys((*cell.parents, *needs.get(name, ())))
+            awaited = [parent for parent in parents if parent in missing or not store.has(parent)]
             for parent in awaited:
                 if parent not in plan.cells:
                     raise TrothError(f"{cell.kind} {name} is made from cell {parent}, which neither plan nor store has")
@@ -36,6 +51,25 @@ class Graph:
                 self.ready.push(cell)
         for name, failure in failures.items():
             self.give_up(plan.cells[name], failure)
+
+    def is_lost(self, name: str) -> bool:
+        """Whether a finished cell left a folder in files/ that is gone: its rows alone do not help those after it."""
+        return not all(_holds_something(self._files / folder) for folder in self._folders.get(name, ()))
+
+    def _needs(self, plan: Plan, cells: Sequence[Cell]) -> dict[str, set[str]]:
+        """Of cells that are to be made, the lost ones whose folders they name; and what those need in turn."""
+        makers = {
+            folder: name for name in self._folders if name in plan.cells and self.is_lost(name)
+            for folder in self._folders[name]
+        }  # fmt: skip
+        found: dict[str, set[str]] = {}
+        waiting = list(cells) if makers else []
+        while waiting:
+            cell = waiting.pop()
+            named = _NAME.findall(canonical([cell.specs, cell.parents]))
+            found[cell.name] = {makers[folder] for folder in named if folder in makers}
+            waiting += [plan.cells[name] for name in found[cell.name] if name not in found]
+        return found
 
     @property
     def open(self) -> int:
@@ -69,3 +103,7 @@ class Graph:
     def _withdraw(self, cell: Cell) -> None:
         if self._waiting.pop(cell.name, None) is not None:
             self.remaining.remove(cell)
+
+
+def _holds_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())

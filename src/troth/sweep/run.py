@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from troth.core.errors import TrothError
@@ -132,9 +132,9 @@ def _crew(
     if engine == "local":
         assert workers is not None
         return Processes(workers, *places)
-    from troth.sweep.ray_crew import RayCrew
+    from troth.sweep.ray_process import ray_crew
 
-    return RayCrew(workers, address, gpus, *places)
+    return ray_crew(workers, address, gpus, *places)
 
 
 class _Run:
@@ -212,11 +212,11 @@ class _Run:
         """A cell that is neither finished nor claimed by another process."""
         store, graph = self.store, self.graph
         while (cell := graph.ready.pop(last)) is not None:
-            if store.has_now(cell.name):
+            if self._is_done(cell):
                 graph.finish(cell, found=True)
             elif not store.claims.take(cell.name):
                 self.elsewhere.append(cell)
-            elif store.has_now(cell.name):
+            elif self._is_done(cell):
                 store.claims.drop(cell.name)
                 graph.finish(cell, found=True)
             elif (failure := store.failure(cell.name)) is not None:
@@ -225,6 +225,10 @@ class _Run:
             else:
                 return cell
         return None
+
+    def _is_done(self, cell: Cell) -> bool:
+        """Whether it is finished, perhaps by another process just now."""
+        return self.store.has_now(cell.name) and not (cell.name in self.graph.lost and self.graph.is_lost(cell.name))
 
     def _settle(self, reply: Reply) -> None:
         cell = self.running[reply.name]
@@ -238,8 +242,11 @@ class _Run:
             error = reply.error or f"the worker died {_DEATHS} times at this cell; perhaps memory ran out"
             self.graph.give_up(cell, self.store.fail(cell, error, reply.traceback, facts))
         else:
-            cost = {"forward": reply.forward, "backward": reply.backward}
-            self.store.write(cell, from_bytes(reply.table), {**facts, **cost})
+            cost: dict[str, Any] = {"forward": reply.forward, "backward": reply.backward}
+            if reply.folders:
+                cost["folders"] = list(reply.folders)
+            if cell.name not in self.graph.lost:  # the rows of a lost one are there, and others were made from them
+                self.store.write(cell, from_bytes(reply.table), {**facts, **cost})
             self._remember(cell.name, reply.table)
             self.pace.learn(cell.kind, cell.specs, reply.seconds)
             self.graph.finish(cell, found=False)

@@ -43,6 +43,7 @@ class Reply:
     forward: int = 0
     backward: int = 0
     host: str = ""
+    folders: tuple[str, ...] = ()
     error: str = ""
     traceback: str = ""
     disk_full: bool = False
@@ -62,9 +63,11 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     except Exception as error:
         message, frames = _told(error)
         seconds = time.perf_counter() - begun
-        return Reply(task.cell.name, b"", seconds, 0, 0, host, message, frames, is_full(error))
+        return Reply(
+            task.cell.name, seconds=seconds, host=host, error=message, traceback=frames, disk_full=is_full(error)
+        )
     seconds = time.perf_counter() - begun - (context.loading - loading)
-    return Reply(task.cell.name, table, seconds, made.forward, made.backward, host)
+    return Reply(task.cell.name, table, seconds, made.forward, made.backward, host, made.folders)
 
 
 def serve(connection: Connection, store: str, home: str, threads: int) -> None:

@@ -21,6 +21,7 @@ from troth.training.settings import Metric
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
 _HELD_OUT = 0.2  # of the training examples, where there is no validation split
+_TAKEN = ("name", "training", "validation", "validation split")  # by other things in a training's report
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def load_labelled(
         checking = load_data(source, split="validation", limit=limit, **options)
     elif hold_out is None and _on_hub(source, entry):
         checking = _if_there(source, "validation", limit, options)
-    others = {name: load_data(source, split=name, limit=limit, **options) for name in tests}
+    others = {_tested(name): load_data(source, split=name, limit=limit, **options) for name in tests}
     notes = list(training.notes)
     if checking is None:
         share = _HELD_OUT if hold_out is None else hold_out
@@ -82,6 +83,11 @@ def load_labelled(
         metric=cast(Metric, entry.metric) if entry is not None else None,
         notes=tuple(notes),
     )
+
+
+def _tested(split: str) -> str:
+    """What a split is called where it is scored at the end: never what a report calls something else."""
+    return f"{split} (test)" if split in _TAKEN else split
 
 
 def entry_of(source: Source) -> Dataset | None:

@@ -91,6 +91,8 @@ def train(
     notes: list[str] = []
     report = reports.finished(folder, identity, notes) if resume else None
     if report is not None:
+        if _is_first():
+            _tidy(folder)
         return Trained(folder, report)
     output.claim(folder, reports.NAME)
     if not resume and _is_first():
@@ -233,8 +235,14 @@ def write(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
             "command again"
         ) from error
-    Checkpoints(folder / _CHECKPOINTS).clear()
+    _tidy(folder)
     return Trained(folder, report)
+
+
+def _tidy(folder: Path) -> None:
+    """Drops what only an unfinished training needs; a kill may have come between the report and this."""
+    output.settle(folder, reports.NAME)
+    Checkpoints(folder / _CHECKPOINTS).clear()
 
 
 def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:

@@ -100,6 +100,8 @@ def fit(
     folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
     reports = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
     if all(report is not None for report in reports.values()):
+        if not (folder / MARKER).is_file():  # killed after the last of them
+            _mark(folder, metrics)
         return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
     claim(folder, MARKER)
     if restart:
@@ -132,9 +134,14 @@ def fit(
         }
         saving.save(folders[metric], begun.model, facts)
         reports[metric] = saving.facts(folders[metric])
+    _mark(folder, metrics)
+    return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+
+
+def _mark(folder: Path, metrics: Sequence[str]) -> None:
+    """A finished folder needs no claim any more."""
     (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
     settle(folder, MARKER)
-    return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
 
 
 @dataclass(frozen=True, eq=False)

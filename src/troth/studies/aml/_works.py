@@ -28,7 +28,8 @@ def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) 
         )  # fmt: skip
     metric = trained.report["metric"]
     score = trained.scores["validation"]["unmasked"][metric]
-    return Made(pa.Table.from_pylist([{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]))
+    rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
+    return Made(pa.Table.from_pylist(rows), folders=(cell.name,))
 
 
 def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
@@ -56,4 +57,4 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
             }
             for metric, report in fitted.reports.items()
         ]
-    return Made(pa.Table.from_pylist(rows))
+    return Made(pa.Table.from_pylist(rows), folders=(cell.name,))

@@ -1,14 +1,9 @@
-"""The works of a retraining benchmark: trains models on erased data, tells what is important to them.
-
-A model's folder is `files/NAME`, NAME being what the training is. All folders of a cell appear at once and are then
-dealt out, so that a cell that was killed did either nothing or everything.
-"""
+"""The works of a retraining benchmark: trains models on erased data, tells what is important to them."""
 
 from __future__ import annotations
 
 import copy
 import itertools
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,12 +25,12 @@ from troth.models._loading import without_bars
 from troth.models.encoder import Encoder
 from troth.store.cells import Cell, Made, canonical
 from troth.store.tables import table_to_examples
+from troth.studies.roar import _folders
 from troth.studies.roar._plan import Training
 from troth.studies.roar._steps import ALL, erase
 from troth.sweep.context import Context
 from troth.training import bases
 from troth.training import settings as every_setting
-from troth.training.checkpoints import weights_of
 from troth.training.corpus import Corpus, by_length
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
@@ -92,9 +87,12 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     specs, common = cell.specs, shared(cell)
     wanted = [(_training(given), given) for given in specs["copies"]]
     names = [training.name(common) for training, _ in wanted]
-    _deal_out(context, cell)
+    _folders.deal_out(context, cell)
+    tested, classes = parents[2].num_rows, len(specs["labels"])
     missing = [
-        number for number, name in enumerate(names) if not _is_there(context, name, wanted[number][1]["keep_model"])
+        number
+        for number, (name, (training, given)) in enumerate(zip(names, wanted, strict=True))
+        if not _folders.is_there(context, name, training, tested, classes, given["keep_model"])
     ]
     if missing:
         read = read_examples(cell, parents[:3], context)
@@ -107,11 +105,12 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
             for number, model, (_, _, test), done in zip(missing, models, data, fitted, strict=True):
                 training, given = wanted[number]
                 found = {**training.specs(), **_outcome(model, test, done, settings_of(cell))}
-                _write(folder / names[number], found, model if given["keep_model"] else None)
-        _deal_out(context, cell)
+                _folders.write(folder / names[number], found, model if given["keep_model"] else None)
+        _folders.deal_out(context, cell)
         shutil.rmtree(checkpoints, ignore_errors=True)
-    rows = [{"training": name, **_result(context, name)} for name in names]
-    return Made(pa.Table.from_pylist(rows, schema=RESULTS))
+    rows = [{"training": name, **_folders.result(context, name)} for name in names]
+    kept = tuple(name for name, (_, given) in zip(names, wanted, strict=True) if given["keep_model"])
+    return Made(pa.Table.from_pylist(rows, schema=RESULTS), folders=kept)
 
 
 @without_bars()
@@ -264,34 +263,3 @@ def settings_of(cell: Cell) -> Settings:
 def _loaded(cell: Cell) -> dict[str, Any]:
     longest = cell.specs["max_length"]
     return {"model": cell.specs["model"], "model_options": {} if longest is None else {"max_length": longest}}
-
-
-def _is_there(context: Context, name: str, with_model: bool) -> bool:
-    folder = context.made_path(name)
-    return (folder / "result.json").is_file() and (not with_model or (folder / "config.json").is_file())
-
-
-def _result(context: Context, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((context.made(name) / "result.json").read_text())
-    return found
-
-
-def _write(folder: Path, found: Mapping[str, Any], model: Encoder | None) -> None:
-    folder.mkdir()
-    if model is not None:
-        model.model.save_pretrained(folder, state_dict=weights_of(model.model))
-        model.tokenizer.save_pretrained(folder)
-    (folder / "result.json").write_text(json.dumps(found))
-
-
-def _deal_out(context: Context, cell: Cell) -> None:
-    """Gives every training of a finished cell its own place; after a kill, those that have none yet."""
-    whole = context.made_path(cell.name)
-    if not whole.is_dir():
-        return
-    for part in sorted(whole.iterdir()):
-        place = context.made_path(part.name)
-        if place.exists():  # without its model, which nobody had asked for then
-            shutil.rmtree(place)
-        part.rename(place)
-    whole.rmdir()

@@ -1,0 +1,86 @@
+"""The folders of trainings: `files/NAME`, NAME being what the training is, with its result and perhaps its model.
+
+All folders of a cell appear at once and are then dealt out, so that a cell that was killed did either nothing or
+everything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from troth.models.encoder import Encoder
+from troth.store import quarantine, records
+from troth.store.cells import Cell
+from troth.store.records import DamagedError
+from troth.studies.roar._plan import Training
+from troth.sweep.context import Context
+from troth.training.checkpoints import weights_of
+
+_NAME = "result.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """files/NAME/result.json: what was trained, and what came of it."""
+
+    seed: int
+    by: str
+    trail: Sequence[int]
+    counted: str
+    predicted: Sequence[int]
+    validation: float | None  # None: undefined
+    best_epoch: int
+    seconds: float
+
+
+def is_there(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
+    """Whether a training is done, with its model where that is needed; what is damaged is named and set aside."""
+    folder = context.made_path(name)
+    try:
+        found = result(context, name)
+        if any(found[key] != value for key, value in training.specs().items()):
+            raise DamagedError(folder / _NAME, "it is about another training")
+        if len(found["predicted"]) != tested or not all(0 <= one < classes for one in found["predicted"]):
+            raise DamagedError(folder / _NAME, "its predictions are not those of the test examples")
+    except FileNotFoundError:
+        return False
+    except DamagedError as damage:
+        warnings.warn(f"{damage.path} is damaged ({damage.why}): set aside, the training is done again", stacklevel=2)
+        quarantine.set_aside(context.store, folder)
+        return False
+    return not with_model or ((folder / "config.json").is_file() and any(folder.glob("*.safetensors")))
+
+
+def result(context: Context, name: str) -> dict[str, Any]:
+    """What a training came to; an error where its file is not what was written."""
+    return records.read(context.made_path(name) / _NAME, Result)
+
+
+def write(folder: Path, found: Mapping[str, Any], model: Encoder | None) -> None:
+    """A training's folder: its result, and its model where that is needed."""
+    folder.mkdir()
+    if model is not None:
+        model.model.save_pretrained(folder, state_dict=weights_of(model.model))
+        model.tokenizer.save_pretrained(folder)
+    validation = found["validation"] if math.isfinite(found["validation"]) else None  # JSON has no NaN
+    (folder / _NAME).write_text(json.dumps({**found, "validation": validation}))
+
+
+def deal_out(context: Context, cell: Cell) -> None:
+    """Gives every training of a finished cell its own place; after a kill, those that have none yet."""
+    whole = context.made_path(cell.name)
+    if not whole.is_dir():
+        return
+    for part in sorted(whole.iterdir()):
+        place = context.made_path(part.name)
+        if place.exists():  # without its model, which nobody had asked for then
+            shutil.rmtree(place)
+        part.rename(place)
+    whole.rmdir()
