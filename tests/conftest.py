@@ -1,11 +1,17 @@
+import json
 import os
 import signal
+import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import hypothesis
+import pytest
 import torch
+
+from fakes import CORPUS, hf_model, tokenizer_for
+from films import film
 
 # Two cores thrash when each test spreads over both.
 torch.set_num_threads(1)
@@ -16,3 +22,53 @@ hypothesis.settings.load_profile("patient")
 
 # Started in the background by a shell, a process ignores Ctrl-C, and so would all it starts; the tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    import transformers
+
+    transformers.logging.disable_progress_bar()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*scaled_dot_product.*")
+        yield
+
+
+@pytest.fixture
+def films():
+    def make(count, *, start=0, pair=False):
+        return [film(number, pair=pair) for number in range(start, start + count)]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory):
+    """A folder with two saved models, a data file, and a plan that crosses them."""
+    folder = tmp_path_factory.mktemp("workshop")
+    for seed, name in enumerate(("first", "second")):
+        hf_model(classes=2, seed=seed).save_pretrained(folder / name)
+        tokenizer_for("bert").save_pretrained(folder / name)
+    rows = [{"id": f"e{number}", "text": text, "label": number % 2} for number, text in enumerate(CORPUS)]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "plan.toml").write_text(
+        """\
+# A comment that says explainrs, which is no slip.
+models = ["first", "second"]
+data = ["data.jsonl"]
+explainers = ["random", "leave_one_out", "integrated_gradients(steps=3)"]
+metrics = ["comprehensiveness", "recursive_erasure(step=0.5)"]
+seeds = [0, 1]
+out = "results"
+"""
+    )
+    return folder
+
+
+@pytest.fixture
+def in_workshop(workshop, tmp_path, monkeypatch):
+    """The workshop in a fresh working folder."""
+    for path in workshop.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -2,8 +2,8 @@ import math
 
 import pytest
 import torch
-from attributive.batches import rows_of
 
+from attribution_model.batches import rows_of
 from fakes import encoder
 from troth.attribution_model.losses import DualMask, dual_logits, inverse_loss, prediction_loss, sparsity_loss
 from troth.core.errors import TrothError

@@ -11,8 +11,8 @@ import warnings
 
 import pytest
 from safetensors.torch import load_file
-from tests.benchmarks.planted import OPTIONS, base, splits
 from tests.kills import begun, command, survives
+from tests.studies.roar.planted import OPTIONS, base, splits
 
 from troth.attribution_model import saving
 from troth.store.query import query

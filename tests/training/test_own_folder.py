@@ -96,7 +96,7 @@ def test_a_damaged_report_is_set_aside_and_the_training_done_again(films, tmp_pa
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """The folder of a training that was stopped after its second epoch, and what it comes to if it is not."""
-    from training.conftest import film
+    from films import film
 
     folder = tmp_path_factory.mktemp("stopped")
     examples = [film(number) for number in range(20)]

@@ -2,8 +2,7 @@
 
 import json
 
-from training.test_fit import OPTIONS, TINY
-
+from training.test_train import OPTIONS, TINY
 from troth.training.train import train
 
 

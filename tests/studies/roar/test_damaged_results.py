@@ -5,7 +5,7 @@ import shutil
 import warnings
 
 import pytest
-from tests.benchmarks.planted import OPTIONS, base, splits
+from tests.studies.roar.planted import OPTIONS, base, splits
 
 from troth.studies.roar.once import roar
 

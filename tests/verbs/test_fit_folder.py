@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from training.test_fit_attributive import SMALL, planted
 
 from fakes import hf_model, tokenizer_for
 from troth.attribution_model import saving
@@ -17,6 +16,7 @@ from troth.attribution_model.fitting import Settings
 from troth.core.errors import TrothError
 from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
+from verbs.test_fit import SMALL, planted
 
 SETTINGS = Settings(**{**SMALL, "examples": 20, "trial_examples": 10, "trials": 3})
 METRICS = ("comprehensiveness", "sufficiency")

@@ -1,18 +1,6 @@
-import warnings
-
-import pytest
+"""Sentences whose class is the word they hold."""
 
 from troth.core.types import Example
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    import transformers
-
-    transformers.logging.disable_progress_bar()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*scaled_dot_product.*")
-        yield
 
 
 def film(number, *, pair=False, prefix="film"):
@@ -21,11 +9,3 @@ def film(number, *, pair=False, prefix="film"):
     filler = ["the", "plot", "of", "this", "long", "old", "film"][: 2 + number % 5]
     text = " ".join([*filler, ["awful", "great"][label], f"w{number}"])
     return Example(f"{prefix}-{number}", text, "is it good ?" if pair else None, label)
-
-
-@pytest.fixture
-def films():
-    def make(count, *, start=0, pair=False):
-        return [film(number, pair=pair) for number in range(start, start + count)]
-
-    return make
