@@ -69,11 +69,14 @@ def test_the_same_again_takes_the_place_of_what_was_there(study, tmp_path):
 
 
 def test_what_was_made_in_another_way_is_not_mixed_and_the_page_says_which_is_which(study, tmp_path):
-    run(study, tmp_path, "comparison", ("sst",))
-    run(Roar(step=0.5), tmp_path, "comparison", ("imdb",), base="/models/mine", seeds=(0, 1))
-    table = next(section for section in kept(tmp_path)["sections"] if section["title"] == "All of comparison")
+    run(study, tmp_path / "run", "comparison", ("sst",))
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "models" / "mine" / "config.json").write_text("{}")
+    base = str(tmp_path / "models" / "mine")
+    run(Roar(step=0.5), tmp_path / "run", "comparison", ("imdb",), base=base, seeds=(0, 1))
+    table = next(section for section in kept(tmp_path / "run")["sections"] if section["title"] == "All of comparison")
     assert table["rows"] == [["imdb", 0.5]]
-    page = (tmp_path / "study.md").read_text()
+    page = (tmp_path / "run" / "study.md").read_text()
     assert "## comparison: sst\n\nstudy roar, seeds [0]\n" in page
     assert "## comparison: imdb\n\nstudy roar(step=0.5), base mine, seeds [0, 1]\n" in page
 
@@ -103,7 +106,7 @@ def test_another_study_and_somebody_elses_folder_are_refused_before_any_work(stu
 
 
 def test_studies_that_write_to_one_folder_at_the_same_time_lose_nothing(study, tmp_path):
-    names = [f"data{number}" for number in range(8)]
+    names = ["sst", "imdb", "babi1", "babi2", "ag_news", "cola", "mrpc", "rte"]
     together = threading.Barrier(len(names))
 
     def part(name):

@@ -40,7 +40,7 @@ def test_hold_out_leaves_the_validation_split_for_testing(tmp_path):
     write(tmp_path, "train", rows([0, 1] * 50))
     write(tmp_path, "validation", rows([0, 1], start=500))
     found = load_labelled(tmp_path, hold_out=0.2, tests=["validation"])
-    assert (len(found.validation), len(found.others["validation"])) == (20, 2)
+    assert (len(found.validation), len(found.others["validation (test)"])) == (20, 2)
 
 
 def test_another_source_to_validate_on(tmp_path):
