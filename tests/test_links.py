@@ -1,0 +1,17 @@
+"""What pages say of files is true: every path of ours that they name is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+NAMED = re.compile(r"`((?:tests|docs|scripts|src|examples|benchmarks)/[\w/.-]+)`")
+MADE_UP = {"tests/explainers/test_shown_alone.py", "src/troth/explainers/shown_alone.py"}  # CONTRIBUTING's example
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page):
+    missing = {name for name in NAMED.findall(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()}
+    assert not missing - MADE_UP, f"{page.name} names {sorted(missing - MADE_UP)}"
