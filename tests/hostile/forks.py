@@ -115,8 +115,12 @@ def call(given: dict[str, Any]) -> dict[str, Any]:
 
 def command(given: dict[str, Any], place: Path, room: Path) -> None:
     """The life of the child; it never returns."""
+    import torch
+
     code = 99
     try:
+        # A fork leaves torch's pool of threads to be made again; two loading threads at once would both try.
+        torch.set_num_threads(1)
         os.setsid()
         os.chdir(room)
         for number, name in ((1, "out"), (2, "err")):
