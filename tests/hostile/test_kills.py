@@ -33,7 +33,7 @@ FILMS = ["--data", "films", "--base", BASE, "--batch-size", "8"]
 COMMANDS = {
     "bench": [
         "bench", "-m", "model", "-d", "data.jsonl", *(part for name in EXPLAINERS for part in ("-e", name)),
-        "--metrics", ",".join(METRICS), "--seed", "0", "--seed", "1", "--workers", "1",
+        *(part for name in METRICS for part in ("--metrics", name)), "--seed", "0", "--seed", "1", "--workers", "1",
     ],
     "sweep": ["sweep", "plan.toml", "--workers", "2"],
     "train": ["train", "masked", *FILMS, "--epochs", "6"],
