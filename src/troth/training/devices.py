@@ -11,6 +11,7 @@ import torch
 
 from troth.core import draws
 from troth.core.errors import TrothError
+from troth.models import _changes
 from troth.models.encoder import Encoder
 from troth.training.settings import Settings
 
@@ -81,14 +82,4 @@ def own_forward(model: Any) -> Iterator[None]:
 
 def attention_weights(model: Encoder, *, wanted: bool) -> AbstractContextManager[None]:
     """Attention weights can be read only off the eager implementation."""
-    return _eager(model.model) if wanted else nullcontext()
-
-
-@contextmanager
-def _eager(model: Any) -> Iterator[None]:
-    before = model.config._attn_implementation
-    model.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    return _changes.eager(model.model) if wanted else nullcontext()

@@ -58,12 +58,15 @@ class Experiment:
     @property
     def settings(self) -> dict[str, Any]:
         """How the models are trained."""
-        return settings_like("soft", "plain", self.trials.base, self.material, **self.changed)[1]
+        return self._recipe[1]
+
+    @property
+    def _recipe(self) -> tuple[str, dict[str, Any]]:
+        return settings_like("soft", "plain", self.trials.base, self.material, **self.changed)
 
     def model(self, seed: int) -> Cell:
         """The training of a model."""
-        how = settings_like("soft", "plain", self.trials.base, self.material, **self.changed)
-        return self.trials.training(*how, seed)
+        return self.trials.training(*self._recipe, seed)
 
     def scores(self, method: str, metric: str, seed: int, split: str = "test") -> Cell:
         """What a metric's spec says of one method's explanations (or the random ones) of a seed's model."""
