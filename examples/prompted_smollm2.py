@@ -1,4 +1,4 @@
-"""Which words made a small language model call a review good? In the terminal and in HTML, the prompt greyed out.
+"""Which words made a small language model call a review good? In the terminal and in HTML, the prompt grayed out.
 
 python examples/prompted_smollm2.py MODEL [PAGE]
 

@@ -21,7 +21,7 @@ def graph_of(tokens, window):
 
 
 def test_text_rank_by_hand():
-    # a – b – c: after one step b has 0.15 + 0.85·(1/1 + 1/1), its neighbours 0.15 + 0.85·1/2
+    # a – b – c: after one step b has 0.15 + 0.85·(1/1 + 1/1), its neighbors 0.15 + 0.85·1/2
     np.testing.assert_allclose(text_rank(["a", "b", "c"], window=2, steps=1), [0.575, 1.85, 0.575])
     # second step, from those values: a gets half of b, b all of a and c
     np.testing.assert_allclose(
@@ -41,7 +41,7 @@ def test_text_rank_window_reaches_three_tokens_by_default():
     tokens = ["a", "b", "c", "d", "e"]
     degree = networkx.degree(graph_of(tokens, 4))
     assert dict(degree) == {"a": 3, "b": 4, "c": 4, "d": 4, "e": 3}
-    # one step from 1: 0.15 + 0.85 Σ 1 / degree of the neighbours
+    # one step from 1: 0.15 + 0.85 Σ 1 / degree of the neighbors
     expected = [0.15 + 0.85 * s for s in (3 / 4, 2 / 3 + 2 / 4, 2 / 3 + 2 / 4, 2 / 3 + 2 / 4, 3 / 4)]
     np.testing.assert_allclose(text_rank(tokens, steps=1), expected)
 

@@ -245,8 +245,8 @@ def test_racu_is_the_mean_of_the_seeds_own():
     metric = catalog.build("metrics", "recursive_erasure")
     generator = np.random.default_rng(3)
     by_seed = [[curve_score(generator) for _ in range(30)] for _ in range(4)]
-    each = [metric.summarise(scores) for scores in by_seed]
-    summary = metric.summarise(*by_seed)
+    each = [metric.summarize(scores) for scores in by_seed]
+    summary = metric.summarize(*by_seed)
     assert summary.value == pytest.approx(np.mean([one.value for one in each]))
     assert summary.spread == pytest.approx(np.std([one.value for one in each], ddof=1))
     assert summary.extra["acu"] == pytest.approx(np.mean([one.extra["acu"] for one in each]))
@@ -258,10 +258,10 @@ def test_the_interval_of_racu_draws_examples_with_all_their_seeds():
     metric = catalog.build("metrics", "recursive_erasure")
     generator = np.random.default_rng(4)
     scores = [curve_score(generator) for _ in range(30)]
-    one, five = metric.summarise(scores), metric.summarise(*[scores] * 5)
+    one, five = metric.summarize(scores), metric.summarize(*[scores] * 5)
     assert (five.value, five.low, five.high) == pytest.approx((one.value, one.low, one.high))
     assert five.extra["acu_interval"] == pytest.approx(one.extra["acu_interval"])
-    pooled = metric.summarise(scores * 5)
+    pooled = metric.summarize(scores * 5)
     assert pooled.high - pooled.low < 0.6 * (one.high - one.low)  # what a pooled bag of seeds would claim
 
 
@@ -273,7 +273,7 @@ def test_pooled_counts_are_averaged_over_seeds():
         return Score(2 * hit / (2 * hit + extra + missed), record)
 
     # Micro F1 of the seeds: 2/(2+1+1) = 0.5 and 16/(16+0+2) = 8/9; of all counts in one bag: 18/22.
-    summary = metric.summarise([score(1, 1, 1)], [score(8, 0, 2)])
+    summary = metric.summarize([score(1, 1, 1)], [score(8, 0, 2)])
     assert summary.extra["micro_f1"] == pytest.approx((0.5 + 8 / 9) / 2)
     assert summary.extra["auprc"] == pytest.approx(0.45)
 

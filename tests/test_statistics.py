@@ -211,7 +211,7 @@ def test_significance_groups_by_hand():
 
 
 def test_significance_groups_overlap():
-    # Neighbours are alike, the ends are not: a chain.
+    # Neighbors are alike, the ends are not: a chain.
     generator = np.random.default_rng(7)
     noise = generator.normal(size=(3, 100))
     values = {"high": noise[0] + 0.6, "middle": noise[1] + 0.3, "low": noise[2]}

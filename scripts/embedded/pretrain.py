@@ -135,7 +135,7 @@ def padded(tokenizer: PreTrainedTokenizerFast, texts: list[str], length: int) ->
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, reviews: list[str], options: argparse.Namespace, log: Log
 ) -> BertForMaskedLM:
-    """Masked language modelling at 20 % on blocks of running text: 128 tokens, 256 for the last sixth of the time."""
+    """Masked language modeling at 20 % on blocks of running text: 128 tokens, 256 for the last sixth of the time."""
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
         max_position_embeddings=256, pad_token_id=PAD,
@@ -282,7 +282,7 @@ def distil(
     device = torch.device(options.device)
     everything = texts + [text for text, _ in train]
     targets = probabilities(teacher[0], padded(teacher[1], everything, 96), device)
-    log("labelled", texts=len(everything))
+    log("labeled", texts=len(everything))
     config = BertConfig.from_dict({**student.config.to_dict(), "num_labels": 2, "id2label": LABELS})
     config.label2id = {name: index for index, name in LABELS.items()}
     classifier = BertForSequenceClassification(config)

@@ -37,7 +37,7 @@ MOVED = {
     "training.fresh": "verbs.fresh",
     "types": "core.types",
     "units": "core.units",
-    "validity.randomisation": "validity.randomization",
+    "validity.randomization": "validity.randomization",
 }
 
 

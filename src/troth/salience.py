@@ -23,7 +23,7 @@ Salience = Callable[[Tokens], Floats]
 
 
 def text_rank(tokens: Tokens, window: int = 4, damping: float = 0.85, steps: int = 10) -> Floats:
-    """How central each token's type is among its neighbours: σᵢ = (1 − d) + d Σⱼ σⱼ / degree(j).
+    """How central each token's type is among its neighbors: σᵢ = (1 − d) + d Σⱼ σⱼ / degree(j).
 
     Types that stand less than `window` apart are linked (simple, undirected, no self loops). All start at 1 and move
     together, for at most `steps`, until they move by less than 1e-5 in all. A type without a link has 1 − d.

@@ -124,7 +124,7 @@ def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name, monkeypatch
         assert state_of(model) == before
 
 
-# A method fitted beforehand finds what its checkpoint has learnt; test_attributive_masking fits one.
+# A method fitted beforehand finds what its checkpoint has learned; test_attributive_masking fits one.
 @pytest.mark.parametrize("name", [name for name in EXPLAINERS if name not in NEEDS_MORE | {"attributive_masking"}])
 @pytest.mark.parametrize("kind", ["black_box", "bert"])
 def test_planted_word_is_found(kind, name):

@@ -38,7 +38,7 @@ def test_metric(kind, name):
     backwards = list(measure_each(tight, attributions[::-1], name))[::-1]
     for others in (alone, backwards):
         close(values(together), values(others))
-    summary = catalog.build("metrics", name).summarise(together)
+    summary = catalog.build("metrics", name).summarize(together)
     assert summary.count == sum(np.isfinite(score.value) for score in together)
     assert (np.isnan(summary.value) and summary.undefined) or summary.low <= summary.high
     assert fingerprint_of(kind) == before
@@ -48,7 +48,7 @@ def test_metric(kind, name):
 def test_a_seed_that_repeats_another_changes_no_summary(name):
     _, _, scores = run("bert", name)
     metric = catalog.build("metrics", name)
-    once, twice = metric.summarise(scores), metric.summarise(scores, scores)
+    once, twice = metric.summarize(scores), metric.summarize(scores, scores)
     np.testing.assert_allclose([twice.value, twice.low, twice.high], [once.value, once.low, once.high])
     assert (twice.count, twice.undefined) == (once.count, once.undefined)
     assert twice.extra.keys() == once.extra.keys()

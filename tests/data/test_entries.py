@@ -51,7 +51,7 @@ def test_without_folder_and_network_one_line_says_how_to_come_by_it(name, monkey
 @pytest.mark.parametrize("name", ["anemia", "diabetes"])
 def test_a_licence_is_explained(name, monkeypatch):
     monkeypatch.delenv("TROTH_DATA", raising=False)
-    with pytest.raises(TrothError, match=r"need a licence: apply at https://physionet\.org.*pass a file of your own"):
+    with pytest.raises(TrothError, match=r"need a license: apply at https://physionet\.org.*pass a file of your own"):
         load_data(name)
 
 

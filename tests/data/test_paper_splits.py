@@ -9,7 +9,7 @@ import pytest
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.training.examples import load_labelled
+from troth.training.examples import load_labeled
 
 
 def put(folder, split, rows):
@@ -40,7 +40,7 @@ def test_training_asks_for_the_same_examples_by_share_or_by_paper(tmp_path):
     rows = [{"text": f"item {number}", "label": number % 4} for number in range(40)]
     put(tmp_path / "ag_news", "train", rows)
     put(tmp_path / "ag_news", "test", rows[:4])
-    by_share, by_paper = load_labelled("ag_news", hold_out=0.15), load_labelled("ag_news(as_in=soft)", tests=("test",))
+    by_share, by_paper = load_labeled("ag_news", hold_out=0.15), load_labeled("ag_news(as_in=soft)", tests=("test",))
     assert by_share.training.fingerprint == by_paper.training.fingerprint
     assert by_share.validation.fingerprint == by_paper.validation.fingerprint
     assert by_paper.name == "ag_news"  # so that a paper's settings for it are found

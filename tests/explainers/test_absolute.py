@@ -116,7 +116,7 @@ def test_a_magnitude_is_explained_again_as_a_magnitude():
 def test_performance_of_signed_and_absolute_measures_differs():
     def curve(spec):
         attributions = troth.explain(MODEL, [Example(str(place), "a b c d", label=1) for place in range(12)], spec)
-        return RecursiveErasure(step=0.25).summarise(troth.measure(MODEL, attributions, STEPS)).extra["explained"]
+        return RecursiveErasure(step=0.25).summarize(troth.measure(MODEL, attributions, STEPS)).extra["explained"]
 
     assert curve("leave_one_out") == [float(p > 0.5) for p in slow(False)]
     assert curve("leave_one_out(absolute=true)") == [float(p > 0.5) for p in slow(True)]

@@ -111,16 +111,16 @@ def test_softmax_does_not_overflow_where_input_and_reference_are_far_apart():
 
 def test_layer_norm_is_its_formula():
     now, before, gamma, eps = [1.0, 4.0, -2.0], [0.0, 1.0, 0.5], [2.0, 1.0, -1.0], 1e-5
-    centred, centred_before = ([x - sum(row) / 3 for x in row] for row in (now, before))
-    sigma, sigma_before = (math.sqrt(sum(x * x for x in row) / 3 + eps) for row in (centred, centred_before))
-    mean_sigma, mean_y = (sigma + sigma_before) / 2, (centred[0] / sigma + centred_before[0] / sigma_before) / 2
+    centered, centered_before = ([x - sum(row) / 3 for x in row] for row in (now, before))
+    sigma, sigma_before = (math.sqrt(sum(x * x for x in row) / 3 + eps) for row in (centered, centered_before))
+    mean_sigma, mean_y = (sigma + sigma_before) / 2, (centered[0] / sigma + centered_before[0] / sigma_before) / 2
     expected = []
     for j in range(3):
         moved = now[j] - before[j]
-        to_centred = [moved * ((k == j) - 1 / 3) for k in range(3)]  # what x_j brings to each centred element
-        to_variance = sum(c * (centred[k] + centred_before[k]) / 3 for k, c in enumerate(to_centred))
+        to_centered = [moved * ((k == j) - 1 / 3) for k in range(3)]  # what x_j brings to each centered element
+        to_variance = sum(c * (centered[k] + centered_before[k]) / 3 for k, c in enumerate(to_centered))
         to_sigma = to_variance / (sigma + sigma_before)
-        expected.append(gamma[0] * (to_centred[0] - mean_y * to_sigma) / mean_sigma)
+        expected.append(gamma[0] * (to_centered[0] - mean_y * to_sigma) / mean_sigma)
     weight, bias = torch.tensor(gamma), torch.tensor([1.0, 2.0, 3.0])
     scores = lifted(lambda x: nn.functional.layer_norm(x, (3,), weight, bias, eps)[:, 0], now, before)
     assert scores == pytest.approx(expected, abs=1e-5)

@@ -15,7 +15,7 @@ from troth.maskings.mask_token import MaskToken
 
 
 def test_by_hand():
-    # A black box's logits are log-probabilities; against the other class the softmax's normalisation cancels out.
+    # A black box's logits are log-probabilities; against the other class the softmax's normalization cancels out.
     model = Lookup({"good film": [0, 5], "[M] film": [0, 1], "good [M]": [0, 2], "[M] [M]": [0, 0]})
     (attribution,) = troth.explain(model, "good film", "exact_shapley", target=1, against=0)
     # good: ½ (2 − 0) + ½ (5 − 1) = 3; film: ½ (1 − 0) + ½ (5 − 2) = 2.

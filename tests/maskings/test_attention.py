@@ -19,7 +19,7 @@ WEIGHTS: dict[str, torch.Tensor] = {}  # what the reference below multiplies att
 
 
 def faded_attention(module, query, key, value, attention_mask, scaling=None, **options):
-    """Softmax attention written by hand: every key's share times its weight, then normalised over the keys."""
+    """Softmax attention written by hand: every key's share times its weight, then normalized over the keys."""
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     shares = (query @ key.transpose(-1, -2) * scaling).exp() * WEIGHTS["now"][:, None, None, :].to(query.dtype)
     if attention_mask is not None:

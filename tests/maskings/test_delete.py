@@ -8,7 +8,7 @@ from troth.maskings.delete import Delete
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_row_is_that_of_the_shorter_text(family):
-    """Words deleted by hand and tokenised again: the same as never having written them."""
+    """Words deleted by hand and tokenized again: the same as never having written them."""
     encoding, shorter = encoded(family), encoded(family, text="the was")
     found = erased(Delete(), [[1.0, 0, 1, 0]], family)
     stays = (encoding.units != 1) & (encoding.units != 3)

@@ -77,7 +77,7 @@ def test_the_summary_counts_what_is_undefined():
     metric = Comprehensiveness()
     scores = [score(Lookup({"": EVEN, "a": HIGH}), "", [], metric)] * 2
     scores += [score(MODEL, "a b c d", [1, 1, 1, 2], Comprehensiveness(ratio=0.25))] * 3
-    summary = metric.summarise(scores)
+    summary = metric.summarize(scores)
     assert (summary.value, summary.low, summary.high) == pytest.approx((0.25, 0.25, 0.25))
     assert summary.count == 3
     assert summary.undefined == {"the text has no units": 2}

@@ -26,7 +26,7 @@ def test_what_never_flips_scores_one():
     assert (never.value, never.record["flipped"], never.why) == (1.0, False, "")
     last = score(Lookup({"a b": YES, "b": YES, "": NO}), "a b", [2, 1], "decision_flip")
     assert (last.value, last.record["flipped"]) == (1.0, True)
-    assert DecisionFlip().summarise([never, never, last, last]).extra == {"never_flips": 0.5}
+    assert DecisionFlip().summarize([never, never, last, last]).extra == {"never_flips": 0.5}
 
 
 def test_one_unit_and_none():

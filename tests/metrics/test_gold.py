@@ -46,7 +46,7 @@ def test_without_a_label_the_predicted_class_is_and_that_is_said():
     found = measured(label=None)
     assert found.record["p_explained"] == pytest.approx([p("a b", 1), p("[M] b", 1), p("[M] [M]", 1)])
     assert [found.record[name] for name in ("label", "label_is", "target_is")] == [1, "predicted", "predicted"]
-    extra = RecursiveErasure(step=0.5).summarise([found, measured(label=0)]).extra
+    extra = RecursiveErasure(step=0.5).summarize([found, measured(label=0)]).extra
     assert [extra[name] for name in ("target_is", "label_is", "performance")] == [
         "gold and predicted", "gold and predicted", "accuracy",
     ]  # fmt: skip
@@ -88,7 +88,7 @@ def test_the_summary_is_by_that_metric():
         troth.Score(0.0, record),
         troth.Score(0.0, {**record, "label": 0, "explained": [0, 1, 0]}),
     ]
-    summary = RecursiveErasure(performance="matthews").summarise(scores)
+    summary = RecursiveErasure(performance="matthews").summarize(scores)
     assert summary.extra["performance"] == "matthews"
     assert summary.extra["explained"] == pytest.approx([1, -1, 0])
-    assert RecursiveErasure().summarise(scores).extra["explained"] == pytest.approx([1, 0, 0.5])
+    assert RecursiveErasure().summarize(scores).extra["explained"] == pytest.approx([1, 0, 0.5])

@@ -56,7 +56,7 @@ def test_macro_and_micro_as_scikit_learn_has_them():
         chosen.append([int(unit in top) for unit in range(len(spans))])
     single = [f1_score(true, guess) for true, guess in zip(human, chosen, strict=True)]
     assert [one.value for one in scores] == pytest.approx(single)
-    summary = metric.summarise(scores)
+    summary = metric.summarize(scores)
     assert summary.value == pytest.approx(np.mean(single))
     assert summary.extra["micro_f1"] == pytest.approx(f1_score(np.concatenate(human), np.concatenate(chosen)))
     assert set(summary.extra) == {"micro_f1", "iou_f1", "iou_micro_f1", "auprc"}
@@ -78,6 +78,6 @@ def test_undefined_and_missing():
         score(MODEL, TEXT, list(range(7)), "rationale_agreement")
     with pytest.raises(TrothError, match="top must be at least 1, not 0"):
         RationaleAgreement(top=0)
-    empty = RationaleAgreement().summarise([score(MODEL, "", [], "rationale_agreement", rationale=())])
+    empty = RationaleAgreement().summarize([score(MODEL, "", [], "rationale_agreement", rationale=())])
     assert np.isnan(empty.value)
     assert empty.undefined == {"the text has no units": 1}

@@ -84,7 +84,7 @@ def test_it_is_algorithm_3(family):
         assert found.record["label"] == given.example.label
         assert found.record["p_explained"] == pytest.approx(expected.softmax(-1)[:, given.target].tolist(), abs=1e-5)
         explained.append(expected.argmax(-1).tolist())
-    summary = RecursiveErasure(step=0.25).summarise(scores)
+    summary = RecursiveErasure(step=0.25).summarize(scores)
     labels = np.array([example.label for example in examples])
     assert summary.extra["explained"] == pytest.approx((np.array(explained) == labels[:, None]).mean(0))
 
@@ -141,7 +141,7 @@ def test_racu_and_its_interval_are_what_resampling_examples_gives(name, metric):
         most = sum(0.25 * ((b[i] - b[4]) + (b[i + 1] - b[4])) / 2 for i in range(4))
         return acu, acu / most
 
-    summary = RecursiveErasure(performance=name).summarise(scores)
+    summary = RecursiveErasure(performance=name).summarize(scores)
     acu, racu = areas(np.arange(40))
     assert summary.value == pytest.approx(racu)
     assert summary.extra["acu"] == pytest.approx(acu)
@@ -158,7 +158,7 @@ def test_racu_and_its_interval_are_what_resampling_examples_gives(name, metric):
 
 def test_a_random_curve_that_never_falls_leaves_racu_undefined():
     record = {"ratios": [0, 0.5, 1], "label": 1, "explained": [1, 0, 1], "random": [1, 1, 1]}
-    summary = RecursiveErasure().summarise([Score(0.1, record)] * 3)
+    summary = RecursiveErasure().summarize([Score(0.1, record)] * 3)
     assert np.isnan([summary.value, summary.low, summary.high]).all()
     assert summary.undefined == {NEVER_FALLS: 3}
     assert summary.extra["acu"] == pytest.approx(0.5)  # the plain area is still defined
@@ -177,7 +177,7 @@ def test_labels_may_be_names_and_without_one_the_prediction_counts():
 def test_undefined_and_errors():
     model = Additive(STRENGTHS)
     assert score(model, "", [], "recursive_erasure", explainer="random").why == "the text has no units"
-    assert np.isnan(RecursiveErasure().summarise([score(model, "", [], "recursive_erasure", explainer="random")]).value)
+    assert np.isnan(RecursiveErasure().summarize([score(model, "", [], "recursive_erasure", explainer="random")]).value)
     with pytest.raises(TrothError, match="step must divide 1"):
         RecursiveErasure(step=0.3)
     with pytest.raises(TrothError, match="recursive_erasure explains again"):

@@ -43,7 +43,7 @@ def test_the_score_says_which():
     signed = score(MODEL, TEXT, [0, 0, 0, 1, 0], "soft_sufficiency")
     unsigned = score(MODEL, TEXT, [0, 0, 0, 1, 0], "soft_sufficiency", signed=False)
     assert [signed.record["scores"], unsigned.record["scores"]] == ["sigmoid", "min_max"]
-    assert SoftSufficiency().summarise([signed, unsigned]).extra["scores"] == "min_max and sigmoid"
+    assert SoftSufficiency().summarize([signed, unsigned]).extra["scores"] == "min_max and sigmoid"
 
 
 def test_a_sigmoid_depends_on_scale_and_the_others_do_not():
@@ -84,5 +84,5 @@ def test_each_ratio_of_a_normalized_score_is_clipped_on_request():
 
 def test_several_seeds_name_their_map_once():
     scores = [Score(0.5, {"retained": 0.4, "standard_error": 0.1, "scores": "min_max"})]
-    summary = SoftSufficiency().summarise(scores, scores)
+    summary = SoftSufficiency().summarize(scores, scores)
     assert summary.extra == {"retained": pytest.approx(0.4), "standard_error": pytest.approx(0.1), "scores": "min_max"}

@@ -35,7 +35,7 @@ def test_retention_is_what_stays_here_too():
     attributions = explain(model, CORPUS[:2], "leave_one_out")
     scores = measure(model, attributions, "soft_comprehensiveness(retention=0.7, samples=4)")
     assert [one.record["retained"] for one in scores] == pytest.approx([0.7, 0.7])
-    summary = SoftComprehensiveness().summarise(scores)
+    summary = SoftComprehensiveness().summarize(scores)
     assert summary.extra["retained"] == pytest.approx(0.7)
     assert summary.extra["standard_error"] > 0
 

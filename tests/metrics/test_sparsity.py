@@ -22,7 +22,7 @@ def test_by_hand():
 def test_the_summary_has_both_curves():
     found = score(MODEL, "a b c d e", SCORES, "sparsity")
     even = score(MODEL, "a b c d e", [1, 1, 1, 1, 1], "sparsity")
-    summary = Sparsity().summarise([found, even])
+    summary = Sparsity().summarize([found, even])
     assert summary.value == pytest.approx((0.5 + 0.2) / 2)
     assert summary.extra["by_top"][:3] == pytest.approx([0.35, 0.55, 0.75])
     assert summary.extra["by_ratio"] == pytest.approx([0, 0.35, 0.35, 0.55, 0.55, 0.75, 0.75, 0.9, 0.9, 1])
@@ -31,7 +31,7 @@ def test_the_summary_has_both_curves():
 def test_undefined_and_errors():
     assert score(MODEL, "a b c d e", [0] * 5, "sparsity").why == "all scores are 0"
     assert score(MODEL, "", [], "sparsity").why == "the text has no units"
-    assert np.isnan(Sparsity().summarise([score(MODEL, "", [], "sparsity")]).value)
+    assert np.isnan(Sparsity().summarize([score(MODEL, "", [], "sparsity")]).value)
     assert Sparsity.higher_is_better is None
     with pytest.raises(TrothError, match="top counts units, so it cannot be -1"):
         Sparsity(top=-1)

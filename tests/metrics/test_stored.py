@@ -25,7 +25,7 @@ def test_a_summary_from_stored_records_is_the_same(name):
     assert all(score.why for score in scores if np.isnan(score.value))
     assert scores[2].why == "the text has no units"
     stored = [Score(**json.loads(json.dumps({"value": s.value, "record": s.record, "why": s.why}))) for s in scores]
-    fresh, again = metric.summarise(scores), metric.summarise(stored)
+    fresh, again = metric.summarize(scores), metric.summarize(stored)
     np.testing.assert_equal(json.loads(json.dumps(fresh.extra)), json.loads(json.dumps(again.extra)))
     np.testing.assert_equal((fresh.value, fresh.low, fresh.high), (again.value, again.low, again.high))
     assert sum(again.undefined.values()) >= 1
@@ -33,6 +33,6 @@ def test_a_summary_from_stored_records_is_the_same(name):
 
 @pytest.mark.parametrize("name", catalog.names("metrics"))
 def test_no_scores_at_all(name):
-    summary = catalog.build("metrics", name).summarise([])
+    summary = catalog.build("metrics", name).summarize([])
     assert np.isnan(summary.value)
     assert summary.count == 0

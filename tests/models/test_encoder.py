@@ -214,7 +214,7 @@ def test_logits_are_those_of_a_plain_call_in_padded_batches_too(family):
 
 
 @pytest.mark.parametrize("family", fakes.FAMILIES)
-def test_pairs_are_tokenised_as_a_plain_call_does(family):
+def test_pairs_are_tokenized_as_a_plain_call_does(family):
     model = fakes.encoder(family)
     (encoding,) = model.encode([Example("0", *PAIRS[0])])
     plain = model.tokenizer(*PAIRS[0])

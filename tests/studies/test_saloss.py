@@ -224,7 +224,7 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
     metric, results = recursive_erasure.RecursiveErasure(performance="macro_f1"), Results(Store(setting.out))
     plan = study.plan("report", setting)
     racu = [cell for cell in plan.of("metric") if cell.specs["metric"].startswith("recursive_erasure")]
-    values = [metric.summarise(results.scores(cell)).value for cell in racu]
+    values = [metric.summarize(results.scores(cell)).value for cell in racu]
     np.testing.assert_allclose(values, [found["RACU"]["value"] for found in facts.values()])
     page = (tmp_path / "out" / "study.md").read_text()
     assert "RACU (higher is better)" in page

@@ -1,4 +1,4 @@
-"""A bench is what explain, measure and summarise give, stored and ranked; nothing is computed twice."""
+"""A bench is what explain, measure and summarize give, stored and ranked; nothing is computed twice."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ def test_the_numbers_are_those_of_measuring_by_hand(finished):
             key = spec("explainers", explainer), spec("metrics", metric)
             scores = troth.measure(model(), attributions, metric)
             np.testing.assert_allclose(board.values[key], [score.value for score in scores], rtol=1e-4, atol=1e-5)
-            summary = catalog.build("metrics", metric).summarise(scores)
+            summary = catalog.build("metrics", metric).summarize(scores)
             assert board.summaries[key].value == pytest.approx(summary.value, rel=1e-4, abs=1e-5)
             assert board.summaries[key].low == pytest.approx(summary.low, rel=1e-3, abs=1e-4)
             assert board.summaries[key].high == pytest.approx(summary.high, rel=1e-3, abs=1e-4)

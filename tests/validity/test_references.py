@@ -19,7 +19,7 @@ from troth.explainers.random import Random
 from troth.metrics._erasing import top_units
 from troth.models import load_model
 from troth.sweep import bench as benching
-from troth.training.examples import load_labelled
+from troth.training.examples import load_labeled
 from troth.training.record import record_of
 from troth.training.train import train
 from troth.validity.checking import check, erased_views
@@ -102,7 +102,7 @@ def trained(tmp_path_factory):
 
 def test_references_are_what_was_held_out_of_the_training(trained):
     model = load_model(str(trained / "model"), device="cpu")
-    held = load_labelled(str(trained / "texts.jsonl"), hold_out=0.3).validation
+    held = load_labeled(str(trained / "texts.jsonl"), hold_out=0.3).validation
     texts = [example.text for example in held]
     assert len(texts) == 36
     known, asked, notes = parted(sentences(8, seed=4), None, model)
@@ -123,7 +123,7 @@ def test_references_are_what_was_held_out_of_the_training(trained):
 
 def test_a_bench_compares_with_what_was_held_out(trained):
     context, model = benching.Context(), str(trained / "model")
-    held = {example.text for example in load_labelled(str(trained / "texts.jsonl"), hold_out=0.3).validation}
+    held = {example.text for example in load_labeled(str(trained / "texts.jsonl"), hold_out=0.3).validation}
     metrics = ["recursive_erasure(step=1.0)"]
     plan = benching.plan_of(context, model, sentences(8, seed=4), ["random"], metrics)
     (cell,) = plan.of("check")

@@ -49,10 +49,10 @@ def test_a_rationale_is_text_and_spans():
     one = attribution("a good, dull film", [0.0, 3.0, 2.0, 0.0, 1.0])
     assert one.units == ("a", "good", ",", "dull", "film")
     found = rationale_of(one, 0.6)
-    assert found.text == "good, film"  # neighbours keep what lay between them
+    assert found.text == "good, film"  # neighbors keep what lay between them
     assert found.spans == ((2, 6), (6, 7), (13, 17))
     assert [one.example.text[start:end] for start, end in found.spans] == ["good", ",", "film"]
-    # Of three neighbours, "good , dull" has 5, "a good ," too and stands further left.
+    # Of three neighbors, "good , dull" has 5, "a good ," too and stands further left.
     assert rationale_of(one, 0.6, "contiguous").text == "a good,"
     assert found.to_dict()["full_text"] == "a good, dull film"
 

@@ -47,7 +47,7 @@ class Tuned(Want):
     loss: DualMask
     steps: int
     learning_rate: float
-    decay: Decay = "linear"  # of the learning rate, from its whole at the first step towards 0 behind the last
+    decay: Decay = "linear"  # of the learning rate, from its whole at the first step toward 0 behind the last
     together: int | None = None  # examples side by side at most; None = what memory holds
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:

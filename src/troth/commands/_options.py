@@ -28,7 +28,7 @@ ClassWords = Annotated[
     typer.Option(help="The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."),
 ]
 Shots = Annotated[
-    str | None, typer.Option(help="Data whose labelled examples the prompt shows first (a file or a name).")
+    str | None, typer.Option(help="Data whose labeled examples the prompt shows first (a file or a name).")
 ]
 ShotCount = Annotated[int | None, typer.Option(help="At most so many shots; 4.")]
 Chat = Annotated[

@@ -1,4 +1,4 @@
-"""Colours the units that made the model decide."""
+"""Colors the units that made the model decide."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def explain(
     mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Colours the units that made the model decide.
+    """Colors the units that made the model decide.
 
     Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
 

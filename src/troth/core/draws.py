@@ -67,7 +67,7 @@ def uniforms(keys: Tensor, width: int) -> Tensor:
 
 def normals(keys: Tensor, width: int) -> Tensor:
     """Standard normal numbers, `width` for each key. [rows] -> [rows, width]"""
-    # Box-Muller on neighbours, so that number i is the same whatever the width; 1 - u is never 0.
+    # Box-Muller on neighbors, so that number i is the same whatever the width; 1 - u is never 0.
     first, second = uniforms(keys, 2 * width).view(len(keys), width, 2).unbind(-1)
     return torch.sqrt(-2 * torch.log1p(-first)) * torch.cos(2 * torch.pi * second)
 

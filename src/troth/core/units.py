@@ -1,7 +1,7 @@
 """Words and sentences of a text (Unicode UAX-29), and which of them a piece of text belongs to.
 
 The third-party `regex` module knows the Unicode properties; its own word boundary is tailored to French and Italian
-apostrophes, so the default rules are spelt out here.
+apostrophes, so the default rules are spelled out here.
 """
 
 from __future__ import annotations

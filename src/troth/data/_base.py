@@ -73,7 +73,7 @@ class Dataset(ABC):
     metric: ClassVar[str] = "accuracy"  # how well a model does on it: accuracy, macro_f1, micro_f1 or matthews
     masked: ClassVar[str] = "text"  # the source's name for what becomes `text`: explained and erased
     auxiliary: ClassVar[str | None] = None  # the source's name for what becomes `text_pair`: never erased
-    licence: ClassVar[str] = ""
+    license: ClassVar[str] = ""
     sorted_by_label: ClassVar[bool] = False  # a limit then shuffles first
 
     @property

@@ -31,7 +31,7 @@ class OfficialBabi(PaperSplits):
     labels = ROOMS
     splits = rows(train=10_000, test=1_000)
     metric = "micro_f1"
-    licence = "CC BY 3.0"
+    license = "CC BY 3.0"
     obtain = (
         "unpack http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz in $TROTH_DATA, "
         "or use our own stories: babi(task=…)"

@@ -16,7 +16,7 @@ class AgNews(PaperSplits):
     labels = ("World", "Sports", "Business", "Sci/Tech")
     splits = rows(train=120_000, test=7_600)
     metric = "macro_f1"
-    licence = "non-commercial use"
+    license = "non-commercial use"
     paper_rows = rows(train=102_000, validation=18_000, test=7_600)
     paper_held_out = 0.15
 

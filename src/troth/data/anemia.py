@@ -6,7 +6,7 @@ The papers validate on its own validation split; ROAR has 1,242 test notes, FMM 
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._mimic import MIMIC_LICENCE, MIMIC_OBTAIN
+from troth.data._mimic import MIMIC_LICENSE, MIMIC_OBTAIN
 from troth.data.sources.published import Published
 
 
@@ -15,5 +15,5 @@ class Anemia(Published):
     labels = ("acute", "chronic")
     splits = rows(train=4_262, validation=729, test=None)
     metric = "macro_f1"
-    licence = MIMIC_LICENCE
+    license = MIMIC_LICENSE
     obtain = MIMIC_OBTAIN

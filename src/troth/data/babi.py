@@ -24,7 +24,7 @@ from troth.data._classes import Label
 PEOPLE = ("Mary", "John", "Sandra", "Daniel")
 THINGS = ("football", "milk", "apple")
 ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
-MOVE = ("moved to", "went to", "went back to", "journeyed to", "travelled to")
+MOVE = ("moved to", "went to", "went back to", "journeyed to", "traveled to")
 GRAB = ("got", "grabbed", "took", "picked up")
 DROP = ("left", "dropped", "discarded", "put down")
 
@@ -42,7 +42,7 @@ class Babi(Dataset):
     splits = rows(train=None, validation=None, test=None)
     masked = "story"
     auxiliary = "question"
-    licence = "Apache-2.0"
+    license = "Apache-2.0"
 
     task: Literal[1, 2, 3] = 1
     size: int = 1000

@@ -14,4 +14,4 @@ class Boolq(Published):
     label = "answer"
     labels = ("no", "yes")
     splits = rows(train=9_427, validation=3_270)
-    licence = "CC BY-SA 3.0"
+    license = "CC BY-SA 3.0"

@@ -6,7 +6,7 @@ The papers validate on its own validation split.
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._mimic import MIMIC_LICENCE, MIMIC_OBTAIN
+from troth.data._mimic import MIMIC_LICENSE, MIMIC_OBTAIN
 from troth.data.sources.published import Published
 
 
@@ -15,5 +15,5 @@ class Diabetes(Published):
     labels = ("no", "yes")
     splits = rows(train=8_066, validation=1_573, test=1_729)
     metric = "macro_f1"
-    licence = MIMIC_LICENCE
+    license = MIMIC_LICENSE
     obtain = MIMIC_OBTAIN

@@ -11,4 +11,4 @@ class Emotion(Published):
     hub = "dair-ai/emotion:split"
     labels = ("sadness", "joy", "love", "anger", "fear", "surprise")
     splits = rows(train=16_000, validation=2_000, test=2_000)
-    licence = "educational and research use"
+    license = "educational and research use"

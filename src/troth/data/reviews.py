@@ -20,7 +20,7 @@ class Reviews(Dataset):
 
     labels = ("negative", "positive")
     splits = rows(test=None)
-    licence = "Apache-2.0"
+    license = "Apache-2.0"
 
     domain: Literal["film", "book", "restaurant", "gadget"] | None = None
     trait: Literal["negation", "contrast", "irony"] | None = None

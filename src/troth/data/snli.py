@@ -14,5 +14,5 @@ class Snli(Published):
     labels = ("entailment", "neutral", "contradiction")
     splits = rows(train=549_367, validation=9_842, test=9_824)
     metric = "macro_f1"
-    licence = "CC BY-SA 4.0"
+    license = "CC BY-SA 4.0"
     without_label = "on which the annotators did not agree"

@@ -44,7 +44,7 @@ class Norm:
     eps: float
 
     def linear(self, parts: Tensor, whole: Tensor) -> Tensor:
-        """Each part centred by its own mean, over the whole's deviation, times γ; both [..., hidden]."""
+        """Each part centered by its own mean, over the whole's deviation, times γ; both [..., hidden]."""
         deviation = (whole.var(-1, correction=0, keepdim=True) + self.eps).sqrt()
         return (parts - parts.mean(-1, keepdim=True)) / deviation * self.scale
 

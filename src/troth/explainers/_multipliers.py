@@ -180,8 +180,8 @@ def _layer_norm(
 ) -> Tensor:
     dims = tuple(range(-len(shape), 0))
     whole = at_least_single(inputs)
-    centred = whole - whole.mean(dims, keepdim=True)
-    normal = (centred / ((centred * centred).mean(dims, keepdim=True) + eps).sqrt()).to(inputs.dtype)
+    centered = whole - whole.mean(dims, keepdim=True)
+    normal = (centered / ((centered * centered).mean(dims, keepdim=True) + eps).sqrt()).to(inputs.dtype)
     scaled = normal if weight is None else normal * weight
     return scaled if bias is None else scaled + bias
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def regress(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Coefficients that minimise Σ w (y − xβ)² + penalty · ‖β‖², the shortest where many do, and their standard errors.
+    """Coefficients that minimize Σ w (y − xβ)² + penalty · ‖β‖², the shortest where many do, and their standard errors.
 
     The errors are those of drawing the rows again (the sandwich estimate). [rows, k], [rows], [rows] -> [k], [k]
     """

@@ -45,13 +45,13 @@ class SequentialIntegratedGradients(SignedExplainer):
         places, weights = quadrature(self.steps, self.rule)
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         scores = torch.zeros(question.n_units)
-        travelling = players(question)
-        for units in _parts(travelling, self.steps * question.n_units):
+        traveling = players(question)
+        for units in _parts(traveling, self.steps * question.n_units):
             answer = yield Look(question, _paths(units, places, question.n_units), path, want)
             dots = answer.units["dot"].view(len(units), self.steps, question.n_units)
             own = dots.gather(2, units[:, None, None].expand(-1, self.steps, 1))[..., 0]  # [units, steps]
             scores[units] = (own * weights).sum(1)
-        ends = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)[travelling]]), path)
+        ends = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)[traveling]]), path)
         value = ends.value(self.of)
         gap = float(scores.sum() - (value[0] - value[1:]).sum())
         if self.normalize:

@@ -1,7 +1,7 @@
 """Every layer attends less to a unit's tokens: log keep is added to their attention logits (Zhao & Aletras, 2023,
 appendix C: the continuous attention mask).
 
-A token's attention is multiplied by `keep` before it is normalised; at 0 nobody attends to it, itself included. Vectors
+A token's attention is multiplied by `keep` before it is normalized; at 0 nobody attends to it, itself included. Vectors
 and positions stay. A fraction in transformers' own two-dimensional mask would do nothing.
 """
 

@@ -1,4 +1,4 @@
-"""A unit's word vectors move towards a reference vector: keep · x + (1 − keep) · m; positions and attention stay.
+"""A unit's word vectors move toward a reference vector: keep · x + (1 − keep) · m; positions and attention stay.
 
 The mask token's vector in AML (Barkan et al.); the baselines of path methods are the same operation.
 """

@@ -63,7 +63,7 @@ class Metric(ABC):
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         """Looks at the model as often as it needs and returns the score of one explanation."""
 
-    def summarise(self, *by_seed: Sequence[Score]) -> Summary:
+    def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
 
         Given several seeds' scores, each of the same examples in the same order, every example is averaged over the

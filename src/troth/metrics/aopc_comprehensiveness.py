@@ -17,7 +17,7 @@ from troth.metrics._erasing import OverRatios
 class AopcComprehensiveness(OverRatios):
     higher_is_better: ClassVar[bool | None] = True
     bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "On texts under 100 units the smallest ratios erase nothing and pull the mean towards 0."
+    pitfalls: ClassVar[str] = "On texts under 100 units the smallest ratios erase nothing and pull the mean toward 0."
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
         return formulas.comprehensiveness(full, left)

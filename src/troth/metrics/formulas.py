@@ -189,7 +189,7 @@ def importance_correlation(scores: ArrayLike, p_erased: ArrayLike) -> Values:
         raise TrothError(f"importance_correlation: scores {score.shape} and p_erased {left.shape} differ in shape")
     if score.shape[-1] == 0:
         return _plain(np.full(score.shape[:-1], np.nan))
-    x, y = _centred(score), _centred(-left)
+    x, y = _centered(score), _centered(-left)
     scale = np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
     return _plain(np.clip(_ratio((x * y).sum(-1), scale), -1, 1))
 
@@ -306,7 +306,7 @@ def _curve(performance: ArrayLike, steps: Floats) -> Floats:
     return curve
 
 
-def _centred(values: Floats) -> Floats:
+def _centered(values: Floats) -> Floats:
     # A mean of equal numbers can miss them by a rounding error, which would look like a variation.
     constant = values.max(-1, keepdims=True) == values.min(-1, keepdims=True)
     return np.where(constant, 0.0, values - values.mean(-1, keepdims=True))

@@ -126,7 +126,7 @@ class RecursiveErasure(Metric):
     def _performance(self) -> Performance:
         return self.performance or "accuracy"
 
-    def summarise(self, *by_seed: Sequence[Score]) -> Summary:
+    def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
         known = [scores for scores in zip(*by_seed, strict=True) if not any(np.isnan(one.value) for one in scores)]
         if not known:

@@ -114,7 +114,7 @@ def load_model(
 
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
-    asked for one of the `class_words`; `shots` are labelled examples shown first, `chat` is the tokenizer's chat
+    asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become (docs/prompted.md).
     """
     if hasattr(model, "at_rest"):

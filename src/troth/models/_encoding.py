@@ -25,7 +25,7 @@ def encode(
         raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
     examples = list(examples)
     encodings: list[Encoding | None] = [None] * len(examples)
-    # Token types are what a plain call returns, so singles and pairs are tokenised apart.
+    # Token types are what a plain call returns, so singles and pairs are tokenized apart.
     for is_pair in (False, True):
         chosen = [index for index, example in enumerate(examples) if (example.text_pair is not None) == is_pair]
         if chosen:

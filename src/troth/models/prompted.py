@@ -30,7 +30,7 @@ from troth.models._sharing import borrowed
 from troth.models.encoder import Encoder
 
 MASK_TEXT = " _"
-_TRIED = "text"  # stands for any text where the end of the prompt is tokenised
+_TRIED = "text"  # stands for any text where the end of the prompt is tokenized
 
 
 class Prompted(Encoder):
@@ -121,10 +121,10 @@ class Prompted(Encoder):
         check_choices(units, segments)
         examples = list(examples)
         filled = [self.template.fill(example) for example in examples]
-        tokens = self._tokenise([one.text for one in filled])
+        tokens = self._tokenize([one.text for one in filled])
         return [self._encoding(*one, units, segments) for one in zip(examples, filled, tokens, strict=True)]
 
-    def _tokenise(self, texts: list[str]) -> list[Tokens]:
+    def _tokenize(self, texts: list[str]) -> list[Tokens]:
         if not texts:
             return []
         # A chat template writes its special tokens itself.
@@ -179,16 +179,16 @@ class Prompted(Encoder):
         )
 
     def _shortened(self, example: Example, tokens: Tokens, filled: Filled) -> tuple[Filled, Tokens, int]:
-        """The prompt around as much of the text's beginning as fits; tokenised anew, so that the prompt stays whole."""
+        """The prompt around as much of the text's beginning as fits; tokenized anew, so that the prompt stays whole."""
         _, pieces = tokens.inside(filled.spans[TEXT])
         ends = [0, *(stop for _, stop in pieces)]
         for count in range(max(0, len(pieces) - (len(tokens) - self.max_length)), 0, -1):
             shorter = Example(example.id, example.text[: ends[count]], example.text_pair)
             filled = self.template.fill(shorter)
-            (tokens,) = self._tokenise([filled.text])
+            (tokens,) = self._tokenize([filled.text])
             if len(tokens) <= self.max_length and ends[count]:
                 return filled, tokens, ends[count]
-        rest = len(self._tokenise([self.template.fill(Example("", "", example.text_pair)).text])[0])
+        rest = len(self._tokenize([self.template.fill(Example("", "", example.text_pair)).text])[0])
         raise TrothError(
             f"example {example.id}: the prompt takes {rest} of {self.max_length} tokens, so no room is left for the "
             "text; shorten the prompt, use fewer shots or a larger max_length"
@@ -199,10 +199,10 @@ class Prompted(Encoder):
         has_pair = any(segment == PAIR for segment, _ in self.template.parts)
         prompt = self.template.fill(Example("", _TRIED, _TRIED if has_pair else None)).text
         spaces = ("", " ") if prompt[-1:].isspace() else (" ", "")
-        before = self._tokenise([prompt])[0].ids
+        before = self._tokenize([prompt])[0].ids
         ids: list[int] = []
         for word in self.class_words:
-            forms = [tokens.ids for tokens in self._tokenise([f"{prompt}{space}{word}" for space in spaces])]
+            forms = [tokens.ids for tokens in self._tokenize([f"{prompt}{space}{word}" for space in spaces])]
             added = [form[-1] for form in forms if len(form) == len(before) + 1 and form[:-1] == before]
             if not added:
                 pieces = self.tokenizer.convert_ids_to_tokens(forms[0][len(before) :])
@@ -271,7 +271,7 @@ class Prompted(Encoder):
     def _usual_prefix(self) -> int:
         """How many tokens stand before the text, roughly."""
         words = self.template.parts[0][1] if self.template.parts[0][0] is None else ""
-        return max(0, len(self._tokenise([words])[0]) - 1)
+        return max(0, len(self._tokenize([words])[0]) - 1)
 
     @property
     def _body(self) -> Any:

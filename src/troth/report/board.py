@@ -113,7 +113,7 @@ def _leaderboard(
             of_key.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
     judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in of_key}
     measured = {key: Measured.read(store, found) for key, found in of_key.items()}
-    summaries = {key: judges[key[1]].summarise(*found.by_seed) for key, found in measured.items()}
+    summaries = {key: judges[key[1]].summarize(*found.by_seed) for key, found in measured.items()}
     about = store.about() or {}
     examples = max((cell.rows for cell in explanations), default=0)
     keys = joined([found.keys for found in measured.values()])

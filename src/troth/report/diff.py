@@ -86,7 +86,7 @@ def diff(first: Store, second: Store) -> Difference:
 
 def summary(store: Store, cells: Sequence[Stored]) -> Summary:
     """A metric over its cells, as the metric sums itself up; seeds are averaged per example first."""
-    return _metric(cells[0]).summarise(*Measured.read(store, cells).by_seed)
+    return _metric(cells[0]).summarize(*Measured.read(store, cells).by_seed)
 
 
 class _Unknown(Metric):

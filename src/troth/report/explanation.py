@@ -1,6 +1,6 @@
-"""An attribution as coloured text: HTML for notebooks and reports, rich text for the terminal.
+"""An attribution as colored text: HTML for notebooks and reports, rich text for the terminal.
 
-Blue speaks for the target, orange against it; both are told apart by colour-blind readers and on dark and light ground.
+Blue speaks for the target, orange against it; both are told apart by color-blind readers and on dark and light ground.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def html(attribution: Attribution) -> str:
 
 
 def text(attribution: Attribution) -> Text:
-    """The text with coloured ground, for the terminal."""
+    """The text with colored ground, for the terminal."""
     from rich.text import Text
 
     from troth.core.terminal import visible
@@ -109,7 +109,7 @@ def text(attribution: Attribution) -> Text:
 
 
 def _style(strength: float) -> str:
-    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colours."""
+    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colors."""
     level = int(min(abs(strength), 1) * 4.999)
     if level == 0:
         return ""

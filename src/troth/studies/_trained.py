@@ -1,4 +1,4 @@
-"""Cells of studies that train models and then look at what they have learnt: trainings, rationale classifiers,
+"""Cells of studies that train models and then look at what they have learned: trainings, rationale classifiers,
 explanations and scores, each stored, so that a study goes on where it stopped.
 """
 
@@ -32,7 +32,7 @@ from troth.sweep.context import Context
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
 from troth.training import train as fit
-from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
+from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
 from troth.training.predicting import predict
 from troth.training.quality import quality
 from troth.verbs.explain import explain_each
@@ -77,20 +77,18 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
     source = presets.source_like(like, source)
     hold_out = presets.held_out(like, source)
     if "test" in (splits_of(source, entry_of(source)) or ()):
-        labelled = load_labelled(source, hold_out=hold_out, tests=("test",), limit=limit)
-        test = labelled.others["test"]
+        labeled = load_labeled(source, hold_out=hold_out, tests=("test",), limit=limit)
+        test = labeled.others["test"]
     else:
-        outer: Labelled = load_labelled(source, hold_out=None, limit=limit)
+        outer: Labeled = load_labeled(source, hold_out=None, limit=limit)
         test = outer.validation
-        labelled = load_labelled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
+        labeled = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
     entry = entry_of(source)
-    parts = (labelled.training, labelled.validation, test.limit(examples, seed=0) if examples else test)
+    parts = (labeled.training, labeled.validation, test.limit(examples, seed=0) if examples else test)
     known = catalog.name_of(entry) if entry is not None else ""
-    name = known or (Path(source).stem if isinstance(source, str | os.PathLike) else labelled.name)
-    found = {
-        split: replace(part, name=name, labels=labelled.labels) for split, part in zip(_SPLITS, parts, strict=True)
-    }
-    return Material(name, labelled.labels, found)
+    name = known or (Path(source).stem if isinstance(source, str | os.PathLike) else labeled.name)
+    found = {split: replace(part, name=name, labels=labeled.labels) for split, part in zip(_SPLITS, parts, strict=True)}
+    return Material(name, labeled.labels, found)
 
 
 def settings_like(

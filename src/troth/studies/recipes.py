@@ -128,7 +128,7 @@ def _summary(cells: Sequence[Cell], results: Results) -> Range:
         return np.nan, np.nan, np.nan
     if catalog.name_of(metric) != METRICS["RACU"]:
         return over_seeds([[score.value for score in one] for one in scores])
-    summaries: list[Summary] = [metric.summarise(one) for one in scores]
+    summaries: list[Summary] = [metric.summarize(one) for one in scores]
     if len(summaries) == 1:
         return summaries[0].value, summaries[0].low, summaries[0].high
     values_by_seed = [summary.value for summary in summaries]
@@ -138,7 +138,7 @@ def _summary(cells: Sequence[Cell], results: Results) -> Range:
 def _undefined(recipe: str, cells: Sequence[Cell], results: Results) -> str:
     """How many seeds have no RACU, and why; "" where all have one."""
     metric: Metric = _metric_of(cells)
-    summaries = [metric.summarise(found) for cell in cells if (found := results.scores(cell))]
+    summaries = [metric.summarize(found) for cell in cells if (found := results.scores(cell))]
     without = [summary for summary in summaries if np.isnan(summary.value)]
     if not without:
         return ""

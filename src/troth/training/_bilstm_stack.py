@@ -159,7 +159,7 @@ class _Recurrence(torch.autograd.Function):
         recurrent, states, *rest = ctx.saved_tensors
         length, groups, rows, _ = gradient.shape
         cells, spaces = rest[: length + 1], rest[length + 1 :]
-        towards, of_hidden = recurrent.mT.contiguous(), gradient.contiguous()
+        toward, of_hidden = recurrent.mT.contiguous(), gradient.contiguous()
         of_gates: list[Tensor] = []
         of_cell = torch.zeros_like(cells[0])
         later: Tensor | None = None
@@ -167,7 +167,7 @@ class _Recurrence(torch.autograd.Function):
             total = of_hidden[step] if later is None else of_hidden[step] + later
             found, of_cell = _cell_backward(total.flatten(0, 1), of_cell, cells[step], cells[step + 1], spaces[step])
             of_gates.append(found.view(groups, rows, -1))
-            later = torch.bmm(of_gates[-1], towards)
+            later = torch.bmm(of_gates[-1], toward)
         stacked = torch.stack(of_gates[::-1])  # [length, groups, rows, 4 hidden]
         before = states[:-1].transpose(0, 1).flatten(1, 2)
         of_recurrent = torch.bmm(before.mT, stacked.transpose(0, 1).flatten(1, 2))

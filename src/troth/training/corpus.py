@@ -1,6 +1,6 @@
-"""Labelled encodings as flat tensors: a batch of rows is cut out of them in one operation, erased if need be.
+"""Labeled encodings as flat tensors: a batch of rows is cut out of them in one operation, erased if need be.
 
-Nothing is padded to the longest text, and no text is tokenised twice.
+Nothing is padded to the longest text, and no text is tokenized twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labelled examples to train and to validate on: splits found or held out, classes numbered alike, oddities said."""
+"""Labeled examples to train and to validate on: splits found or held out, classes numbered alike, oddities said."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAKEN = ("name", "training", "validation", "validation split")  # by other thin
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Examples whose labels are class numbers, and the names of the classes."""
 
     name: str
@@ -37,7 +37,7 @@ class Labelled:
     notes: tuple[str, ...]
 
 
-def load_labelled(
+def load_labeled(
     source: Source,
     validation: Source | None = None,
     *,
@@ -45,7 +45,7 @@ def load_labelled(
     tests: Iterable[str] = (),
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
-) -> Labelled:
+) -> Labeled:
     """What to train and validate on: the train and validation splits, another source, or a share held out of train."""
     entry, options = entry_of(source), dict(columns or {})
     splits = splits_of(source, entry)
@@ -74,7 +74,7 @@ def load_labelled(
     others = {name: _numbered(data, labels)[0] for name, data in others.items()}
     labels = _named(labels, [training, checking, *others.values()])
     notes += _oddities(training, checking, labels)
-    return Labelled(
+    return Labeled(
         name=catalog.name_of(entry) if entry is not None else training.name,
         training=training,
         validation=checking,

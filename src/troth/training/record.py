@@ -17,7 +17,7 @@ from troth.data import Data
 from troth.data.sources.published import Published
 from troth.models import TextClassifier
 from troth.training import recipes
-from troth.training.examples import entry_of, load_labelled
+from troth.training.examples import entry_of, load_labeled
 from troth.training.recipes.masked import Masked
 
 _SHARES = {"no": 0.0, "50/50": 0.5, "masking": 1.0}  # of the rows that each strategy of `masked` masks
@@ -80,7 +80,7 @@ def _rebuilt(told: str, data_folder: str | None, folder: str) -> Data:
             raise TrothError(f"{name} is not on this machine (TROTH_DATA names the folder of data sets)")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said when the model was trained
-        held = load_labelled(
+        held = load_labeled(
             source, asked.get("validation"), hold_out=asked.get("hold_out"), limit=asked.get("limit"),
             columns=asked.get("columns"),
         ).validation  # fmt: skip

@@ -87,9 +87,9 @@ def train_seeds(
     left = [number for number, report in enumerate(known) if report is None]
     for number in left:
         output.claim(folders[number], reports.NAME)
-    labelled = plans[0].labelled
-    training, validation = (fit.corpus_of(models[0], part) for part in (labelled.training, labelled.validation))
-    others = {name: fit.corpus_of(models[0], part) for name, part in labelled.others.items()}
+    labeled = plans[0].labeled
+    training, validation = (fit.corpus_of(models[0], part) for part in (labeled.training, labeled.validation))
+    others = {name: fit.corpus_of(models[0], part) for name, part in labeled.others.items()}
     copies = [Copy(models[number], training, validation, seeds[number], others) for number in left]
     done = fit_stacked(copies, plans[0].recipe, plans[0].settings, progress=progress, device=device) if left else []
     fitted = dict(zip(left, done, strict=True))

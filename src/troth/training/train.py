@@ -24,7 +24,7 @@ from troth.training import bases, output, presets, quality, recipes, reports
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
-from troth.training.examples import Labelled, Source, entry_of, load_labelled
+from troth.training.examples import Labeled, Source, entry_of, load_labeled
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
 
@@ -54,15 +54,15 @@ class Plan:
 
     recipe: recipes.Recipe
     base: bases.Base
-    labelled: Labelled
+    labeled: Labeled
     settings: Settings
     max_length: int | None
     asked: Mapping[str, Any]  # what was said of data and settings, to say it again
 
     def model(self) -> Encoder:
         """The base with a class for each label; what is new in it is drawn with the seed."""
-        examples = self.labelled.training.examples
-        return self.base.build(examples, self.labelled.labels, self.settings.seed, self.max_length)
+        examples = self.labeled.training.examples
+        return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
 
 def train(
@@ -97,14 +97,14 @@ def train(
     output.claim(folder, reports.NAME)
     if not resume and _is_first():
         (folder / reports.NAME).unlink(missing_ok=True)
-    labelled = planned.labelled
+    labeled = planned.labeled
     fitted = fit(
         model,
         planned.recipe,
-        corpus_of(model, labelled.training),
-        corpus_of(model, labelled.validation),
+        corpus_of(model, labeled.training),
+        corpus_of(model, labeled.validation),
         planned.settings,
-        others={name: corpus_of(model, examples) for name, examples in labelled.others.items()},
+        others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
         folder=folder / _CHECKPOINTS if checkpoints else None,
         identity=identity,
         resume=resume,
@@ -136,15 +136,15 @@ def plan(
     method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
     method = presets.recipe_like(like, method, _name_and_form(data)[0])
     chosen, held = _settle(method, start, data, like, hold_out, settings)
-    labelled = load_labelled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
-    if "metric" not in chosen and labelled.metric is not None:
-        chosen["metric"] = labelled.metric
+    labeled = load_labeled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
+    if "metric" not in chosen and labeled.metric is not None:
+        chosen["metric"] = labeled.metric
     sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
     which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
     asked: dict[str, Any] = {**sources, **which, "like": like}
     settled = every_setting.settings(**chosen)
-    every_setting.require_weights(settled, len(labelled.labels))
-    return Plan(method, start, labelled, settled, max_length, asked)
+    every_setting.require_weights(settled, len(labeled.labels))
+    return Plan(method, start, labeled, settled, max_length, asked)
 
 
 def _named(source: Source | None) -> str | None:
@@ -193,15 +193,15 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labelled, files = planned.labelled, recipes.files_of(planned.recipe)
+    labeled, files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
         "base": catalog.spec(planned.base, full=True),
         **every_setting.as_dict(planned.settings),
-        "training data": labelled.training.fingerprint,
-        "validation data": labelled.validation.fingerprint,
-        "labels": list(labelled.labels),
+        "training data": labeled.training.fingerprint,
+        "validation data": labeled.validation.fingerprint,
+        "labels": list(labeled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
         **({"recipe files": files} if files else {}),
@@ -248,23 +248,23 @@ def _tidy(folder: Path) -> None:
 
 
 def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:
-    labelled, settings = planned.labelled, planned.settings
+    labeled, settings = planned.labeled, planned.settings
     versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
-    metric = labelled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
-    parts = {"validation": labelled.validation, **labelled.others}
-    known, classes = _labels(labelled.training), len(labelled.labels)
+    metric = labeled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
+    parts = {"validation": labeled.validation, **labeled.others}
+    known, classes = _labels(labeled.training), len(labeled.labels)
     majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
     report = {
         "identity": dict(identity),
         "asked": dict(planned.asked),
         "data": {
-            "name": labelled.training.name,
-            "training": len(labelled.training),
-            "validation": len(labelled.validation),
-            "validation split": labelled.validation.split,
-            **{name: len(data) for name, data in labelled.others.items()},
+            "name": labeled.training.name,
+            "training": len(labeled.training),
+            "validation": len(labeled.validation),
+            "validation split": labeled.validation.split,
+            **{name: len(data) for name, data in labeled.others.items()},
         },
-        "notes": list(labelled.notes),
+        "notes": list(labeled.notes),
         "metric": metric,
         "best_epoch": fitted.best_epoch,
         "scores": fitted.scores,

@@ -114,7 +114,7 @@ def rationale_of(attribution: Attribution, ratio: float, thresholder: Thresholde
     for unit in chosen:
         start, end = attribution.spans[unit]
         if before is not None:
-            # Neighbours stay as they stood; what lay between others is gone.
+            # Neighbors stay as they stood; what lay between others is gone.
             text += example.text[attribution.spans[before][1] : start] if unit == before + 1 else " "
         text, before = text + example.text[start:end], unit
     return Rationale(example, text, tuple(attribution.spans[unit] for unit in chosen))

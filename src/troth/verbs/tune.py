@@ -94,7 +94,7 @@ def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any
     known = _stored(file)
     if known is None:
         how = {key: value for key, value in options.items() if key not in ("resume", "progress", "cpu")}
-        examples = fit.plan(recipe, data, base, **how).labelled.validation.examples
+        examples = fit.plan(recipe, data, base, **how).labeled.validation.examples
         device = "cpu" if options.get("cpu") else None
         known = flip_fraction(load_model(str(trained.folder), device=device), examples)
         file.write_text(json.dumps({"flip_fraction": known}) + "\n")

@@ -43,7 +43,7 @@ from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, data_of_pape
 from troth.studies.aml._words import about_seeds, best, facts_of, seconds, shown
 from troth.studies.aml._works import WORKS
 from troth.training import bases
-from troth.training.examples import load_labelled
+from troth.training.examples import load_labeled
 
 _HUMAN = ("DCMP", "SIG", "random")
 _LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
@@ -109,9 +109,9 @@ class Aml(Study):
             model = explained(setting, name, classifier)
             if model is None:
                 plans.append(Plan(WORKS, {classifier.name: classifier}))
-                labelled = load_labelled(name, limit=2_000)
+                labeled = load_labeled(name, limit=2_000)
                 built = bases.build(setting.base or "embedded")
-                untrained = built.build(labelled.training.examples, labelled.labels, setting.seeds[0], None)
+                untrained = built.build(labeled.training.examples, labeled.labels, setting.seeds[0], None)
                 model = setting.context.model_specs(untrained)
             fitted, cells = fits(self, setting, model, name, VARIANTS if part == "ablation" else VARIANTS[:1])
             plans.append(fitted)

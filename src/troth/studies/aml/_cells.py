@@ -200,8 +200,8 @@ def measured(
 
 def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> Result:
     """Seeds are averaged within each example first, so the interval is over examples, not over repetitions of them."""
-    values = {seed: judge.summarise(scores).value for seed, scores in by_seed.items()}
-    return Result(judge.summarise(*by_seed.values()), values)
+    values = {seed: judge.summarize(scores).value for seed, scores in by_seed.items()}
+    return Result(judge.summarize(*by_seed.values()), values)
 
 
 def joined(plans: Iterable[Plan]) -> Plan:

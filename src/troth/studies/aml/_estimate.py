@@ -27,7 +27,7 @@ from troth.store.cells import Cell
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context, model_key
 from troth.training import train as training
-from troth.training.examples import load_labelled
+from troth.training.examples import load_labeled
 from troth.verbs import fit as attributive_masking
 from troth.verbs.explain import explain_each
 
@@ -137,7 +137,7 @@ def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: C
             "plain", specs["data"], specs["base"], Path(folder) / "few", epochs=_EPOCHS, batch_size=specs["batch_size"],
             limit=_CLASSIFIED, checkpoints=False,
         )  # fmt: skip
-    examples = len(load_labelled(specs["data"], limit=specs["limit"]).training)
+    examples = len(load_labeled(specs["data"], limit=specs["limit"]).training)
     seconds = max(float(few.report["seconds"]), 0.05)  # it is rounded to tenths
     return seconds * float(specs["epochs"]) * examples / (_EPOCHS * _CLASSIFIED)
 

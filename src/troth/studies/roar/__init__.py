@@ -115,7 +115,7 @@ class _Found:
 
     @property
     def data(self) -> str:
-        return self.planner.subject.labelled.name
+        return self.planner.subject.labeled.name
 
     @property
     def metric(self) -> str:

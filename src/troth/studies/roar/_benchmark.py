@@ -92,7 +92,7 @@ def carry_out(
     failed = tuple(one.error for one in outcome.failed)
     if not curves:
         raise TrothError(failed[0] if failed else "no training was done")
-    notes = [*planner.subject.labelled.notes, *failed, *(curve.warning for curve in curves if curve.warning)]
+    notes = [*planner.subject.labeled.notes, *failed, *(curve.warning for curve in curves if curve.warning)]
     for note in (*failed, *(curve.warning for curve in curves if curve.warning)):
         warnings.warn(note, stacklevel=3)
     return Result(curves, Path(out), planner.subject.score, planner.plan.about["trainings"], tuple(notes))

@@ -139,7 +139,7 @@ class Reader:
 
     def __init__(self, planner: Planner, store: Store, *, variant: Variant = "paper") -> None:
         self.planner, self.store, self.variant = planner, store, variant
-        test = planner.subject.labelled.others["test"]
+        test = planner.subject.labeled.others["test"]
         self.labels = torch.tensor([int(example.label or 0) for example in test])
         self.scores: dict[str, float] = {}  # by training
         self.seconds: dict[str, float] = {}
@@ -150,7 +150,7 @@ class Reader:
                     self.seconds[row["training"]] = row["seconds"]
 
     def _score(self, predicted: Sequence[int]) -> float:
-        classes = len(self.planner.subject.labelled.labels)
+        classes = len(self.planner.subject.labeled.labels)
         return performance(self.planner.subject.score, predicted, self.labels, classes)
 
     def curve(self, explainer: Explainer, way: Way) -> Curve | None:

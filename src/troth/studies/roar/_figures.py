@@ -42,7 +42,7 @@ def draw_curves(figure: Figure, panels: Mapping[str, Sequence[Curve]], metric: s
         for curve in curves:
             _line(axes, curve.places, curve.performance, curve.explainer.partition("(")[0])
         if curves:
-            _line(axes, curves[0].places, curves[0].random, "random", color="grey", linestyle="--")
+            _line(axes, curves[0].places, curves[0].random, "random", color="gray", linestyle="--")
             axes.set_xlabel("share of tokens erased" if curves[0].counted == "share" else "tokens erased")
         axes.set_title(title)
     every[0].set_ylabel(metric.replace("_", "-"))

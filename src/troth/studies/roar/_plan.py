@@ -1,4 +1,4 @@
-"""The plan of a retraining benchmark: trainings, importances of what they learnt, and which data they are trained on.
+"""The plan of a retraining benchmark: trainings, importances of what they learned, and which data they are trained on.
 
 A training is named by what it is (base, settings, data, seed, what was erased by whom), not by the cell that did it: a
 cell may do many side by side, and a training that any cell of the run has done is never done again.
@@ -54,8 +54,8 @@ class Planner:
         self.most = most or subject.side_by_side(len(self.seeds))
         # Whether scores are taken as magnitudes decides what is erased.
         self.common = {**subject.specs, "absolute": absolute}
-        labelled = subject.labelled
-        about = {"data": {labelled.name: {name: len(data) for name, data in subject.sets.items()}}}
+        labeled = subject.labeled
+        about = {"data": {labeled.name: {name: len(data) for name, data in subject.sets.items()}}}
         self.plan = Plan(WORKS, about={**about, "seeds": list(self.seeds)}, probes=PROBES)
         self.data = tuple(
             self.plan.add(
@@ -147,10 +147,10 @@ class Planner:
             specs = {
                 "recipe": "plain",
                 "model": catalog.spec(self.subject.base),
-                "data": self.subject.labelled.name,
+                "data": self.subject.labeled.name,
                 **self.common,
                 "copies": copies,
-                "examples": len(group) * len(self.subject.labelled.training),
+                "examples": len(group) * len(self.subject.labeled.training),
             }
             cell = self.plan.add(Cell("training", specs, (*self.data, *sources)))
             for training, _, _ in group:
@@ -174,7 +174,7 @@ class Planner:
         own = {
             "explainer": catalog.spec(method),
             "explainer_full": catalog.spec(method, full=True),
-            "data": self.subject.labelled.name,
+            "data": self.subject.labeled.name,
             "seed": seed,
             "examples": sum(map(len, self.subject.sets.values())),
         }

@@ -1,4 +1,4 @@
-"""What is retrained again and again: labelled examples of three splits, a base and how it is trained."""
+"""What is retrained again and again: labeled examples of three splits, a base and how it is trained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from troth.training import bases, presets
 from troth.training import settings as every_setting
 from troth.training.bases import Base
 from troth.training.bases.scratch import Scratch
-from troth.training.examples import Labelled, Source, entry_of, load_labelled, splits_of
+from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
 from troth.training.recipes.plain import Plain
 from troth.training.settings import Metric, Settings
 from troth.training.stacked import why_not
@@ -37,7 +37,7 @@ SPLITS = ("train", "validation", "test")
 class Subject:
     """Everything the trainings have in common."""
 
-    labelled: Labelled
+    labeled: Labeled
     base: Base
     settings: Settings
     max_length: int | None
@@ -47,17 +47,17 @@ class Subject:
     @property
     def sets(self) -> dict[str, Data]:
         """The examples by split."""
-        found = (self.labelled.training, self.labelled.validation, self.labelled.others["test"])
+        found = (self.labeled.training, self.labeled.validation, self.labeled.others["test"])
         return dict(zip(SPLITS, found, strict=True))
 
     @property
     def pair(self) -> bool:
-        return self.labelled.training[0].text_pair is not None
+        return self.labeled.training[0].text_pair is not None
 
     @cached_property
     def model(self) -> Encoder:
         """The untrained model of seed 0."""
-        return self.base.build(self.labelled.training.examples, self.labelled.labels, 0, self.max_length)
+        return self.base.build(self.labeled.training.examples, self.labeled.labels, 0, self.max_length)
 
     def side_by_side(self, seeds: int) -> int:
         """How many trainings one cell does at once: small models fill a GPU together; a core does a measure's seeds."""
@@ -81,7 +81,7 @@ class Subject:
         return {
             "base": catalog.spec(self.base, full=True),
             "settings": settings,
-            "labels": list(self.labelled.labels),
+            "labels": list(self.labeled.labels),
             "max_length": self.max_length,
             "masking": catalog.spec(self.masking, full=True),
             "fingerprints": {name: data.fingerprint for name, data in self.sets.items()},
@@ -89,7 +89,7 @@ class Subject:
 
 
 def settle(
-    data: Source | Labelled,
+    data: Source | Labeled,
     base: Any,
     *,
     masking: str | Masking = "mask_token",
@@ -104,20 +104,20 @@ def settle(
     split the validation split is tested on, and a fifth of train is validated on instead.
     """
     start = _trainable(base)
-    labelled = data if isinstance(data, Labelled) else _three_splits(data, limit, presets.held_out("roar", data))
-    pair = labelled.training[0].text_pair is not None
-    chosen = _settings(start, labelled, settings, pair=pair)
+    labeled = data if isinstance(data, Labeled) else _three_splits(data, limit, presets.held_out("roar", data))
+    pair = labeled.training[0].text_pair is not None
+    chosen = _settings(start, labeled, settings, pair=pair)
     metric: Metric = score or ("accuracy" if pair else "macro_f1")
-    subject = Subject(labelled, start, chosen, max_length, catalog.build("maskings", masking), metric)
+    subject = Subject(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric)
     _enough(subject, limit)
     return subject
 
 
-def _settings(base: Base, labelled: Labelled, given: Mapping[str, Any], *, pair: bool) -> Settings:
+def _settings(base: Base, labeled: Labeled, given: Mapping[str, Any], *, pair: bool) -> Settings:
     """The base's own, then the paper's (which fine-tunes or trains a BiLSTM, nothing else), then those given."""
-    chosen = dict(base.settings(labelled.name, pair=pair))
+    chosen = dict(base.settings(labeled.name, pair=pair))
     if not isinstance(base, Scratch):
-        chosen |= presets.like("roar", Plain(), base, labelled.name, pair=pair)
+        chosen |= presets.like("roar", Plain(), base, labeled.name, pair=pair)
     chosen.pop("hold_out", None)  # `_three_splits` is told
     return every_setting.settings(**{"metric": "accuracy", **chosen, **given})
 
@@ -132,33 +132,33 @@ def _trainable(base: Any) -> Base:
     )
 
 
-def _three_splits(data: Source, limit: int | None, held_out: float | None = None) -> Labelled:
+def _three_splits(data: Source, limit: int | None, held_out: float | None = None) -> Labeled:
     if isinstance(data, Mapping) and not hasattr(data, "column_names"):  # splits in memory; a DatasetDict is read below
         return _in_memory({str(name): part for name, part in data.items()}, limit)
     names = splits_of(data, entry_of(data)) or set()
     if "test" in names:
-        return load_labelled(data, tests=("test",), hold_out=held_out, limit=limit)
+        return load_labeled(data, tests=("test",), hold_out=held_out, limit=limit)
     if "validation" in names:
-        found = load_labelled(data, tests=("validation",), hold_out=0.2, limit=limit)
+        found = load_labeled(data, tests=("validation",), hold_out=0.2, limit=limit)
         return replace(found, others={"test": found.others["validation"]})
-    first = load_labelled(data, limit=limit)  # its validation examples become those to test on
+    first = load_labeled(data, limit=limit)  # its validation examples become those to test on
     named = replace(first.training, labels=first.labels)
-    second = load_labelled(named, hold_out=0.2)
+    second = load_labeled(named, hold_out=0.2)
     notes = (*first.notes, *second.notes)
     return replace(second, name=first.name, metric=first.metric, others={"test": first.validation}, notes=notes)
 
 
-def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labelled:
+def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labeled:
     if not {"train", "test"} <= splits.keys():
         raise TrothError(f"splits in memory must be train, test and perhaps validation, not {', '.join(splits)}")
-    tested = load_labelled(splits["train"], splits["test"], limit=limit).validation
-    found = load_labelled(splits["train"], splits.get("validation"), limit=limit)
+    tested = load_labeled(splits["train"], splits["test"], limit=limit).validation
+    found = load_labeled(splits["train"], splits.get("validation"), limit=limit)
     return replace(found, others={"test": tested if limit is None else tested.limit(limit)})
 
 
 def _enough(subject: Subject, limit: int | None) -> None:
-    """Erasing drops no example, but a limit or a split may: a class with one cannot be learnt and told."""
-    labels = subject.labelled.labels
+    """Erasing drops no example, but a limit or a split may: a class with one cannot be learned and told."""
+    labels = subject.labeled.labels
     for split in ("train", "test"):
         data = subject.sets[split]
         counts = Counter(int(example.label) for example in data if example.label is not None)
@@ -166,14 +166,14 @@ def _enough(subject: Subject, limit: int | None) -> None:
             if counts[index] < 2:
                 remedy = "raise --limit" if limit is not None else "drop that class or add examples"
                 raise TrothError(
-                    f"{subject.labelled.name}: {counts[index]} of {len(data)} {split} examples are of class {label!r}; "
+                    f"{subject.labeled.name}: {counts[index]} of {len(data)} {split} examples are of class {label!r}; "
                     f"retraining needs two of each class: {remedy}"
                 )
 
 
 def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
     """Each explainer on the two shortest texts, partly erased: what the model lacks is told before any training."""
-    chosen: list[Example] = sorted(subject.labelled.training, key=lambda example: len(example.text))[:2]
+    chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")
     prober = Prober(subject.model, subject.masking)
     for explainer in (Random(), *explainers):

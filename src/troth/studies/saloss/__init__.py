@@ -1,4 +1,4 @@
-"""SaLoss (Chrysostomou & Aletras, 2021): are explanations more faithful when attention is trained towards what is
+"""SaLoss (Chrysostomou & Aletras, 2021): are explanations more faithful when attention is trained toward what is
 salient in the text?
 
 Tables 1 to 8 and Figure 1. The paper's settings (10 epochs, batches of 8, λ of table 1) unless others are given; the

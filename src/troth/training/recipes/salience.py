@@ -2,7 +2,7 @@
 salient in the text and says more faithfully what the model used.
 
 α is what [CLS] attends to in the last layer, mean over heads (in a BiLSTM its attention, in a decoder that of the last
-position), restricted to the text's tokens and renormalised; σ is (salience + 1e-8) over its sum, fixed before training.
+position), restricted to the text's tokens and renormalized; σ is (salience + 1e-8) over its sum, fixed before training.
 `source` is text_rank, tf_idf, chi_squared, uniform, or a file of anybody's scores (see `stored_scores`). Together with
 `masked`, an erased token's place keeps its salience and a deleted one's is shared out. As in the paper's code, α is
 read behind the attention's dropout. `variant="released"` is that code's loss: both softmaxed again, the divergences
@@ -134,7 +134,7 @@ class Saliences:
 
 
 def divergence(attention: Tensor, sigma: Tensor, inside: Tensor) -> Tensor:
-    """KL(α, σ) = Σ α (log α − log σ) over the tokens inside, both renormalised over them. [rows, length] -> [rows]
+    """KL(α, σ) = Σ α (log α − log σ) over the tokens inside, both renormalized over them. [rows, length] -> [rows]
 
     >>> divergence(torch.tensor([[0.5, 0.25, 0.25]]), torch.tensor([[0.0, 0.25, 0.75]]), torch.tensor([[0, 1, 1]]) > 0)
     tensor([0.1438])
