@@ -3,6 +3,7 @@
     python scripts/keep_rows.py roar runs/study-roar docs/results/roar
     python scripts/keep_rows.py saloss runs/study-saloss docs/results/saloss
     python scripts/keep_rows.py soft runs/study-soft docs/results/soft
+    python scripts/keep_rows.py aml runs/study-aml docs/results/aml
 
 RACU is kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
 """
@@ -84,6 +85,19 @@ def soft(run: Path) -> Rows:
                 }
 
 
+def aml(run: Path) -> Rows:
+    """The five metrics of every method, by example; an attribution model is judged by the metric it was fitted for."""
+    store = Store(run)
+    models = {facts["model"] for facts in json.loads((run / "study.json").read_text())["results"].values()}
+    for cell in _metrics(store, ""):
+        explainer, _, options = cell.specs["explainer"].partition("(")
+        fitted_for = re.search(r"/(\w+)'", options) if explainer == "attributive_masking" else None
+        if cell.specs["model"] not in models or (fitted_for and fitted_for[1] != cell.specs["metric"].partition("(")[0]):
+            continue
+        method = ("fAML" if "steps" in options else "pAML") if fitted_for else explainer
+        yield from _by_example(store, cell, {"data": cell.specs["data"], "method": method, "metric": cell.specs["metric"]})
+
+
 def _is_kept(metric: str) -> bool:
     """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
     return not any(word in metric for word in ("released", "gaussian", "attention", "retention"))
@@ -105,7 +119,7 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
         }
 
 
-STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft}
+STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft, "aml": aml}
 
 
 def main() -> None:
