@@ -4,6 +4,7 @@
     python scripts/keep_rows.py saloss runs/study-saloss docs/results/saloss
     python scripts/keep_rows.py soft runs/study-soft docs/results/soft
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
+    python scripts/keep_rows.py fmm runs/study-fmm docs/results/fmm
 
 RACU is kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
 """
@@ -98,6 +99,24 @@ def aml(run: Path) -> Rows:
         yield from _by_example(store, cell, {"data": cell.specs["data"], "method": method, "metric": cell.specs["metric"]})
 
 
+def fmm(run: Path) -> Rows:
+    """ACU and RACU in % of every training, measure and seed, and performance by masking ratio."""
+    results = json.loads((run / "study.json").read_text())["results"]
+    for name, facts in results["faithfulness"].items():
+        data, training, measure = name.split(" ", 2)
+        for seed, values in zip(facts["seeds"], facts["by_seed"], strict=True):
+            for quantity, value in zip(("acu", "racu"), values, strict=True):
+                about = {"data": data, "training": training, "measure": measure, "quantity": quantity}
+                yield {**about, "seed": seed, "example_id": "all", "value": round(100 * value, 4)}
+    for data, facts in results["performance"].items():
+        for training in ("plain", "masked", "only_masking") if "majority" in facts else ():
+            for seed, curve in enumerate(facts[training]["by_seed"]):
+                for place, value in enumerate(curve):
+                    about = {"data": data, "training": training, "measure": f"{place}/{len(curve) - 1} masked"}
+                    about |= {"quantity": "performance", "seed": seed, "example_id": "all"}
+                    yield {**about, "value": round(100 * value, 4)}
+
+
 def _is_kept(metric: str) -> bool:
     """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
     return not any(word in metric for word in ("released", "gaussian", "attention", "retention"))
@@ -119,7 +138,7 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
         }
 
 
-STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft, "aml": aml}
+STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft, "aml": aml, "fmm": fmm}
 
 
 def main() -> None:
