@@ -11,7 +11,7 @@ from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.data._official_babi import read_stories
 
-MOVE = "moved to|went to|went back to|journeyed to|traveled to"
+MOVE = "moved to|went to|went back to|journeyed to|travelled to"
 GRAB = "got|grabbed|took|picked up"
 DROP = "left|dropped|discarded|put down"
 SENTENCE = re.compile(rf"(\w+) (?:({MOVE})|({GRAB})|({DROP})) the (\w+)(?: there)?\.")

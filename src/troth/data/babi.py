@@ -24,7 +24,7 @@ from troth.data._classes import Label
 PEOPLE = ("Mary", "John", "Sandra", "Daniel")
 THINGS = ("football", "milk", "apple")
 ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
-MOVE = ("moved to", "went to", "went back to", "journeyed to", "traveled to")
+MOVE = ("moved to", "went to", "went back to", "journeyed to", "travelled to")
 GRAB = ("got", "grabbed", "took", "picked up")
 DROP = ("left", "dropped", "discarded", "put down")
 
