@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from troth.models import refuse
+from troth.models.base import refuse
 
 
 @contextmanager
