@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from troth.core.errors import TrothError, unknown
-from troth.models.base import ERASING as ERASING
 from troth.models.base import Output as Output
 from troth.models.base import Segments as Segments
 from troth.models.base import TextClassifier as TextClassifier
@@ -25,7 +24,7 @@ _COMMON = {"tokenizer", "device", "dtype", "max_length", "labels"}
 
 
 def short_name(model: str) -> str:
-    """A model's name as a table shows it: of a folder given with its whole path the last part.
+    """A model's name as a table shows it: of a folder with its whole path the last part.
 
     >>> short_name("/home/me/models/bert"), short_name("google/bert")
     ('bert', 'google/bert')
@@ -85,9 +84,10 @@ def _kind_of(source: Any, options: Mapping[str, Any], every: Sequence[type[TextC
     able = [kind for kind in takers if options.keys() <= set(kind.options)]
     chosen = [kind for kind in able if not any(issubclass(other, kind) and other is not kind for other in able)]
     if not able:
-        wrong = next(name for name in options if name not in takers[0].options)
+        nearest = max(takers, key=lambda kind: len(options.keys() & set(kind.options)))
+        wrong = next(name for name in options if name not in nearest.options)
         ways = " or ".join(f"{kind.kind}: pass {kind.loaded_with}" for kind in owners[wrong])
-        raise TrothError(f"{wrong} goes with {ways}; this is {takers[0].kind}")
+        raise TrothError(f"{wrong} goes with {ways}; this is {nearest.kind}")
     if len(chosen) > 1:
         names = " and ".join(kind.__name__ for kind in chosen)
         raise TrothError(f"{names} both take this {type(source).__name__}; let one extend the other or take less")

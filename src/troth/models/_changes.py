@@ -62,8 +62,8 @@ def unhooked(model: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, known in before.items():
-            for hook in set(module._forward_hooks) - known:
+        for module, own in before.items():
+            for hook in set(module._forward_hooks) - own:
                 del module._forward_hooks[hook]
         for module in unmarked:
             vars(module).pop(mark, None)

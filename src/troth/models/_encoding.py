@@ -15,6 +15,9 @@ from troth.core.units import UnitKind
 from troth.models._sharing import borrowed
 from troth.models._units import Units
 from troth.models.base import Segments, check_choices
+from troth.models.families import first_position
+
+_NO_LIMIT = 10**6
 
 
 def encode(
@@ -40,6 +43,18 @@ def require_fast(tokenizer: Any) -> None:
     """Refuses a tokenizer that does not say which characters a token stands for."""
     if not getattr(tokenizer, "is_fast", False):
         raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
+
+
+def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> int:
+    """How many tokens are read: what the user says, else what the tokenizer says; at most the model's positions."""
+    positions = int(getattr(model.config, "max_position_embeddings", None) or 0)
+    positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
+    if max_length is None:
+        return int(min(positions, tokenizer.model_max_length, _NO_LIMIT))
+    if not 1 <= max_length <= positions:
+        most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"
+        raise TrothError(f"max_length must be a number from 1 to {positions}, not {max_length}{most}")
+    return max_length
 
 
 def _call(tokenizer: Any, examples: Sequence[Example]) -> Any:

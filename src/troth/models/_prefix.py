@@ -28,7 +28,7 @@ _OTHER_CHUNK_BYTES = 1 << 30
 
 
 class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
-    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is put behind them is never kept."""
+    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is appended is never kept."""
 
     keys: Tensor
     values: Tensor
@@ -124,11 +124,11 @@ def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: T
     groups = key.shape[1]  # several heads may share keys and values
     begun = layer.keys.shape[2]
     # All rows' queries of a group meet the prefix in one product: [groups, rows * heads * queries, prefix].
-    asked = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
-    together = asked.transpose(0, 1).reshape(groups, -1, size)
+    queries = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
+    together = queries.transpose(0, 1).reshape(groups, -1, size)
     to_prefix = (together @ layer.keys[0].transpose(1, 2)).view(groups, rows, -1, begun).transpose(0, 1)
-    # Nothing masks the prefix: the prompt is never erased, and it lies behind every query.
-    to_own = (asked @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
+    # Nothing masks the prefix: the prompt is never erased, and every query may see it.
+    to_own = (queries @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
     logits = torch.cat([to_prefix, to_own.view(rows, groups, -1, length)], dim=-1)
     weights = logits.softmax(-1, dtype=torch.float32).to(query.dtype)
     of_prefix = weights[..., :begun].transpose(0, 1).reshape(groups, -1, begun) @ layer.values[0]

@@ -60,7 +60,7 @@ class Template:
 
 
 class Tokens:
-    """A tokenized prompt; what the tokenizer adds behind it (an end token) is left out, for a word is to follow."""
+    """A tokenized prompt; what the tokenizer adds after it (an end token) is left out: a word is to follow."""
 
     def __init__(self, encoding: Any) -> None:
         added = np.array([number is None for number in encoding.sequence_ids], dtype=bool)

@@ -28,7 +28,7 @@ _PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def pads(model: Encoder) -> bool:
-    """Whether the model says the same of a text however much padding stands behind it."""
+    """Whether the model says the same of a text however much padding follows it."""
     if families.is_block_sparse(model.model):
         return False
     if (proved := _PROVED.get(model.model)) is not None:

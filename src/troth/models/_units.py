@@ -76,5 +76,6 @@ class Units:
             unit_spans=tuple(self.spans),
             unit_segments=tuple(self.segments),
             truncated=self.truncated,
+            tokenized=ids is not None,
             **more,
         )

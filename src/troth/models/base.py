@@ -36,12 +36,10 @@ class Output:
 class TextClassifier(ABC):
     """A kind of model. `load_model` finds it by its file: `black_box.py` holds `BlackBox`."""
 
-    # How it is loaded
     kind: ClassVar[str] = "a model"  # as errors call it
     loaded_with: ClassVar[str] = ""  # what `load_model` must be passed to get this kind
     options: ClassVar[tuple[str, ...]] = ()  # those of `load_model` that not every kind has
 
-    # What it is
     name: str
     labels: tuple[str, ...]
     reads_last: bool = False  # decides at the last position (a decoder), not at the first
@@ -55,23 +53,13 @@ class TextClassifier(ABC):
     def takes(cls, source: Any, **options: Any) -> bool:
         """Whether this kind is meant by `load_model(source, **options)`; of two that take it, the subclass wins.
 
-        Asked only where the kind has every option that was given.
+        A kind that lacks one of the options is not considered.
         """
         return False
 
     @classmethod
-    def load(
-        cls,
-        source: Any,
-        *,
-        tokenizer: Any = None,
-        device: str | torch.device | None = None,
-        dtype: torch.dtype | str | None = None,
-        max_length: int | None = None,
-        labels: Iterable[str] | None = None,
-        **options: Any,
-    ) -> TextClassifier:
-        """The model of this source."""
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        """The model of this source; tokenizer, device, dtype, max_length and labels are always passed."""
         raise TrothError(f"{cls.kind} cannot be loaded; build {cls.__name__} yourself and pass it")
 
     @property
@@ -194,8 +182,6 @@ class TextClassifier(ABC):
 
     def twin(self) -> Self:
         """A copy whose weights may be changed; call its `forget` after every change."""
-        if self.model is None:
-            raise self.lacks("weights to change", "this needs a torch model")
         twin = deepcopy(self)
         twin.forget()
         return twin

@@ -15,10 +15,9 @@ from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models import _changes, _trial, families
-from troth.models._encoding import encode
+from troth.models._encoding import encode, longest
 from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_transformers
 from troth.models._loading import know_own_models as know_own_models
-from troth.models._positions import longest
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
 
@@ -55,19 +54,11 @@ class Encoder(TextClassifier):
 
     @classmethod
     def load(
-        cls,
-        source: Any,
-        *,
-        tokenizer: Any = None,
-        device: str | torch.device | None = None,
-        dtype: torch.dtype | str | None = None,
-        max_length: int | None = None,
-        labels: Iterable[str] | None = None,
-        **options: Any,
+        cls, source: Any, *, tokenizer: Any = None, device: Any = None, dtype: Any = None, **options: Any
     ) -> TextClassifier:
         """From a folder, a hub name, an adapter, a pipeline or a model in memory."""
         model, tokenizer, name = bring(source, tokenizer, cls.network, device=device, dtype=dtype)
-        return cls(model, tokenizer, name=name, max_length=max_length, labels=labels, **options)
+        return cls(model, tokenizer, name=name, **options)
 
     @property
     def pads(self) -> bool:
@@ -93,8 +84,7 @@ class Encoder(TextClassifier):
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = self.model.device
-        return device
+        return torch.device(self.model.device)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -172,7 +162,7 @@ class Encoder(TextClassifier):
             inputs["token_type_ids"] = rows.token_types
         steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
         if self.first_position is not None:
-            # Derived from the ids, positions behind a padding id that the text holds would shift.
+            # Derived from the ids, positions after a padding id in the text would shift.
             inputs["position_ids"] = (steps + self.first_position).expand_as(rows.ids)
         if self._has_global_attention:
             inputs["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
@@ -188,18 +178,21 @@ class Encoder(TextClassifier):
                 changes.enter_context(_changes.no_padding_id(self.model.config))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
-            output = self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden))
-        logits = getattr(output, "logits", None)
-        if logits is None or logits.shape != (len(rows), len(self.labels)):
-            shape = "no logits" if logits is None else f"logits of shape {list(logits.shape)}"
+            output = self.read(self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden)))
+        if output.logits.shape != (len(rows), len(self.labels)):
+            shape = f"logits of shape {list(output.logits.shape)}" if output.logits.numel() else "no logits"
             raise TrothError(
                 f"{self.name} gives {shape} for {len(rows)} texts and {len(self.labels)} classes, so it is not a text "
                 "classifier; load it with AutoModelForSequenceClassification"
             )
-        weights = tuple(getattr(output, "attentions", None) or ())
-        if attentions and not _are_attention(weights, rows):
+        if attentions and not _are_attention(output.attentions, rows):
             raise refuse(self.name, "attention weights from token to token to read", "use gradient or leave_one_out")
-        return Output(logits, weights, tuple(getattr(output, "hidden_states", None) or ()))
+        return output
+
+    def read(self, output: Any) -> Output:
+        """What the network gave, in our terms."""
+        attentions, hidden = getattr(output, "attentions", None), getattr(output, "hidden_states", None)
+        return Output(getattr(output, "logits", torch.empty(0)), tuple(attentions or ()), tuple(hidden or ()))
 
     def _call(self, rows: Rows, inputs: dict[str, Any]) -> Any:
         try:
@@ -236,7 +229,7 @@ class Encoder(TextClassifier):
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
         """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards.
 
-        One thread at a time, whatever wrappers the model has: nobody may see what another one changes.
+        One thread at a time, whatever wrappers the model has: nobody may see what another changes.
         """
         with lock_of(self.model):
             needs_eager = attentions and self._implementation != "eager"
