@@ -1,4 +1,4 @@
-"""docs/new_model_kind.md, worked through: its file in a temporary folder is a kind of model with nothing else touched."""
+"""docs/new_model_kind.md, worked through: its file in a temporary folder is a kind of model, nothing else touched."""
 
 import importlib
 import json

@@ -35,7 +35,8 @@ class Shortness(TextClassifier):
 
 
 def test_it_is_explained_and_measured():
-    assert troth.load_model(model := Shortness()) is model
+    model = Shortness()
+    assert troth.load_model(model) is model
     (attribution,) = troth.explain(model, "a good film", "leave_one_out", target="short", masking="delete")
     assert attribution.scores.tolist() == [-1.0, -1.0, -1.0]
     (score,) = troth.measure(model, [attribution], "sufficiency(ratio=0.4)")  # one word of three is kept

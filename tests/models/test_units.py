@@ -15,7 +15,7 @@ TEXT = "a good film , but slow . nobody should pay for this !"
 def test_by_hand():
     units = Units("word", tokens=6, outside=PROMPT)
     units.add(0, "not bad", np.array([1, 2, 3]), [(0, 2), (2, 5), (5, 7)])  # the second token joins the first word
-    units.add_whole(2, "a shot", np.array([4]))
+    units.add(2, "a shot", np.array([4]), [(0, 6)], whole=True)
     encoding = units.encoding(Example("0", "not bad"), torch.arange(6))
     assert encoding.units.tolist() == [PROMPT, 0, 0, 1, 2, PROMPT]
     assert encoding.unit_texts == ("not", "bad", "a shot")

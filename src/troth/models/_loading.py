@@ -29,7 +29,7 @@ class Network(NamedTuple):
 
 CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
-_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
+_ERRORS = (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 
 
 def bring(
@@ -112,12 +112,12 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
             model, missing = _pretrained(source, number_format, network, options)
         own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(name if own_files else source, **options)
-    except RuntimeError as error:
-        why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else first_line(error)
-        raise TrothError(f"cannot load {name} as a {network.words}: {why}") from None
     except _ERRORS as error:
-        away = isinstance(error, OSError) and not folder.is_dir() and unreachable()
-        why = f"it is not a folder here, and not in the cache ({away})" if away else first_line(error)
+        why = first_line(error)
+        if isinstance(error, RuntimeError) and "ignore_mismatched_sizes" in str(error):
+            why = "its weights do not fit its config.json"
+        elif isinstance(error, OSError) and not folder.is_dir() and (away := unreachable()):
+            why = f"it is not a folder here, and not in the cache ({away})"
         raise TrothError(f"cannot load {name} as a {network.words}: {why}") from None
     # Without its files transformers makes a tokenizer that knows no word.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}

@@ -34,33 +34,24 @@ class Units:
         *,
         end: int | None = None,
         lost_tokens: int = 0,
+        whole: bool = False,
     ) -> None:
-        """One text, the numbers of its tokens and their characters in it; beyond `end` it was not read."""
-        if self.kind == "token":
-            spans = list(pieces)
-            self.truncated += lost_tokens
+        """One text, the numbers of its tokens and their characters in it; beyond `end` it was not read.
+
+        With `whole` it is one unit; tokens that were not read are units only where units are tokens.
+        """
+        if whole:
+            spans = [(0, len(text))]
+        elif self.kind == "token":
+            spans, self.truncated = list(pieces), self.truncated + lost_tokens
         else:
-            spans = word_spans(text) if self.kind == "word" else sentence_spans(text)
-            if end is not None:
-                read = [span for span in spans if span[0] < end]
-                self.truncated += len(spans) - len(read)
-                spans = read
-        self._add(segment, text, spans, tokens, np.arange(len(spans)) if self.kind == "token" else join(pieces, spans))
-
-    def add_whole(self, segment: int, text: str, tokens: NDArray[np.int64]) -> None:
-        """A text that is one unit."""
-        self._add(segment, text, [(0, len(text))], tokens, np.zeros(len(tokens), dtype=np.int64))
-
-    def _add(
-        self,
-        segment: int,
-        text: str,
-        spans: Sequence[Span],
-        tokens: NDArray[np.int64] | None,
-        unit_of_token: NDArray[np.int64],
-    ) -> None:
+            every = word_spans(text) if self.kind == "word" else sentence_spans(text)
+            spans = every if end is None else [span for span in every if span[0] < end]
+            self.truncated += len(every) - len(spans)
         if tokens is not None:
-            self.of_token[tokens] = np.where(unit_of_token < 0, -1, unit_of_token + len(self.spans))
+            is_token = self.kind == "token" and not whole
+            numbers = np.arange(len(spans)) if is_token else join(pieces, spans)
+            self.of_token[tokens] = np.where(numbers < 0, -1, numbers + len(self.spans))
         self.spans += spans
         self.segments += [segment] * len(spans)
         self.texts += [text[start:stop] for start, stop in spans]

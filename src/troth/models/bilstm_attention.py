@@ -118,10 +118,6 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
         self.decoder = Decoder(2 * config.hidden_size, config.hidden_size, self.num_labels, pair=config.pair)
         self.post_init()  # type: ignore[no-untyped-call]
 
-    @property
-    def reads_ids_beside_vectors(self) -> bool:
-        return self.bilstm.reads_ids_beside_vectors
-
     def forward(
         self,
         input_ids: Tensor | None = None,

@@ -191,8 +191,8 @@ class Encoder(TextClassifier):
 
     def read(self, output: Any) -> Output:
         """What the network gave, in our terms."""
-        attentions, hidden = getattr(output, "attentions", None), getattr(output, "hidden_states", None)
-        return Output(getattr(output, "logits", torch.empty(0)), tuple(attentions or ()), tuple(hidden or ()))
+        logits, attentions, hidden = (getattr(output, name, None) for name in ("logits", "attentions", "hidden_states"))
+        return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))
 
     def _call(self, rows: Rows, inputs: dict[str, Any]) -> Any:
         try:

@@ -98,4 +98,4 @@ def is_block_sparse(network: Any) -> bool:
 
 def reads_ids_beside_vectors(network: Any) -> bool:
     """Our BiLSTM needs the ids, too, to tell words from special tokens."""
-    return bool(getattr(network, "reads_ids_beside_vectors", False))
+    return bool(getattr(network.base_model, "reads_ids_beside_vectors", False))

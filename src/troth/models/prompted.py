@@ -143,12 +143,10 @@ class Prompted(Encoder):
             here, pieces = tokens.inside((start, stop), free=assembled.of_token == PROMPT)
             if segment == PAIR and segments == "first":
                 assembled.of_token[here] = -1
-            elif segment >= SHOTS:
-                assembled.add_whole(segment, filled.text[start:stop], here)
             elif segment == TEXT:
                 assembled.add(segment, example.text, here, pieces, end=end, lost_tokens=lost)
             else:
-                assembled.add(segment, filled.text[start:stop], here, pieces)
+                assembled.add(segment, filled.text[start:stop], here, pieces, whole=segment >= SHOTS)
         return assembled.encoding(
             example,
             ids=torch.tensor(tokens.ids),
