@@ -143,6 +143,16 @@ def test_fingerprints_tell_callables_apart():
     assert one(recorder) != one(Recorder((0.5, 0.5)))
 
 
+def test_a_function_with_a_comprehension_is_the_same_in_another_process():
+    def compiled(word):  # each time other code objects, as in another process
+        names = {}
+        exec(f"def predict(texts):\n    return [[0.5, 0.5] for text in texts if '{word}' not in text]", names)
+        return troth.load_model(names["predict"]).fingerprint
+
+    assert compiled("good") == compiled("good")
+    assert compiled("good") != compiled("bad")
+
+
 def said(predict, texts="a good film", **options):
     with pytest.raises(TrothError) as caught:
         troth.explain(troth.load_model(predict, **options), texts, "leave_one_out")

@@ -40,6 +40,12 @@ def load_model(
     max_length: int | None = None,
     *,
     labels: Iterable[str] | None = None,
+    prompt: str | None = None,
+    class_words: Sequence[str] | None = None,
+    shots: Iterable[Any] = (),
+    chat: bool | None = None,
+    mask_text: str | None = None,
+    explain_shots: bool = False,
     **options: Any,
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
@@ -47,15 +53,19 @@ def load_model(
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
-    template (used where there is one), `mask_text` what erased words become, `explain_shots` makes each shot a unit
-    (docs/prompted.md).
+    template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `options` are those of
+    other kinds of model (docs/new_model_kind.md).
     """
     if isinstance(model, TextClassifier):
         return model
-    given = {name: value for name, value in options.items() if not _is_nothing(value)}
-    kind = _kind_of(model, given, list(kinds().values()))
+    options |= {
+        "prompt": prompt, "class_words": class_words, "shots": shots, "chat": chat, "mask_text": mask_text,
+        "explain_shots": explain_shots or None,
+    }  # fmt: skip
+    passed = {name: value for name, value in options.items() if not _is_nothing(value)}
+    kind = _kind_of(model, passed, list(kinds().values()))
     return kind.load(
-        model, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **given
+        model, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **passed
     )
 
 

@@ -114,7 +114,7 @@ class TextClassifier(ABC):
 
     @property
     def mask_id(self) -> int:
-        raise self.lacks("mask token")
+        raise self.lacks("mask token", "use masking delete")
 
     @property
     def pad_id(self) -> int:

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,7 +74,7 @@ class BlackBox(TextClassifier):
     def fingerprint(self) -> str:
         # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
         code = getattr(self.predict, "__code__", None)
-        body = b"" if code is None else code.co_code + repr(code.co_consts).encode()
+        body = b"" if code is None else code.co_code + repr(_constants(code)).encode()
         parts = [self.name, self._given, self.mask_text, *map(_content, _dependencies(self.predict))]
         return hashlib.sha256(repr(parts).encode() + body).hexdigest()[:16]
 
@@ -141,6 +142,11 @@ def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:
         elif now[unit] == _MASKED:
             pieces[segment] = before + mask_text + after
     return pieces[0] if encoding.example.text_pair is None else (pieces[0], pieces[1])
+
+
+def _constants(code: CodeType) -> tuple[Any, ...]:
+    """What a function's code holds; code inside it (a comprehension) not by its address, which differs by process."""
+    return tuple((part.co_code, _constants(part)) if isinstance(part, CodeType) else part for part in code.co_consts)
 
 
 def _dependencies(predict: Callable[..., Any]) -> list[Any]:
