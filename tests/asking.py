@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +11,7 @@ import torch
 from fakes import tokenizer_for
 from troth.core.types import Attribution, Example
 from troth.explainers import Explainer
-from troth.models import Output
+from troth.models import Output, TextClassifier
 from troth.models._encoding import encode
 from troth.verbs.measure import measure
 
@@ -40,25 +38,22 @@ class Fixed(Explainer):
         return Attribution(question, np.array(self.scores), signed=True)
 
 
-class Additive:
+class Additive(TextClassifier):
     """Class 1's logit is the sum of what each word adds: its strength, written in the test; attention weighs it."""
 
     name = "additive"
     pads = True
     labels = ("no", "yes")
     fingerprint = "additive"
-    device = torch.device("cpu")
-    dtype = torch.float32
-    padding_worth = 32
 
     def __init__(self, strengths: dict[str, float], bias: float = -2.0) -> None:
         self.tokenizer = tokenizer_for("bert")
         self.bias = bias
-        self.embedding_matrix = torch.zeros(len(self.tokenizer), self.embedding_size)
+        self.embedding_matrix = torch.zeros(len(self.tokenizer), 8)
         for word, strength in strengths.items():
-            self.embedding_matrix[self.tokenizer.convert_tokens_to_ids(word)] = strength / self.embedding_size
+            self.embedding_matrix[self.tokenizer.convert_tokens_to_ids(word)] = strength / 8
 
-    embedding_size = embedding_output_size = 8
+    embedding_matrix = None
 
     @property
     def mask_id(self):
@@ -70,22 +65,8 @@ class Additive:
 
     filler_id = pad_id
 
-    @cached_property
-    def gram(self):
-        return self.embedding_matrix.T @ self.embedding_matrix
-
-    def embed(self, ids):
-        return self.embedding_matrix[ids]
-
     def encode(self, examples, units="word", segments="first"):
         return encode(self.tokenizer, examples, units, segments, 64)
-
-    @contextmanager
-    def at_rest(self, *, attentions=False):
-        yield
-
-    def bytes_per_row(self, length, *, backward, attentions):
-        return 100 * length
 
     def forward(self, rows, *, attentions=False, hidden=False):
         vectors = rows.vectors(self) * rows.real[..., None]

@@ -92,8 +92,8 @@ def probabilities(texts):
     for text in texts:
         joined = text if isinstance(text, str) else " ".join(text)
         rows.append([len(joined) % 7 + 1, joined.count("o") + 1, joined.count("a") + 2])
-    found = np.array(rows, dtype=float)
-    return found / found.sum(1, keepdims=True)
+    weights = np.array(rows, dtype=float)
+    return weights / weights.sum(1, keepdims=True)
 
 
 def state_of(model):
@@ -114,6 +114,6 @@ def fingerprint_of(kind):
     return "" if kind == "black_box" else state_of(model_of(kind).model)
 
 
-def close(one, other):
-    scale = max(1.0, float(np.abs(one).max(initial=0)))
-    np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-4 * scale)
+def close(scores, other):
+    scale = max(1.0, float(np.abs(scores).max(initial=0)))
+    np.testing.assert_allclose(scores, other, rtol=1e-3, atol=2e-4 * scale)

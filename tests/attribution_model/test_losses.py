@@ -9,6 +9,7 @@ from troth.attribution_model.losses import DualMask, dual_logits, inverse_loss, 
 from troth.core.errors import TrothError
 from troth.core.types import Example, Rows
 from troth.models import Output
+from troth.models.black_box import BlackBox
 
 
 def test_losses_by_hand():
@@ -76,10 +77,10 @@ def test_the_whole_loss_against_its_formula():
 
 
 def test_the_prompt_is_whole_in_both_masks():
-    class Counting:
+    class Counting(BlackBox):
         """Answers how much is kept of each token: the first word vector component of a mix of 1 and 0."""
 
-        mask_id, embedding_size = 1, 1
+        mask_id = 1
         embedding_matrix = torch.tensor([[1.0], [0.0]])
 
         def embed(self, ids):
@@ -93,7 +94,7 @@ def test_the_prompt_is_whole_in_both_masks():
         [encoding], torch.zeros(1, 4, dtype=torch.int64), torch.tensor([[-1, -1, 0, 1]]), torch.tensor([4]),
         torch.tensor([-1]), torch.tensor([-1]), torch.tensor([0]),
     )  # fmt: skip
-    masked, inverted = dual_logits(Counting(), rows, torch.tensor([[0.25, 1.0]]))
+    masked, inverted = dual_logits(Counting(None), rows, torch.tensor([[0.25, 1.0]]))
     assert masked.tolist() == [[1, 1, 0.25, 1]]
     assert inverted.tolist() == [[1, 1, 0.75, 0]]
 

@@ -143,6 +143,16 @@ def test_fingerprints_tell_callables_apart():
     assert one(recorder) != one(Recorder((0.5, 0.5)))
 
 
+def test_a_function_with_a_comprehension_is_the_same_in_another_process():
+    def compiled(word):  # each time other code objects, as in another process
+        names = {}
+        exec(f"def predict(texts):\n    return [[0.5, 0.5] for text in texts if '{word}' not in text]", names)
+        return troth.load_model(names["predict"]).fingerprint
+
+    assert compiled("good") == compiled("good")
+    assert compiled("good") != compiled("bad")
+
+
 def said(predict, texts="a good film", **options):
     with pytest.raises(TrothError) as caught:
         troth.explain(troth.load_model(predict, **options), texts, "leave_one_out")
@@ -162,14 +172,14 @@ def wrong(answer):
     [
         (lambda n: [0.5] * n, "predict answered 1 texts with an array of shape (1,); it must give [texts, classes]"),
         (lambda n: [[0.5, 0.5]] * (n + 1), "predict answered 1 texts with an array of shape (2, 2); it must give"),
-        (lambda n: [[1.0]] * n, "predict gives one number a text; it must give one probability a class"),
-        (lambda n: [[2.0, -1.0]] * n, "predict must give probabilities that sum to 1 for each text; a logit is none"),
-        (lambda n: [[0.9, 0.9]] * n, "predict must give probabilities that sum to 1 for each text; a logit is none"),
+        (lambda n: [[1.0]] * n, "predict gives one number per text; it must give one probability per class"),
+        (lambda n: [[2.0, -1.0]] * n, "predict must give probabilities that sum to 1 for each text; logits do not"),
+        (lambda n: [[0.9, 0.9]] * n, "predict must give probabilities that sum to 1 for each text; logits do not"),
         (lambda n: [[float("nan"), 0.5]] * n, "predict gave NaN or infinite logits for example 0; check its weights"),
         (lambda n: None, "predict answered 1 texts with an array of shape (); it must give [texts, classes]"),
-        (lambda n: [{"label": "POSITIVE"}] * n, "predict answered with what is no array of numbers ("),
-        (lambda n: [[0.5, 0.5], [1.0]], "predict answered with what is no array of numbers ("),
-        (lambda n: ["yes"] * n, "predict answered with what is no array of numbers ("),
+        (lambda n: [{"label": "POSITIVE"}] * n, "predict answered with something that is not an array of numbers ("),
+        (lambda n: [[0.5, 0.5], [1.0]], "predict answered with something that is not an array of numbers ("),
+        (lambda n: ["yes"] * n, "predict answered with something that is not an array of numbers ("),
     ],
 )
 def test_wrong_answers_are_one_line(answer, line):

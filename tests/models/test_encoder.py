@@ -144,7 +144,7 @@ def test_a_model_without_a_trained_head_is_refused(tmp_path):
 def test_a_model_in_memory_that_classifies_no_texts_is_refused(kind):
     model = troth.load_model(kind(fakes.hf_model().config).eval(), tokenizer=fakes.tokenizer_for("bert"))
     with pytest.raises(
-        TrothError, match="so it is no text classifier; load it with AutoModelForSequenceClassification"
+        TrothError, match="so it is not a text classifier; load it with AutoModelForSequenceClassification"
     ):
         troth.explain(model, "a good film", "leave_one_out")
 
@@ -162,7 +162,9 @@ def test_what_cannot_be_done_with_a_model_in_memory():
     model, tokenizer = fakes.hf_model(), fakes.tokenizer_for("bert")
     assert fails(model) == "BertForSequenceClassification in memory needs its tokenizer: load_model(model, tokenizer=…)"
     assert "stays where and as it is" in fails(model, tokenizer=tokenizer, dtype="bfloat16")
-    assert fails(torch.nn.Linear(2, 2), tokenizer=tokenizer).startswith("Linear is no transformers model; pass one, or")
+    assert fails(torch.nn.Linear(2, 2), tokenizer=tokenizer).startswith(
+        "Linear is not a transformers model; pass one, or"
+    )
 
 
 def test_devices_and_number_formats_that_there_are_not(folder):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def compare_with_transformers(network, prompt="is the film good or bad ? the boo
 
 
 def test_families_whose_attention_we_do_not_know(monkeypatch):
-    monkeypatch.setattr("troth.models._prefix._PLAIN_ATTENTION", ())
+    monkeypatch.setattr("troth.models.families.PLAIN_ATTENTION", ())
     assert compare_with_transformers(fakes.causal_model())._prefixes._kept
 
 
@@ -449,10 +450,16 @@ def test_braces_in_a_prompt_or_a_text_are_words():
 
 def test_what_erased_words_become_is_said():
     llama, gpt2 = load("llama"), load("gpt2")
-    with pytest.warns(UserWarning, match="has no mask token: erased words become <unk>"):
-        assert llama.mask_id == llama.tokenizer.unk_token_id
-    with pytest.warns(UserWarning, match="has no mask token: erased words become ' _'"):
-        assert gpt2.tokenizer.convert_ids_to_tokens(gpt2.mask_id) == "Ġ_"  # its <unk> is its end token
+    assert llama.mask_id == llama.tokenizer.unk_token_id
+    assert gpt2.tokenizer.convert_ids_to_tokens(gpt2.mask_id) == "Ġ_"  # its <unk> is its end token
+    for model, words in ((llama, "<unk>"), (gpt2, "' _'")):
+        assert model.notes == (f"{model.name} has no mask token: erased words become {words}",)
+        with pytest.warns(UserWarning, match=f"has no mask token: erased words become {words}"):
+            troth.explain(model, "a good film", "leave_one_out")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # once per model
+            troth.explain(model, "a good film", "leave_one_out")
+            troth.explain(load("gpt2"), "a good film", "leave_one_out", masking="delete")  # which uses no mask
     assert llama.mask_text is None
     assert gpt2.spec["mask_text"] == " _"
     chosen = load("gpt2", mask_text=" a")

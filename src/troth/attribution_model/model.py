@@ -19,16 +19,12 @@ from torch.func import functional_call, vmap
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
-from troth.models import TextClassifier
+from troth.models import TextClassifier, families
 
 if TYPE_CHECKING:
     from troth.attribution_model.reading import Page, Text
 
 Variant = Literal["paper", "released"]
-
-# Families whose forward pass has no step that depends on the values it computes, so that vmap can map it.
-_MAPPED = ("bert", "roberta", "distilbert", "electra")
-_FROM_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin behind the padding id
 
 
 class AttributionModel(nn.Module):
@@ -37,7 +33,7 @@ class AttributionModel(nn.Module):
     def __init__(self, backbone: Any, tokenizer: Any, labels: tuple[str, ...], variant: Variant = "paper") -> None:
         super().__init__()
         config = backbone.config
-        if not _reads_both_ways(config):
+        if not families.reads_both_ways(config):
             raise TrothError(
                 f"a {config.model_type} model does not read in both directions, as an attribution model must; "
                 "use a BERT-like backbone: --backbone FOLDER"
@@ -68,7 +64,7 @@ class AttributionModel(nn.Module):
         limits = [min(self.tokenizer.model_max_length, 10**6)]
         positions = getattr(config, "max_position_embeddings", None)
         if positions:
-            limits.append(positions - (2 if config.model_type in _FROM_PADDING else 0) - 1)
+            limits.append(positions - (2 if config.model_type in families.POSITIONS_AFTER_PADDING else 0) - 1)
         return int(min(limits))
 
     def require_fit(self, model: TextClassifier) -> None:
@@ -107,8 +103,8 @@ class AttributionModel(nn.Module):
             lowest = torch.finfo(vectors.dtype).min
             bias = torch.zeros_like(vectors[..., 0]).masked_fill(~real, lowest)
             inputs["attention_mask"] = bias[:, None, None].expand(-1, 1, ids.shape[1], -1)
-            if kind != "distilbert":
-                first = self.backbone.config.pad_token_id + 1 if kind in _FROM_PADDING else 0
+            if kind not in families.NO_POSITION_IDS:
+                first = self.backbone.config.pad_token_id + 1 if kind in families.POSITIONS_AFTER_PADDING else 0
                 inputs["position_ids"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids) + first
         else:
             inputs["attention_mask"] = real.long()
@@ -128,7 +124,7 @@ class AttributionModel(nn.Module):
     def scores_of_each(self, weights: dict[str, Tensor], page: Page, told: Tensor) -> Tensor:
         """As `scores`, every row through weights of its own, [rows, …] each."""
         inputs = (page.ids, page.types, page.real, page.label, told)
-        if self.backbone.config.model_type in _MAPPED:
+        if self.backbone.config.model_type in families.MAPPED:
 
             def call(own: dict[str, Tensor], *one: Tensor) -> Tensor:
                 rows = tuple(part[None] for part in one)
@@ -147,10 +143,8 @@ class AttributionModel(nn.Module):
 
 def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
     """On a copy of the explained model's own encoder (the released code's way; see `start`)."""
-    network: Any = getattr(model, "model", None)
-    tokenizer = getattr(model, "tokenizer", None)
-    body = getattr(network, "base_model", None)
-    if body is None or tokenizer is None or not _reads_both_ways(body.config):
+    body, tokenizer = getattr(model.model, "base_model", None), model.tokenizer
+    if body is None or tokenizer is None or not families.reads_both_ways(body.config):
         raise TrothError(
             f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER, "
             "or aml(backbone=FOLDER) in a study"
@@ -177,12 +171,6 @@ def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant 
 def _drawn(seed: int) -> AbstractContextManager[None]:
     """New weights drawn with the seed."""
     return draws.seeded(draws.key(seed, "attribution model"))
-
-
-def _reads_both_ways(config: Any) -> bool:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def _embedding_layer(backbone: Any) -> nn.Module:

@@ -9,12 +9,11 @@ from troth.core.types import PROMPT, Encoding
 
 
 def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
-    """Which tokens are pieces of the text, and a name for each one's type. -> [length] bool, one name a piece
+    """Which tokens are pieces of the text, and a name for each one's type. -> [length] bool, one name per piece
 
     Special tokens and a prompt are none; of a pair, all between the begin and the end token is (as SaLoss has it).
     """
-    if torch.equal(encoding.ids, encoding.units):
-        # A black box has no vocabulary: its tokens are the numbers of the units.
+    if not encoding.tokenized:
         return torch.ones_like(encoding.ids, dtype=torch.bool), list(encoding.unit_texts)
     inside = encoding.units >= 0
     if encoding.example.text_pair is not None:

@@ -69,6 +69,7 @@ class Encoding:
     token_types: Tensor | None = None  # [length]
     prefix_length: int = 0  # tokens of a prompt before the text, shared by all erased inputs
     truncated: int = 0  # units cut off at the end of the text
+    tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
 
     @property

@@ -50,10 +50,10 @@ def join(pieces: Sequence[Span], units: Sequence[Span]) -> NDArray[np.int64]:
         return np.full(len(pieces), -1)
     starts, _ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     unit_ends = np.array([end for _, end in units])
-    # The first unit that ends behind the piece's start either overlaps the piece or is the next one.
-    found = np.searchsorted(unit_ends, starts, side="right")
+    # The first unit that ends after the piece's start either overlaps the piece or is the next one.
+    numbers = np.searchsorted(unit_ends, starts, side="right")
     # A piece without characters (a lone word-start mark) overlaps nothing and joins what follows it.
-    return np.minimum(found, len(units) - 1)
+    return np.minimum(numbers, len(units) - 1)
 
 
 def _property(*names: str) -> str:
@@ -76,7 +76,7 @@ _RUN = (
     rf"|{_NUMBER}(?:{_BETWEEN_NUMBERS}(?={_NUMBER}))?)"
 )
 _BODY = rf"(?:{_RUN}++|(?:{_KATAKANA})++)"
-# A Hebrew letter keeps a single quote behind it (geresh), and there the word ends.
+# A Hebrew letter keeps a single quote after it (geresh), and there the word ends.
 _GERESH = (
     rf"(?:(?<={_property('Hebrew_Letter')}{_property('Extend', 'Format', 'ZWJ')}*){_property('Single_Quote')}{_SKIP})?"
 )

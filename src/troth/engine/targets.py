@@ -6,7 +6,7 @@ import re
 
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Example
-from troth.data._classes import class_number
+from troth.data._classes import class_number, name_of
 from troth.engine.looks import PREDICTED
 
 
@@ -40,8 +40,8 @@ def gold_class(labels: tuple[str, ...], example: Example) -> int:
     label = example.label
     if label is None:
         raise TrothError(f"example {example.id} has no label, so no gold class; use target predicted or name a class")
-    if isinstance(label, int) and not getattr(label, "names", ()):
-        return class_of(labels, label, example, PREDICTED)
+    if isinstance(name_of(label), int):
+        return class_of(labels, int(label), example, PREDICTED)
     try:
         return class_number(label, labels)
     except TrothError as problem:

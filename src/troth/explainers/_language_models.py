@@ -107,10 +107,10 @@ class Local:
     """A causal language model on this machine; answers are the likeliest ones."""
 
     def __init__(self, name: str) -> None:
-        from troth.models._loading import bring
+        from troth.models._loading import CAUSAL, bring
 
         self.name = name
-        self.model, self.tokenizer, _ = bring(name, None, "causal language model")
+        self.model, self.tokenizer, _ = bring(name, None, CAUSAL)
         self.model.eval()
 
     def ask(self, question: str, most_tokens: int) -> str:

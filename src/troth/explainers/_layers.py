@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.engine.looks import Reading, Want, at_least_single
-from troth.models import TextClassifier, refuse
+from troth.models import TextClassifier, families, refuse
 
 CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
 _OTHER_CHUNK_BYTES = 256 << 20
-_ROBERTA = ("roberta", "xlm-roberta", "camembert")
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -98,23 +97,24 @@ class Head:
 
 def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]:
     """The layers and the classification head of a BERT, RoBERTa or DistilBERT; other models are refused by name."""
-    network: Any = getattr(model, "model", None)
+    network = model.model
     if network is None:
         raise refuse(model.name, f"layers for {asked_by} to read", "use leave_one_out, lime or kernel_shap")
     kind = str(network.config.model_type)
     classifier = getattr(network, "classifier", None)
-    if kind not in ("bert", "distilbert", *_ROBERTA) or classifier is None:
+    if kind not in families.BERT_LAYERS + families.DISTILBERT_LAYERS or classifier is None:
         raise TrothError(
             f"{asked_by} reads BERT-, RoBERTa- and DistilBERT-like layers; {kind!r} has others: "
             "use attention, integrated_gradients or leave_one_out"
         )
-    if kind == "distilbert":
+    if kind in families.DISTILBERT_LAYERS:
         layers = [_distilbert_layer(layer, asked_by) for layer in network.distilbert.transformer.layer]
         dense, activation = network.pre_classifier, torch.relu
     else:
         layers = [_bert_layer(layer, asked_by) for layer in network.base_model.encoder.layer]
-        dense, activation = (network.bert.pooler.dense if kind == "bert" else classifier.dense), torch.tanh
-        classifier = classifier if kind == "bert" else classifier.out_proj
+        pooled, activation = kind in families.POOLED_HEAD, torch.tanh
+        dense = network.bert.pooler.dense if pooled else classifier.dense
+        classifier = classifier if pooled else classifier.out_proj
     return layers, Head(_linear(dense, asked_by), activation, _linear(classifier, asked_by))
 
 

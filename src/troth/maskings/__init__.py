@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -31,6 +33,17 @@ class Masking(ABC):
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
         """How many tokens each row will have. [rows, units] -> [rows]"""
         return keep.new_full((len(keep),), len(encoding.ids)).long()
+
+
+_WARNED: weakref.WeakSet[TextClassifier] = weakref.WeakSet()
+
+
+def mask_of(model: TextClassifier) -> int:
+    """The id that erased words become; warns once per model where that is not a mask token."""
+    if model.masked_by and model not in _WARNED:
+        _WARNED.add(model)
+        warnings.warn(model.masked_by, UserWarning, stacklevel=2)
+    return model.mask_id
 
 
 def put_token(rows: Rows, where: Tensor, token: int, model: TextClassifier) -> Rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import Tensor
 
 from troth.core.types import Rows
-from troth.maskings import Masking, put_token
+from troth.maskings import Masking, mask_of, put_token
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
@@ -20,4 +20,4 @@ class MaskToken(Masking):
     whole: ClassVar[bool] = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        return put_token(rows, keep == 0, model.mask_id, model)
+        return put_token(rows, keep == 0, mask_of(model), model)

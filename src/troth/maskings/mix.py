@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import Tensor
 
 from troth.core.types import Rows
-from troth.maskings import Masking
+from troth.maskings import Masking, mask_of
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
@@ -25,7 +25,7 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
     matrix = model.embedding_matrix
     if reference == "zero":
         return matrix.new_zeros(matrix.shape[1])
-    return matrix[model.mask_id if reference == "mask" else model.pad_id].detach()
+    return matrix[mask_of(model) if reference == "mask" else model.pad_id].detach()
 
 
 def _warn_of_zero(rows: Rows, keep: Tensor, model: TextClassifier) -> None:
@@ -45,7 +45,7 @@ class Mix(Masking):
     reference: Reference = "mask"
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        if self.reference == "zero" and getattr(model, "has_rms_norm", False):
+        if self.reference == "zero" and model.has_rms_norm:
             _warn_of_zero(rows, keep, model)
         vectors = rows.vectors(model)
         share = keep[..., None].to(vectors.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from troth.models import refuse
+from troth.models.base import refuse
 
 
 @contextmanager
@@ -42,8 +42,9 @@ def eager(model: Any) -> Iterator[None]:
 
 @contextmanager
 def no_padding_id(config: Any) -> Iterator[None]:
-    """A decoder reads the last token that is no padding, and refuses batches where it knows of none; its rows are of
-    one length here, so that every token counts, a padding token that the text holds included.
+    """A decoder reads the last token that is not padding, and refuses batches where no padding id is set.
+
+    Its rows are of one length here, so every token counts, also a padding token in the text.
     """
     before = config.pad_token_id
     config.pad_token_id = -1
@@ -62,8 +63,8 @@ def unhooked(model: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, known in before.items():
-            for hook in set(module._forward_hooks) - known:
+        for module, own in before.items():
+            for hook in set(module._forward_hooks) - own:
                 del module._forward_hooks[hook]
         for module in unmarked:
             vars(module).pop(mark, None)

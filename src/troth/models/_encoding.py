@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
-from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans
-from troth.models import Segments, check_choices
+from troth.core.units import UnitKind
 from troth.models._sharing import borrowed
+from troth.models._units import Units
+from troth.models.base import Segments, check_choices
+from troth.models.families import first_position
+
+_NO_LIMIT = 10**6
 
 
 def encode(
@@ -21,29 +25,36 @@ def encode(
 ) -> list[Encoding]:
     """Every example as the tokenizer's model reads it."""
     check_choices(units, segments)
-    if not getattr(tokenizer, "is_fast", False):
-        raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
+    require_fast(tokenizer)
     examples = list(examples)
-    encodings: list[Encoding | None] = [None] * len(examples)
+    encodings: dict[int, Encoding] = {}
     # Token types are what a plain call returns, so singles and pairs are tokenized apart.
     for is_pair in (False, True):
         chosen = [index for index, example in enumerate(examples) if (example.text_pair is not None) == is_pair]
-        if chosen:
-            batch = [examples[index] for index in chosen]
-            for index, encoding in zip(chosen, _encode(tokenizer, batch, units, segments, max_length), strict=True):
-                encodings[index] = encoding
-    return [encoding for encoding in encodings if encoding is not None]
+        batch = _call(tokenizer, [examples[index] for index in chosen]) if chosen else None
+        for place, index in enumerate(chosen):
+            assert batch is not None
+            types = batch["token_type_ids"][place] if "token_type_ids" in batch else None
+            encodings[index] = _encoding(examples[index], batch.encodings[place], types, units, segments, max_length)
+    return [encodings[index] for index in range(len(examples))]
 
 
-def _encode(
-    tokenizer: Any, examples: Sequence[Example], units: UnitKind, segments: Segments, max_length: int
-) -> Iterable[Encoding]:
-    batch = _call(tokenizer, examples)
-    for index, example in enumerate(examples):
-        tokens = batch.encodings[index]
-        stays = _within(example, tokens.sequence_ids, max_length)
-        types = batch["token_type_ids"][index] if "token_type_ids" in batch else None
-        yield _encoding(example, tokens, types, units, segments, stays)
+def require_fast(tokenizer: Any) -> None:
+    """Refuses a tokenizer that does not say which characters a token stands for."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
+
+
+def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> int:
+    """How many tokens are read: what the user says, else what the tokenizer says; at most the model's positions."""
+    positions = int(getattr(model.config, "max_position_embeddings", None) or 0)
+    positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
+    if max_length is None:
+        return int(min(positions, tokenizer.model_max_length, _NO_LIMIT))
+    if not 1 <= max_length <= positions:
+        most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"
+        raise TrothError(f"max_length must be a number from 1 to {positions}, not {max_length}{most}")
+    return max_length
 
 
 def _call(tokenizer: Any, examples: Sequence[Example]) -> Any:
@@ -72,46 +83,22 @@ def _within(example: Example, sequence: Sequence[int | None], max_length: int) -
 
 
 def _encoding(
-    example: Example,
-    tokens: Any,
-    types: Sequence[int] | None,
-    units: UnitKind,
-    segments: Segments,
-    stays: NDArray[np.int64],
+    example: Example, tokens: Any, types: Sequence[int] | None, units: UnitKind, segments: Segments, max_length: int
 ) -> Encoding:
-    cut, offsets = len(tokens.ids) - len(stays), [tokens.offsets[place] for place in stays]
-    of_token = np.full(len(stays), -1)
-    sequence = np.array([-1 if number is None else number for number in tokens.sequence_ids])[stays]
-    spans: list[Span] = []
-    of_unit: list[int] = []
-    unit_texts: list[str] = []
-    truncated = cut if units == "token" else 0
+    stays = _within(example, tokens.sequence_ids, max_length)
+    cut = len(tokens.ids) - len(stays)
+    segment_of = np.array([-1 if number is None else number for number in tokens.sequence_ids])[stays]
+    assembled = Units(units, len(stays))
     for segment, text in enumerate([example.text, example.text_pair]):
         if text is None or (segment == 1 and segments == "first"):
             continue
-        here = np.flatnonzero(sequence == segment)
-        pieces = [offsets[index] for index in here]
-        if units == "token":
-            found, joined = pieces, np.arange(len(here))
-        else:
-            found = word_spans(text) if units == "word" else sentence_spans(text)
-            if cut and segment == 0:
-                # What lies wholly behind the last token that was read is cut off.
-                end = max((piece[1] for piece in pieces), default=0)
-                inside = [span for span in found if span[0] < end]
-                truncated, found = len(found) - len(inside), inside
-            joined = join(pieces, found)
-        of_token[here] = np.where(joined < 0, -1, joined + len(spans))
-        spans += found
-        of_unit += [segment] * len(found)
-        unit_texts += [text[start:end] for start, end in found]
-    return Encoding(
-        example=example,
+        here = np.flatnonzero(segment_of == segment)
+        pieces = [tokens.offsets[place] for place in stays[here]]
+        lost = cut if segment == 0 else 0
+        end = max((piece[1] for piece in pieces), default=0) if lost else None
+        assembled.add(segment, text, here, pieces, end=end, lost_tokens=lost)
+    return assembled.encoding(
+        example,
         ids=torch.tensor(tokens.ids)[stays],
-        units=torch.from_numpy(of_token),
-        unit_texts=tuple(unit_texts),
-        unit_spans=tuple(spans),
-        unit_segments=tuple(of_unit),
         token_types=None if types is None else torch.tensor(types)[stays],
-        truncated=truncated,
     )

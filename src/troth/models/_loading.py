@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,30 +16,41 @@ from torch import nn
 
 from troth.core.errors import TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
+from troth.models import families
 
-Kind = Literal["text classifier", "causal language model"]
-_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
+
+class Network(NamedTuple):
+    """What is loaded from a folder: its name in errors, and the transformers class that loads it."""
+
+    words: str
+    auto: str
+    half_on_gpu: bool = False  # bfloat16 by default where there is a GPU
+
+
+CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
+CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
+_ERRORS = (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 
 
 def bring(
     model: Any,
     tokenizer: Any,
-    kind: Kind,
+    network: Network,
     *,
     device: str | torch.device | None = None,
     dtype: torch.dtype | str | None = None,
 ) -> tuple[Any, Any, str]:
-    """Model, tokenizer and name of what was given; only what is loaded here is moved and cast."""
+    """Model, tokenizer and name of a source; only what is loaded here is moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
             raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
-        if dtype is None and kind == "causal language model" and str(device).startswith("cuda"):
+        if dtype is None and network.half_on_gpu and str(device).startswith("cuda"):
             dtype = torch.bfloat16
         with offline_where_unreachable(name):
-            model, tokenizer = from_pretrained(name, tokenizer, dtype, kind)
+            model, tokenizer = from_pretrained(name, tokenizer, dtype, network)
         try:
             model.to(device)
         except (RuntimeError, AssertionError) as error:
@@ -56,7 +68,7 @@ def bring(
             raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
         raise TrothError(
-            f"{type(model).__name__} is no transformers model; pass one, or a function from texts to probabilities"
+            f"{type(model).__name__} is not a transformers model; pass one, or a function from texts to probabilities"
         )
     return model, tokenizer, name
 
@@ -75,13 +87,11 @@ def _refuse_sigmoid(pipeline: Any) -> None:
         )
 
 
-def from_pretrained(
-    name: str, tokenizer: Any, dtype: torch.dtype | str | None, kind: Kind = "text classifier"
-) -> tuple[Any, Any]:
+def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
     from transformers import AutoTokenizer
 
-    folder, given = Path(name), tokenizer is not None
+    folder, has_tokenizer = Path(name), tokenizer is not None
     is_gguf = folder.suffix == ".gguf" and folder.is_file()
     is_adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
     if folder.is_dir() and not is_adapter and not (folder / "config.json").is_file():
@@ -94,50 +104,50 @@ def from_pretrained(
     number_format, source, options = as_dtype(dtype), name, {}
     try:
         if is_adapter:
-            model, missing, source = _adapted(folder, number_format, kind)
+            model, missing, source = _adapted(folder, number_format, network)
         else:
             know_own_models(folder)
             if is_gguf:
                 source, options = str(folder.parent), {"gguf_file": folder.name}
-            model, missing = _pretrained(source, number_format, kind, options)
+            model, missing = _pretrained(source, number_format, network, options)
         own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(name if own_files else source, **options)
-    except RuntimeError as error:
-        why = "its weights do not fit its config.json" if "ignore_mismatched_sizes" in str(error) else first_line(error)
-        raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
     except _ERRORS as error:
-        away = isinstance(error, OSError) and not folder.is_dir() and unreachable()
-        why = f"it is no folder here, and not in the cache ({away})" if away else first_line(error)
-        raise TrothError(f"cannot load {name} as a {kind}: {why}") from None
+        why = first_line(error)
+        if isinstance(error, RuntimeError) and "ignore_mismatched_sizes" in str(error):
+            why = "its weights do not fit its config.json"
+        elif isinstance(error, OSError) and not folder.is_dir() and (away := unreachable()):
+            why = f"it is not a folder here, and not in the cache ({away})"
+        raise TrothError(f"cannot load {name} as a {network.words}: {why}") from None
     # Without its files transformers makes a tokenizer that knows no word.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
     place = Path(name if own_files else source)
-    if not given and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
+    if not has_tokenizer and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
     if missing:
-        asked = "; or ask it for a class word: prompt=…, class_words=…" if _writes(model.config) else ""
+        if network is not CLASSIFIER:
+            raise TrothError(f"{name} is not a {network.words} ({missing[0]} is missing); load it as what it is")
+        prompt = "; or ask it for a class word: prompt=…, class_words=…" if families.writes(model.config) else ""
         raise TrothError(
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
-            f"troth train plain --base {name}{asked}"
-            if kind == "text classifier"
-            else f"{name} is no causal language model ({missing[0]} is missing); leave prompt=… out"
+            f"troth train plain --base {name}{prompt}"
         )
     return model, tokenizer
 
 
-def _pretrained(source: str, dtype: torch.dtype, kind: Kind, options: dict[str, Any]) -> tuple[Any, list[str]]:
+def _pretrained(source: str, dtype: torch.dtype, network: Network, options: dict[str, Any]) -> tuple[Any, list[str]]:
     """The model, and the names of the weights that its files lack."""
-    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+    import transformers
 
-    auto: Any = AutoModelForSequenceClassification if kind == "text classifier" else AutoModelForCausalLM
+    auto: Any = getattr(transformers, network.auto)
     if "gguf_file" not in options:
         options = {**options, "use_safetensors": True}
     model, report = auto.from_pretrained(source, dtype=dtype, output_loading_info=True, **options)
     return model, sorted(report["missing_keys"])
 
 
-def _adapted(folder: Path, dtype: torch.dtype, kind: Kind) -> tuple[Any, list[str], str]:
-    """A base model with its adapter merged in, so that its layers are plain ones, and where the base was found."""
+def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, list[str], str]:
+    """A base model with its adapter merged in, so that its layers are plain ones, and where the base is."""
     try:
         from peft import PeftModel
     except ImportError:
@@ -154,25 +164,20 @@ def _adapted(folder: Path, dtype: torch.dtype, kind: Kind) -> tuple[Any, list[st
     with safe_open(weights, framework="pt") as file:
         saved = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118  (no mapping)
     heads = [shape[0] for key, shape in saved.items() if key.endswith(("score.weight", "classifier.weight"))]
-    if kind == "text classifier" and heads:
+    if network is CLASSIFIER and heads:
         options["num_labels"] = heads[0]
-    base, missing = _pretrained(source, dtype, kind, options)
+    base, missing = _pretrained(source, dtype, network, options)
     # Heads that the adapter brings along are missing in the base only.
     missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
     return PeftModel.from_pretrained(base, str(folder)).merge_and_unload(), missing, source
 
 
-def _writes(config: Any) -> bool:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-    return config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and config.model_type not in ("bert", "roberta")
-
-
 def know_own_models(folder: Path) -> None:
     """Lets the Auto classes know a model of ours, where the folder holds one."""
     config = folder / "config.json"
-    if config.is_file() and json.loads(config.read_text()).get("model_type") == "bilstm_attention":
-        import troth.models.bilstm_attention  # noqa: F401  (registers itself)
+    module = families.OWN.get(json.loads(config.read_text()).get("model_type")) if config.is_file() else None
+    if module is not None:
+        import_module(module)  # registers itself
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -188,7 +193,7 @@ def fingerprint(model: nn.Module) -> str:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Models are loaded and saved without a bar for each, which would bury a run's own."""
+    """Models are loaded and saved without a bar for each, which would hide a run's own."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -201,12 +206,12 @@ def without_bars() -> Iterator[None]:
 
 
 def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:
-    """A number format by name; single precision unless said."""
+    """A number format by name; single precision by default."""
     if isinstance(dtype, str):
-        found = getattr(torch, dtype, None)
-        if not isinstance(found, torch.dtype):
+        number_format = getattr(torch, dtype, None)
+        if not isinstance(number_format, torch.dtype):
             raise TrothError(f"no number format is called {dtype!r}; use float32, bfloat16 or float16")
-        return found
+        return number_format
     return dtype or torch.float32
 
 

@@ -17,17 +17,18 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
+from troth.models import families
+
 _KEPT = 4  # prefixes at a time
 _WORTH = 4  # a shorter prefix is not worth a pass of its own
-_PLAIN_ATTENTION = ("gpt2", "llama", "mistral", "qwen2", "qwen3")  # softmax(q · k · scaling + mask) · v, nothing else
 _NAME = "troth_prefix"
-# Attention logits at a time: what stays in a processor's cache is faster; a GPU wants large products.
+# Attention logits at a time: what stays in a processor's cache is faster; a GPU needs large products.
 _CHUNK_BYTES = {"cpu": 4 << 20}
 _OTHER_CHUNK_BYTES = 1 << 30
 
 
 class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
-    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is put behind them is never kept."""
+    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is appended is never kept."""
 
     keys: Tensor
     values: Tensor
@@ -53,7 +54,7 @@ class Prefixes:
         self._refused = False  # a model whose memory is not plain keys and values
 
     def of(self, body: Any, ids: Tensor) -> list[Lent] | None:
-        """What the body of a decoder made of these tokens, [prefix], by layer; None where that cannot be lent."""
+        """Keys and values of these tokens, [prefix], by layer; None where they cannot be lent."""
         if self._refused:
             return None
         weights = (id(body), *(parameter._version for parameter in body.parameters()))
@@ -63,8 +64,8 @@ class Prefixes:
         key = tuple(ids.tolist())
         if key not in self._kept:
             with torch.no_grad():
-                made = body(input_ids=ids[None], past_key_values=DynamicCache(), use_cache=True).past_key_values
-            layers = getattr(made, "layers", ())
+                cache = body(input_ids=ids[None], past_key_values=DynamicCache(), use_cache=True).past_key_values
+            layers = getattr(cache, "layers", ())
             if not layers or any(type(layer) is not DynamicLayer for layer in layers):
                 self._refused = True
                 return None
@@ -83,7 +84,7 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
     """While it lasts, the model attends to the prefix, too; gives what the model must be called with."""
     if layers is None:
         yield {"use_cache": False}
-    elif config.model_type not in _PLAIN_ATTENTION:
+    elif config.model_type not in families.PLAIN_ATTENTION:
         yield {"use_cache": True, "past_key_values": Cache(layers=list(layers))}
     else:
         before, lent = config._attn_implementation, _LENT.set(layers)
@@ -110,12 +111,12 @@ def _attend(
     mask = attention_mask
     if mask is None:
         mask = query.new_full((length, length), torch.finfo(query.dtype).min).triu(1).expand(1, 1, length, length)
-    found = []
+    parts = []
     for start in range(0, rows, step):
         some = slice(start, start + step)
         own = mask if len(mask) == 1 else mask[some]
-        found.append(_attend_some(layer, query[some] * scaling, key[some], value[some], own))
-    return (found[0] if len(found) == 1 else torch.cat(found)).transpose(1, 2).contiguous(), None
+        parts.append(_attend_some(layer, query[some] * scaling, key[some], value[some], own))
+    return (parts[0] if len(parts) == 1 else torch.cat(parts)).transpose(1, 2).contiguous(), None
 
 
 def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -123,11 +124,11 @@ def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: T
     groups = key.shape[1]  # several heads may share keys and values
     begun = layer.keys.shape[2]
     # All rows' queries of a group meet the prefix in one product: [groups, rows * heads * queries, prefix].
-    asked = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
-    together = asked.transpose(0, 1).reshape(groups, -1, size)
+    queries = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
+    together = queries.transpose(0, 1).reshape(groups, -1, size)
     to_prefix = (together @ layer.keys[0].transpose(1, 2)).view(groups, rows, -1, begun).transpose(0, 1)
-    # Nothing masks the prefix: the prompt is never erased, and it lies behind every query.
-    to_own = (asked @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
+    # Nothing masks the prefix: the prompt is never erased, and every query may see it.
+    to_own = (queries @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
     logits = torch.cat([to_prefix, to_own.view(rows, groups, -1, length)], dim=-1)
     weights = logits.softmax(-1, dtype=torch.float32).to(query.dtype)
     of_prefix = weights[..., :begun].transpose(0, 1).reshape(groups, -1, begun) @ layer.values[0]

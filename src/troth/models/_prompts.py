@@ -17,7 +17,7 @@ from troth.data._classes import class_number, name_of
 
 TEXT, PAIR, SHOTS = 0, 1, 2  # segments; shot i is segment SHOTS + i
 _FIELD = re.compile(r"\{(text|text_pair|shots)\}")
-# Characters for private use: no chat template changes them, and each field is found again behind it.
+# Characters for private use: no chat template changes them, and each field is recognized by its mark.
 _MARK = re.compile("\ue000(\\d+)\ue001")
 _EXAMPLE = "'Review: {text} Sentiment:'"
 
@@ -38,13 +38,16 @@ class Template:
 
     parts: tuple[Part, ...]
 
+    @property
+    def has_pair(self) -> bool:
+        return any(segment == PAIR for segment, _ in self.parts)
+
     def fill(self, example: Example) -> Filled:
         """The prompt for one example; a pair and {text_pair} go together."""
-        has_pair = any(segment == PAIR for segment, _ in self.parts)
-        if has_pair != (example.text_pair is not None):
+        if self.has_pair != (example.text_pair is not None):
             raise TrothError(
                 f"example {example.id}: the prompt holds {{text_pair}}, but there is no second text"
-                if has_pair
+                if self.has_pair
                 else f"example {example.id}: there is a second text, but the prompt does not hold {{text_pair}}"
             )
         text, spans = "", {}
@@ -57,7 +60,7 @@ class Template:
 
 
 class Tokens:
-    """A tokenized prompt; what the tokenizer adds behind it (an end token) is left out, for a word is to follow."""
+    """A tokenized prompt; what the tokenizer adds after it (an end token) is left out: a word is to follow."""
 
     def __init__(self, encoding: Any) -> None:
         added = np.array([number is None for number in encoding.sequence_ids], dtype=bool)
@@ -104,7 +107,7 @@ def template(
 
 def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[str]) -> list[tuple[Example, str]]:
     """Examples, mappings of their fields or (text, label) pairs, each with the word of its class."""
-    found = []
+    pairs = []
     for number, shot in enumerate(shots):
         if isinstance(shot, dict):
             shot = Example(**{"id": str(number), **shot})
@@ -112,8 +115,8 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
             shot = Example(str(number), shot[0], label=shot[1])
         if not isinstance(shot, Example):
             raise TrothError(f"shot {number} is a {type(shot).__name__}; give an Example or (text, label)")
-        found.append((shot, class_words[_class(shot, class_words, labels)]))
-    return found
+        pairs.append((shot, class_words[_class(shot, class_words, labels)]))
+    return pairs
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:

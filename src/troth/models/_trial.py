@@ -1,7 +1,7 @@
 """A model proves on first use that padding changes nothing: it reads a short and a long text alone and padded together.
 
-XLNet, FNet, ConvBERT and others mix padding into what they read. Rather than known by name, they are found out; their
-rows share a batch only with rows of the same length.
+XLNet, FNet, ConvBERT and others mix padding into what they read. They are tested rather than listed; their rows share
+a batch only with rows of the same length.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
+from troth.models import families
 
 if TYPE_CHECKING:
     from troth.models.encoder import Encoder
@@ -27,12 +28,11 @@ _PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def pads(model: Encoder) -> bool:
-    """Whether the model says the same of a text however much padding stands behind it."""
-    if getattr(model.model.base_model, "attention_type", None) == "block_sparse":
-        return False  # by how long the batch is, BigBird decides how it reads every row of it
-    known = _PROVED.get(model.model)
-    if known is not None:
-        return known
+    """Whether the model says the same of a text however much padding follows it."""
+    if families.is_block_sparse(model.model):
+        return False
+    if (proved := _PROVED.get(model.model)) is not None:
+        return proved
     with model.at_rest(), torch.no_grad():
         encodings = model.encode([Example(str(number), text) for number, text in enumerate(_TEXTS)], "token")
         if len({len(encoding.ids) for encoding in encodings}) == 1:
@@ -49,10 +49,10 @@ def pads(model: Encoder) -> bool:
 def _together(model: Encoder, encodings: Sequence[Encoding]) -> list[Tensor]:
     """Logits of the padded rows, given as ids and, where the model takes them, as word vectors."""
     rows = _rows(model, encodings)
-    found = [model.forward(rows).logits]
+    logits = [model.forward(rows).logits]
     with suppress(TrothError):  # a model that takes no vectors is only ever asked with ids
-        found.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
-    return found
+        logits.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
+    return logits
 
 
 def _rows(model: Encoder, encodings: Sequence[Encoding]) -> Rows:

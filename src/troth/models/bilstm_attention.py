@@ -118,10 +118,6 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
         self.decoder = Decoder(2 * config.hidden_size, config.hidden_size, self.num_labels, pair=config.pair)
         self.post_init()  # type: ignore[no-untyped-call]
 
-    @property
-    def reads_ids_beside_vectors(self) -> bool:
-        return self.bilstm.reads_ids_beside_vectors
-
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -133,12 +129,12 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
         output_hidden_states: bool | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        given = input_ids if inputs_embeds is None else inputs_embeds
-        if given is None:
+        tokens = input_ids if inputs_embeds is None else inputs_embeds
+        if tokens is None:
             raise ValueError("bilstm_attention needs input_ids or inputs_embeds")
         if self.config.pair and token_type_ids is None:
             raise ValueError("a bilstm_attention for pairs needs token_type_ids: 0 in the first text, 1 in the second")
-        everywhere = torch.ones(given.shape[:2], dtype=torch.bool, device=given.device)
+        everywhere = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
         real = everywhere if attention_mask is None else attention_mask.bool()
         is_second = ~everywhere if token_type_ids is None else token_type_ids == 1
         context, query, weights, states = self.bilstm(input_ids, inputs_embeds, real, is_second)
@@ -176,7 +172,7 @@ class AdditiveAttention(nn.Module):
             inner = inner + self.query(query)[:, None]
         # The lowest finite number: a row without any token has a uniform α, not NaN.
         scores = self.score(inner.tanh())[..., 0].masked_fill(~chosen, torch.finfo(states.dtype).min)
-        # The one that is given out is the one that is used, so that gradients with respect to it exist.
+        # The same tensor is returned and used, so that gradients with respect to it exist.
         weights = scores.softmax(-1)[:, None, None]  # [rows, heads, queries, length]
         return (weights[:, 0] @ states)[:, 0], weights
 
@@ -199,7 +195,7 @@ class Decoder(nn.Module):
 
 
 class _Embeddings(nn.Module):
-    """Word vectors, of the ids or as given; a layer of its own so that its output can be hooked."""
+    """Word vectors, of the ids or passed in; a layer of its own so that its output can be hooked."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__()

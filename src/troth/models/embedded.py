@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from typing import Any, ClassVar
 
-import torch
-
+from troth.models.base import TextClassifier
 from troth.models.encoder import Encoder
-from troth.models.encoder import load as load_encoder
 
 
-def load(
-    *, device: str | torch.device | None = None, dtype: torch.dtype | str | None = None, max_length: int | None = None
-) -> Encoder:
-    """The shipped model; `embedded_model/README.md` says how it was made and how good it is."""
-    with as_file(files("troth.models") / "embedded_model") as folder:
-        model = load_encoder(str(folder), device=device, dtype=dtype, max_length=max_length)
-    model.name = "embedded"
-    return model
+class Embedded(Encoder):
+    """`embedded_model/README.md` says how it was trained and how good it is."""
+
+    loaded_with: ClassVar[str] = '"embedded"'
+
+    @classmethod
+    def takes(cls, source: Any, **options: Any) -> bool:
+        return isinstance(source, str) and source == "embedded"
+
+    @classmethod
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        with as_file(files("troth.models") / "embedded_model") as folder:
+            model = super().load(str(folder), **options)
+        model.name = "embedded"
+        return model

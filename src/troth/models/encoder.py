@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,16 +14,21 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models import ERASING, Output, Segments, _changes, _trial, refuse
-from troth.models._encoding import encode
-from troth.models._loading import bring, fingerprint, first_line
+from troth.models import _changes, _trial, families
+from troth.models._encoding import encode, longest
+from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_transformers
 from troth.models._loading import know_own_models as know_own_models
-from troth.models._positions import first_position, longest
 from troth.models._sharing import lock_of
+from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
 
 
-class Encoder:
+class Encoder(TextClassifier):
     """Wraps a model and its tokenizer; every change it needs is made inside a context manager and put back."""
+
+    kind: ClassVar[str] = "a text classifier"
+    loaded_with: ClassVar[str] = "a folder, a hub name, or a model in memory and its tokenizer"
+    network: ClassVar[Network] = CLASSIFIER
+    has_hidden_states = True
 
     def __init__(
         self,
@@ -32,22 +37,35 @@ class Encoder:
         *,
         name: str,
         max_length: int | None = None,
-        labels: Sequence[str] | None = None,
+        labels: Iterable[str] | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.labels = self._labels(labels)
+        self.labels = self.class_names(None if labels is None else tuple(labels))
         self.max_length = longest(model, tokenizer, max_length, name)
         # A decoder with a classification head reads the last position, which must not be padding.
-        self.reads_last = hasattr(model, "score")
+        self.reads_last = self.reads_last or hasattr(model, "score")
         self._resting = False
+
+    @classmethod
+    def takes(cls, source: Any, **options: Any) -> bool:
+        return isinstance(source, str | Path) or is_transformers(source)
+
+    @classmethod
+    def load(
+        cls, source: Any, *, tokenizer: Any = None, device: Any = None, dtype: Any = None, **options: Any
+    ) -> TextClassifier:
+        """From a folder, a hub name, an adapter, a pipeline or a model in memory."""
+        model, tokenizer, name = bring(source, tokenizer, cls.network, device=device, dtype=dtype)
+        return cls(model, tokenizer, name=name, **options)
 
     @property
     def pads(self) -> bool:
         return not self.reads_last and _trial.pads(self)
 
-    def _labels(self, given: Sequence[str] | None) -> tuple[str, ...]:
+    def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The names of its classes: the user's, else its own."""
         config, count = self.model.config, int(self.model.config.num_labels)
         if count < 2:
             raise TrothError(
@@ -57,7 +75,7 @@ class Encoder:
             raise TrothError(
                 f"{self.name} is a multi-label model (its classes are not exclusive), which troth does not explain yet"
             )
-        labels = tuple(given) if given is not None else tuple(str(config.id2label[index]) for index in range(count))
+        labels = tuple(str(config.id2label[index]) for index in range(count)) if labels is None else labels
         if len(labels) != count:
             raise TrothError(
                 f"{self.name} has {count} classes, but {len(labels)} labels were given: {', '.join(labels)}"
@@ -66,8 +84,7 @@ class Encoder:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = self.model.device
-        return device
+        return torch.device(self.model.device)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -99,8 +116,7 @@ class Encoder:
 
     @cached_property
     def has_rms_norm(self) -> bool:
-        """Whether vectors are divided by their size, which has no limit at zero."""
-        return any("RMSNorm" in type(module).__name__ for module in self.model.modules())
+        return families.has_rms_norm(self.model)
 
     @property
     def mask_id(self) -> int:
@@ -124,25 +140,10 @@ class Encoder:
         return weight
 
     @property
-    def embedding_size(self) -> int:
-        return self.embedding_matrix.shape[1]
-
-    @property
     def embedding_output_size(self) -> int:
-        # ELECTRA, ALBERT and the BiLSTM embed words in a size of their own.
         config = self.model.config
-        own = config.model_type in ("albert", "electra", "bilstm_attention")
+        own = config.model_type in families.OWN_EMBEDDING_SIZE
         return int(config.embedding_size if own else config.hidden_size)
-
-    @property
-    def gram(self) -> Tensor:
-        matrix = self.embedding_matrix.detach()
-        # The user may train the model between two calls; the version counter notices.
-        if getattr(self, "_gram_of", None) != (matrix.data_ptr(), matrix._version):
-            chunks = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in torch.split(matrix, 8192))
-            self._gram = sum(((part.T @ part) for part in chunks), start=torch.zeros((), device=matrix.device))
-            self._gram_of = (matrix.data_ptr(), matrix._version)
-        return self._gram
 
     def embed(self, ids: Tensor) -> Tensor:
         vectors = self.model.get_input_embeddings()(ids)
@@ -155,16 +156,15 @@ class Encoder:
         inputs: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
         if rows.embeddings is not None:
             inputs["inputs_embeds"] = rows.embeddings
-        if rows.embeddings is None or getattr(self.model, "reads_ids_beside_vectors", False):
+        if rows.embeddings is None or families.reads_ids_beside_vectors(self.model):
             inputs["input_ids"] = rows.ids
         if rows.token_types is not None:
             inputs["token_type_ids"] = rows.token_types
         steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-        if self._position_offset is not None:
-            # Derived from the ids, positions behind a padding id that the text holds would shift.
-            inputs["position_ids"] = (steps + self._position_offset).expand_as(rows.ids)
+        if self.first_position is not None:
+            # Derived from the ids, positions after a padding id in the text would shift.
+            inputs["position_ids"] = (steps + self.first_position).expand_as(rows.ids)
         if self._has_global_attention:
-            # Longformer's own default, the first token, needs ids, which word vectors do not bring.
             inputs["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
         inputs["attention_mask"] = self._attention_mask(rows)
         return inputs
@@ -178,18 +178,21 @@ class Encoder:
                 changes.enter_context(_changes.no_padding_id(self.model.config))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
-            output = self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden))
-        logits = getattr(output, "logits", None)
-        if logits is None or logits.shape != (len(rows), len(self.labels)):
-            found = "no logits" if logits is None else f"logits of shape {list(logits.shape)}"
+            output = self.read(self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden)))
+        if output.logits.shape != (len(rows), len(self.labels)):
+            shape = f"logits of shape {list(output.logits.shape)}" if output.logits.numel() else "no logits"
             raise TrothError(
-                f"{self.name} gives {found} for {len(rows)} texts and {len(self.labels)} classes, so it is no text "
+                f"{self.name} gives {shape} for {len(rows)} texts and {len(self.labels)} classes, so it is not a text "
                 "classifier; load it with AutoModelForSequenceClassification"
             )
-        weights = tuple(getattr(output, "attentions", None) or ())
-        if attentions and not _are_attention(weights, rows):
+        if attentions and not _are_attention(output.attentions, rows):
             raise refuse(self.name, "attention weights from token to token to read", "use gradient or leave_one_out")
-        return Output(logits, weights, tuple(getattr(output, "hidden_states", None) or ()))
+        return output
+
+    def read(self, output: Any) -> Output:
+        """What the network gave, in our terms."""
+        logits, attentions, hidden = (getattr(output, name, None) for name in ("logits", "attentions", "hidden_states"))
+        return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))
 
     def _call(self, rows: Rows, inputs: dict[str, Any]) -> Any:
         try:
@@ -226,7 +229,7 @@ class Encoder:
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
         """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards.
 
-        One thread at a time, whatever wrappers the model has: nobody may see what another one changes.
+        One thread at a time, whatever wrappers the model has: nobody may see what another changes.
         """
         with lock_of(self.model):
             needs_eager = attentions and self._implementation != "eager"
@@ -246,25 +249,26 @@ class Encoder:
         return str(getattr(self.model.config, "_attn_implementation", "eager"))
 
     @cached_property
-    def _position_offset(self) -> int | None:
-        return first_position(self.model)
+    def first_position(self) -> int | None:
+        """Where positions begin in models that derive them from ids; None where they just count."""
+        return families.first_position(self.model)
 
     @cached_property
     def _has_global_attention(self) -> bool:
-        return "global_attention_mask" in inspect.signature(self.model.forward).parameters
+        return families.has_global_attention(self.model)
 
     def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
         if rows.attention is None:
             return None if bool((rows.lengths == rows.ids.shape[1]).all()) else rows.real.long()
         config, length = self.model.config, rows.ids.shape[1]
-        averages = getattr(config, "classifier_pooling", "cls") == "mean"  # ModernBERT's head would read the mask too
-        if config.model_type not in _ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):
+        averages = families.averages_tokens(config)
+        if config.model_type not in families.ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):
             kind = f"{config.model_type}, {self._implementation} attention{', mean pooling' if averages else ''}"
             raise TrothError(f"{self.name} ({kind}) takes no additive attention mask; use masking zero, soft or delete")
         lowest = torch.finfo(self.dtype).min
         bias = rows.attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
         everywhere = bias[:, None, None, :].expand(-1, 1, length, -1)
-        if config.model_type != "modernbert":
+        if config.model_type not in families.WINDOWED_MASK:
             return everywhere
         steps = torch.arange(length, device=bias.device)
         outside = (steps[:, None] - steps).abs() > config.sliding_window
@@ -281,23 +285,3 @@ def _are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
         layer is not None and layer.dim() == 4 and (len(layer), layer.shape[-1]) == tuple(rows.ids.shape)
         for layer in weights
     )
-
-
-# Families whose layers add a 4-D float mask to the attention logits as it is.
-_ADDITIVE_MASK = (
-    "bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "mpnet", "modernbert",
-)  # fmt: skip
-
-
-def load(
-    model: Any,
-    tokenizer: Any = None,
-    *,
-    device: str | torch.device | None = None,
-    dtype: torch.dtype | str | None = None,
-    max_length: int | None = None,
-    labels: Sequence[str] | None = None,
-) -> Encoder:
-    """A classifier from a folder, a hub name, a pipeline or a model in memory."""
-    model, tokenizer, name = bring(model, tokenizer, "text classifier", device=device, dtype=dtype)
-    return Encoder(model, tokenizer, name=name, max_length=max_length, labels=labels)

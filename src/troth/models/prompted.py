@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,21 +19,27 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Example, Rows
-from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans
-from troth.models import Output, Segments, check_choices, refuse
+from troth.core.units import UnitKind
 from troth.models._changes import unhooked
-from troth.models._loading import bring, fingerprint
-from troth.models._prefix import Prefixes, lending, shared
+from troth.models._class_words import choose_mask, class_ids
+from troth.models._encoding import require_fast
+from troth.models._loading import CAUSAL, Network, fingerprint
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models._sharing import borrowed
+from troth.models._units import Units
+from troth.models.base import Output, Segments, check_choices, refuse
 from troth.models.encoder import Encoder
-
-MASK_TEXT = " _"
-_TRIED = "text"  # stands for any text where the end of the prompt is tokenized
 
 
 class Prompted(Encoder):
     """A causal language model, its tokenizer and a prompt."""
+
+    kind: ClassVar[str] = "a prompted language model"
+    loaded_with: ClassVar[str] = 'prompt="… {text} …"'
+    options: ClassVar[tuple[str, ...]] = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
+    network: ClassVar[Network] = CAUSAL
+    reads_last = True
+    pads = True  # padding is on the right, and no token looks to its right
 
     def __init__(
         self,
@@ -43,21 +48,21 @@ class Prompted(Encoder):
         *,
         name: str,
         prompt: str,
-        class_words: Sequence[str],
+        class_words: Sequence[str] = (),
         shots: Iterable[Any] = (),
         chat: bool | None = None,
-        labels: Sequence[str] | None = None,
+        labels: Iterable[str] | None = None,
         mask_text: str | None = None,
         explain_shots: bool = False,
         max_length: int | None = None,
     ) -> None:
+        from troth.models._prefix import Prefixes  # imports transformers, which other kinds do without
+
         if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
             raise TrothError(f"class_words must be two different words or more, not {class_words!r}")
-        if not getattr(tokenizer, "is_fast", False):
-            raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use this model's fast tokenizer")
+        require_fast(tokenizer)
         self.class_words = tuple(class_words)
         super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
-        self.reads_last = True
         self.prompt = prompt
         has_chat = bool(getattr(tokenizer, "chat_template", None))
         if chat and not has_chat:
@@ -66,22 +71,23 @@ class Prompted(Encoder):
         self.shots = as_shots(shots, self.class_words, self.labels)
         self.explain_shots = explain_shots
         self.template: Template = template(prompt, self.shots, tokenizer if self.chat else None, explain_shots)
-        self.class_ids = self._class_ids()
-        self.mask_text = mask_text
-        self._mask_id, self.masked_by = self._choose_mask()
-        self._said = False
+        any_text = self.template.fill(Example("", "text", "text" if self.template.has_pair else None)).text
+        self.class_ids = class_ids(
+            name, tokenizer, lambda text: self._tokenize([text])[0].ids, any_text, self.class_words
+        )
+        self._mask_id, self.mask_text, self.masked_by = choose_mask(name, tokenizer, mask_text)
         self.shares_prefix = True  # False runs the whole prompt for every row, to measure what sharing saves
         self._prefixes = Prefixes()
 
-    def _labels(self, given: Sequence[str] | None) -> tuple[str, ...]:
-        labels = self.class_words if given is None else tuple(given)
+    @classmethod
+    def takes(cls, source: Any, **options: Any) -> bool:
+        return "prompt" in options
+
+    def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
+        labels = self.class_words if labels is None else labels
         if len(labels) != len(self.class_words):
             raise TrothError(f"{len(self.class_words)} class words, but {len(labels)} labels: {', '.join(labels)}")
         return labels
-
-    @property
-    def pads(self) -> bool:
-        return True  # padding is on the right, and no token looks to its right
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -102,15 +108,7 @@ class Prompted(Encoder):
         return hashlib.sha256(about.encode()).hexdigest()[:16]
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of a result should know."""
-        return (self.masked_by,) if self._said else ()
-
-    @property
     def mask_id(self) -> int:
-        if self.masked_by and not self._said:
-            self._said = True
-            warnings.warn(self.masked_by, UserWarning, stacklevel=2)
         return self._mask_id
 
     # Texts to tokens
@@ -120,9 +118,9 @@ class Prompted(Encoder):
     ) -> list[Encoding]:
         check_choices(units, segments)
         examples = list(examples)
-        filled = [self.template.fill(example) for example in examples]
-        tokens = self._tokenize([one.text for one in filled])
-        return [self._encoding(*one, units, segments) for one in zip(examples, filled, tokens, strict=True)]
+        prompts = [self.template.fill(example) for example in examples]
+        tokens = self._tokenize([filled.text for filled in prompts])
+        return [self._encoding(*parts, units, segments) for parts in zip(examples, prompts, tokens, strict=True)]
 
     def _tokenize(self, texts: list[str]) -> list[Tokens]:
         if not texts:
@@ -135,51 +133,29 @@ class Prompted(Encoder):
     def _encoding(
         self, example: Example, filled: Filled, tokens: Tokens, units: UnitKind, segments: Segments
     ) -> Encoding:
-        whole, end = tokens, len(example.text)
+        end, lost = None, 0
         if len(tokens) > self.max_length:
+            before = len(tokens.inside(filled.spans[TEXT])[0])
             filled, tokens, end = self._shortened(example, tokens, filled)
-        of_token = np.full(len(tokens), PROMPT)
-        spans: list[Span] = []
-        of_unit: list[int] = []
-        texts: list[str] = []
-        truncated = 0
-        for segment in sorted(filled.spans):
-            here, pieces = tokens.inside(filled.spans[segment], free=of_token == PROMPT)
-            text = filled.text[slice(*filled.spans[segment])]
+            lost = before - len(tokens.inside(filled.spans[TEXT])[0])
+        assembled = Units(units, len(tokens), outside=PROMPT)
+        for segment, (start, stop) in sorted(filled.spans.items()):
+            here, pieces = tokens.inside((start, stop), free=assembled.of_token == PROMPT)
             if segment == PAIR and segments == "first":
-                of_token[here] = -1
-                continue
-            if segment >= SHOTS:
-                found, joined = [(0, len(text))], np.zeros(len(here), dtype=np.int64)
-            elif units == "token":
-                found, joined = pieces, np.arange(len(here))
-                if segment == TEXT and end < len(example.text):
-                    truncated = len(whole.inside(self.template.fill(example).spans[TEXT])[0]) - len(here)
+                assembled.of_token[here] = -1
+            elif segment == TEXT:
+                assembled.add(segment, example.text, here, pieces, end=end, lost_tokens=lost)
             else:
-                text = example.text if segment == TEXT else text
-                found = word_spans(text) if units == "word" else sentence_spans(text)
-                if segment == TEXT and end < len(text):
-                    within = [span for span in found if span[0] < end]
-                    truncated, found = len(found) - len(within), within
-                joined = join(pieces, found)
-            of_token[here] = np.where(joined < 0, -1, joined + len(spans))
-            spans += found
-            of_unit += [segment] * len(found)
-            texts += [text[start:stop] for start, stop in found]
-        return Encoding(
-            example=example,
+                assembled.add(segment, filled.text[start:stop], here, pieces, whole=segment >= SHOTS)
+        return assembled.encoding(
+            example,
             ids=torch.tensor(tokens.ids),
-            units=torch.from_numpy(of_token),
-            unit_texts=tuple(texts),
-            unit_spans=tuple(spans),
-            unit_segments=tuple(of_unit),
-            prefix_length=int((of_token == PROMPT).astype(np.int64).cumprod().sum()),
-            truncated=truncated,
+            prefix_length=int((assembled.of_token == PROMPT).astype(np.int64).cumprod().sum()),
             around=self.template.parts,
         )
 
     def _shortened(self, example: Example, tokens: Tokens, filled: Filled) -> tuple[Filled, Tokens, int]:
-        """The prompt around as much of the text's beginning as fits; tokenized anew, so that the prompt stays whole."""
+        """The prompt around as much of the text as fits, from its start; tokenized again, so the prompt stays whole."""
         _, pieces = tokens.inside(filled.spans[TEXT])
         ends = [0, *(stop for _, stop in pieces)]
         for count in range(max(0, len(pieces) - (len(tokens) - self.max_length)), 0, -1):
@@ -194,54 +170,13 @@ class Prompted(Encoder):
             "text; shorten the prompt, use fewer shots or a larger max_length"
         )
 
-    def _class_ids(self) -> tuple[int, ...]:
-        """The one token that each class word adds to the prompt, behind a space unless white space is there already."""
-        has_pair = any(segment == PAIR for segment, _ in self.template.parts)
-        prompt = self.template.fill(Example("", _TRIED, _TRIED if has_pair else None)).text
-        spaces = ("", " ") if prompt[-1:].isspace() else (" ", "")
-        before = self._tokenize([prompt])[0].ids
-        ids: list[int] = []
-        for word in self.class_words:
-            forms = [tokens.ids for tokens in self._tokenize([f"{prompt}{space}{word}" for space in spaces])]
-            added = [form[-1] for form in forms if len(form) == len(before) + 1 and form[:-1] == before]
-            if not added:
-                pieces = self.tokenizer.convert_ids_to_tokens(forms[0][len(before) :])
-                raise TrothError(
-                    f"class word {word!r} is not one token of {self.name} ({' '.join(pieces)}); choose a shorter word"
-                )
-            if added[0] in ids:
-                other = self.class_words[ids.index(added[0])]
-                raise TrothError(f"class words {other!r} and {word!r} begin with the same token; choose other words")
-            ids.append(added[0])
-        return tuple(ids)
-
-    def _choose_mask(self) -> tuple[int, str]:
-        """What erased words become, and how that is told where it is no mask token."""
-        tokenizer = self.tokenizer
-        if self.mask_text is None and tokenizer.mask_token_id is not None:
-            return int(tokenizer.mask_token_id), ""
-        unknown = tokenizer.unk_token_id
-        ends = (tokenizer.bos_token_id, tokenizer.eos_token_id)
-        counts = unknown is not None and unknown not in ends and "endoftext" not in tokenizer.unk_token
-        if self.mask_text is None and counts:
-            return int(unknown), f"{self.name} has no mask token: erased words become {tokenizer.unk_token}"
-        chosen = self.mask_text
-        self.mask_text = MASK_TEXT if chosen is None else chosen
-        # Some tokenizers write the space before a word by themselves.
-        for form in (self.mask_text, self.mask_text.removeprefix(" ")):
-            with borrowed(tokenizer):
-                ids = tokenizer(form, add_special_tokens=False)["input_ids"]
-            if len(ids) == 1:
-                why = "has no mask token" if chosen is None else "is given mask_text"
-                return int(ids[0]), f"{self.name} {why}: erased words become {self.mask_text!r}"
-        pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
-        raise TrothError(f"mask_text {self.mask_text!r} is not one token of {self.name} ({pieces}); choose another")
-
     # Tokens to logits
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if rows.output_factor is not None:
             raise refuse(self.name, "embedding layer of its own", 'use at="word"')
+        from troth.models._prefix import lending
+
         with self.at_rest(attentions=attentions), unhooked(self.model) if attentions or hidden else nullcontext():
             begun = 0 if attentions or hidden else self._begun(rows)
             lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
@@ -262,7 +197,7 @@ class Prompted(Encoder):
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         own = length if attentions else max(1, length - self._usual_prefix)
-        # Paths, which have many rows, share the prompt; a plain gradient, one row an example, runs it whole.
+        # Paths, which have many rows, share the prompt; a plain gradient, one row per example, runs it whole.
         own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)
         return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent
@@ -279,6 +214,8 @@ class Prompted(Encoder):
 
     def _begun(self, rows: Rows) -> int:
         """How many tokens of the prompt need not be run again."""
+        from troth.models._prefix import shared
+
         window = getattr(self.model.config, "sliding_window", None)
         if not self.shares_prefix or (window is not None and window < rows.ids.shape[1]):
             return 0
@@ -332,18 +269,5 @@ class Prompted(Encoder):
         ids = torch.tensor([list(self.class_ids)], device=self.device)
         with torch.no_grad():
             whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, list(self.class_ids)]
-            found = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1])[0]
-        return torch.allclose(whole.to(found.dtype), found, rtol=2e-2, atol=2e-2 * float(found.abs().max()))
-
-
-def load(
-    model: Any,
-    tokenizer: Any = None,
-    *,
-    device: str | torch.device | None = None,
-    dtype: torch.dtype | str | None = None,
-    **options: Any,
-) -> Prompted:
-    """A causal language model from a folder, a hub name, an adapter, a GGUF file or memory, and how it is asked."""
-    model, tokenizer, name = bring(model, tokenizer, "causal language model", device=device, dtype=dtype)
-    return Prompted(model, tokenizer, name=name, **options)
+            ours = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1])[0]
+        return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))

@@ -61,7 +61,7 @@ class Context:
         if isinstance(model, str | Path):
             loaded = self._load(specs)
             specs["model_fingerprint"] = loaded.fingerprint
-            if hasattr(loaded, "spec"):  # a prompted model, with what it chose by itself
+            if loaded.spec:
                 chosen = {"dtype": str(loaded.dtype).removeprefix("torch.")}  # a GPU's would differ from a CPU's
                 specs["model_options"] = {**(options or {}), **loaded.spec, **chosen}
             _recall(self._models, model_key(specs), lambda: loaded, _MODELS)
@@ -70,7 +70,7 @@ class Context:
 
             loaded = load_model(model, **(options or {}))
             specs |= {"model": loaded.name, "model_fingerprint": loaded.fingerprint}
-            if hasattr(loaded, "spec"):
+            if loaded.spec:
                 specs["model_options"] = loaded.spec
             self.in_memory[model_key(specs)] = loaded
         self.labels[model_key(specs)] = loaded.labels

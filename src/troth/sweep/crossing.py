@@ -125,9 +125,9 @@ def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
     specs: dict[str, Any] = source if isinstance(source, dict) else context.model_specs(source, options)
     about = {"fingerprint": specs["model_fingerprint"], "labels": list(context.labels[model_key(specs)])}
     known = specs.get("model_options")
-    told = getattr(context.model(specs), "masked_by", "") if known else ""
+    notes = context.model(specs).notes if known else ()
     about |= {"options": known} if known else {}
-    plan.about["models"][specs["model"]] = about | ({"notes": [told]} if told else {})
+    plan.about["models"][specs["model"]] = about | ({"notes": list(notes)} if notes else {})
     return specs
 
 

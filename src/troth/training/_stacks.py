@@ -12,18 +12,16 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
+from troth.models import families
 from troth.models.encoder import Encoder
-
-# Families whose forward pass has no step that depends on the values it computes, checked by the tests.
-_MAPPED = ("bert", "roberta", "distilbert", "electra")
 
 
 def why_not(model: Encoder) -> str | None:
     """Why copies of a model cannot be trained as one; None where they can."""
     kind = model.model.config.model_type
-    if kind == "bilstm_attention" or kind in _MAPPED:
+    if kind == "bilstm_attention" or kind in families.MAPPED:
         return None
-    known = ", ".join(("bilstm_attention", *_MAPPED))
+    known = ", ".join(("bilstm_attention", *families.MAPPED))
     return f"{model.name} ({kind}) cannot be stacked, only {known}; train its seeds one by one or in several processes"
 
 
@@ -82,7 +80,7 @@ class MappedStack(Stack):
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
         inputs["attention_mask"] = bias[:, None, None, :].expand(-1, 1, length, -1)
         inputs["position_ids"] = self._positions(rows)
-        if self.one.model.config.model_type == "distilbert":
+        if self.one.model.config.model_type in families.NO_POSITION_IDS:
             del inputs["position_ids"]
         if "token_type_ids" not in inputs and hasattr(self.one.model.config, "type_vocab_size"):
             inputs["token_type_ids"] = torch.zeros_like(rows.ids)
@@ -100,4 +98,4 @@ class MappedStack(Stack):
 
     def _positions(self, rows: Rows) -> Tensor:
         steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-        return (steps + (self.one._position_offset or 0)).expand_as(rows.ids)
+        return (steps + (self.one.first_position or 0)).expand_as(rows.ids)

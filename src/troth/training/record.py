@@ -49,7 +49,7 @@ class Record:
 
 def record_of(model: TextClassifier) -> Record | None:
     """The record in the folder that a model was loaded from; of models of other origins nothing is known."""
-    folder = getattr(getattr(model, "model", None), "name_or_path", None)
+    folder = getattr(model.model, "name_or_path", None)
     try:
         told = json.loads((Path(folder) / "train.json").read_text(encoding="utf-8")) if folder else None
         if told is None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from troth.core.types import Rows
 from troth.engine.looks import Answer, Reading, Want, at_least_single
 from troth.models import TextClassifier, refuse
-from troth.models.black_box import BlackBox
 
 # Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
 _DECIMALS = 4
@@ -49,5 +48,5 @@ def largest(answer: Answer) -> list[NDArray[Any]]:
 
 def require_hidden_states(model: TextClassifier) -> None:
     """Refuses what shows nothing of its inside before it is asked anything."""
-    if isinstance(model, BlackBox):
-        raise refuse(model.name, "hidden states (it is a black box)", "MaSF cannot test it")
+    if not model.has_hidden_states:
+        raise model.lacks("hidden states", "MaSF cannot test it")

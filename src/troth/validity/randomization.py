@@ -8,8 +8,6 @@ Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one blo
 
 from __future__ import annotations
 
-import copy
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +25,8 @@ from troth.core.units import UnitKind
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.models import TextClassifier, load_model
+from troth.models import TextClassifier, families, load_model
 from troth.verbs.explain import Texts, as_examples, explanation
-
-_BLOCK = re.compile(r"^(.*?\.(?:layers?|h|block|albert_layer_groups)\.\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def blocks(module: nn.Module) -> dict[str, list[str]]:
     """The names of a model's parameters by block, from the classification head down to the embeddings."""
     found: dict[str, list[str]] = {}
     for name, _ in module.named_parameters():
-        match = _BLOCK.match(name)
+        match = families.BLOCK.match(name)
         block = match[1] if match else ".".join(name.split(".")[: 2 if name.count(".") > 2 else 1])
         found.setdefault(block, []).append(name)
     inside = f"{getattr(module, 'base_model_prefix', '')}."
@@ -108,16 +104,13 @@ def blocks(module: nn.Module) -> dict[str, list[str]]:
 
 def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterator[tuple[str, TextClassifier]]:
     """Copies in which more and more blocks, or at once all, are shuffled."""
-    if not isinstance(getattr(model, "model", None), nn.Module):
+    if model.model is None:
         raise TrothError(f"{model.name} has no weights to shuffle; parameter randomization needs a torch model")
-    twin: Any = copy.deepcopy(model)
-    # What the wrapper remembers of the weights (a cached property) is no longer true of the copy.
-    for name in [name for name in vars(twin) if hasattr(type(twin), name)]:
-        del vars(twin)[name]
+    twin = model.twin()
     parts = blocks(twin.model)
     for block, names in parts.items():
         shuffle(twin.model, names, seed)
-        vars(twin).pop("fingerprint", None)
+        twin.forget()
         if cascade or block == list(parts)[-1]:
             yield block if cascade else "all", twin
 

@@ -104,7 +104,7 @@ def explanation(
         model=model.fingerprint,
         labels=model.labels,
         probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
-        note="; ".join(filter(None, (attribution.note, *getattr(model, "notes", ())))),
+        note="; ".join(filter(None, (attribution.note, *model.notes))),
     )
 
 

@@ -90,9 +90,7 @@ def _check(
 
 def _own_tokens(model: TextClassifier, encoding: Encoding) -> list[str] | None:
     """The model's own tokens of the example, special ones included; None where it has no tokenizer."""
-    tokenizer = getattr(model, "tokenizer", None)
-    found: list[str] | None = None if tokenizer is None else tokenizer.convert_ids_to_tokens(encoding.ids.tolist())
-    return found
+    return None if model.tokenizer is None else list(model.tokenizer.convert_ids_to_tokens(encoding.ids.tolist()))
 
 
 def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any, Any]:

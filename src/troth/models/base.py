@@ -1,0 +1,205 @@
+"""The class every kind of model extends: all that an explainer, a metric or a recipe may ask of a model.
+
+What a kind does not override it refuses by name, or it has the plain answer that is written here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
+from troth.core.units import UnitKind
+
+Segments = Literal["first", "both"]
+ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """What one forward pass gives."""
+
+    logits: Tensor  # [rows, classes]
+    attentions: tuple[Tensor, ...] = ()  # a layer each, [rows, heads, length, length]
+    hidden: tuple[Tensor, ...] = ()  # the embedding output and every layer, [rows, length, hidden]
+
+
+class TextClassifier(ABC):
+    """A kind of model. `load_model` finds it by its file: `black_box.py` holds `BlackBox`."""
+
+    kind: ClassVar[str] = "a model"  # as errors call it
+    loaded_with: ClassVar[str] = ""  # what `load_model` must be passed to get this kind
+    options: ClassVar[tuple[str, ...]] = ()  # those of `load_model` that not every kind has
+
+    name: str
+    labels: tuple[str, ...]
+    reads_last: bool = False  # decides at the last position (a decoder), not at the first
+    has_hidden_states: bool = False
+    model: Any = None  # the torch network, for methods that take it apart
+    tokenizer: Any = None
+    masked_by: str = ""  # what erased words become, where that is not a mask token
+    _gram: tuple[tuple[int, int], Tensor] | None = None  # with the version of the embedding matrix
+
+    @classmethod
+    def takes(cls, source: Any, **options: Any) -> bool:
+        """Whether this kind is meant by `load_model(source, **options)`; of two that take it, the subclass wins.
+
+        A kind that lacks one of the options is not considered.
+        """
+        return False
+
+    @classmethod
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        """The model of this source; tokenizer, device, dtype, max_length and labels are always passed."""
+        raise TrothError(f"{cls.kind} cannot be loaded; build {cls.__name__} yourself and pass it")
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A short hash that changes with everything its answers depend on."""
+
+    @abstractmethod
+    def encode(
+        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
+    ) -> list[Encoding]:
+        """Every example as this model reads it."""
+
+    @abstractmethod
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        """Reads rows; what it cannot read or give, it refuses (see `refuse_insides`)."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Options of `load_model` that make this model again, where its source alone does not."""
+        return {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of a result should know."""
+        return (self.masked_by,) if self.masked_by else ()
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @property
+    def pads(self) -> bool:
+        """Whether rows of different lengths may share a batch: whether padding changes nothing."""
+        return False
+
+    @property
+    def padding_worth(self) -> int:
+        """How many tokens of padding cost as much as one more batch."""
+        return 32
+
+    def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
+        """A guess at the memory one row takes."""
+        return 64 * length + 1024
+
+    @contextmanager
+    def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
+        """Evaluation mode, frozen parameters and the attention implementation needed; put back afterwards."""
+        yield
+
+    # Ids that stand for nothing
+
+    @property
+    def mask_id(self) -> int:
+        raise self.lacks("mask token", "use masking delete")
+
+    @property
+    def pad_id(self) -> int:
+        raise self.lacks("padding token")
+
+    @property
+    def filler_id(self) -> int:
+        """Fills rows up to the batch's width; never attended to."""
+        return 0
+
+    # Word vectors
+
+    @property
+    def embedding_matrix(self) -> Tensor:
+        """[vocabulary, embedding size]"""
+        raise self.lacks("word vectors")
+
+    @property
+    def embedding_size(self) -> int:
+        return self.embedding_matrix.shape[1]
+
+    @property
+    def embedding_output_size(self) -> int:
+        """How long a vector is that the embedding layer gives."""
+        return self.embedding_size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding_matrix.dtype
+
+    @property
+    def has_rms_norm(self) -> bool:
+        """Whether vectors are divided by their size, which has no limit at zero."""
+        return False
+
+    @property
+    def gram(self) -> Tensor:
+        """[embedding size, embedding size] EᵀE of the embedding matrix."""
+        matrix = self.embedding_matrix.detach()
+        version = (matrix.data_ptr(), matrix._version)  # the user may train the model between two calls
+        if self._gram is None or self._gram[0] != version:
+            parts = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in torch.split(matrix, 8192))
+            total = sum((part.T @ part for part in parts), start=torch.zeros((), device=matrix.device))
+            self._gram = version, total
+        return self._gram[1]
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """[…] -> […, embedding size]"""
+        return self.embedding_matrix[ids]
+
+    # Refusing and copying
+
+    def lacks(self, what: str, instead: str = ERASING) -> TrothError:
+        """The error of this model when it is asked for what it cannot give."""
+        return refuse(self.name, f"{what} (it is {self.kind})", instead)
+
+    def refuse_insides(self, rows: Rows, *, attentions: bool, hidden: bool) -> None:
+        """For a kind that reads ids alone: refuses to show its inside, and rows that were changed there."""
+        if attentions or hidden:
+            raise self.lacks("attentions or hidden states")
+        if rows.attention is not None:
+            raise self.lacks("attention to mask")
+        if rows.embeddings is not None or rows.output_factor is not None:
+            raise self.lacks("word vectors")
+
+    def twin(self) -> Self:
+        """A copy whose weights may be changed; call its `forget` after every change."""
+        twin = deepcopy(self)
+        twin.forget()
+        return twin
+
+    def forget(self) -> None:
+        """Drops what was computed from weights that have changed."""
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
+            del vars(self)[name]
+
+
+def check_choices(units: str, segments: str) -> None:
+    """One line for units or segments that do not exist."""
+    if units not in ("token", "word", "sentence"):
+        raise TrothError(f"units must be token, word or sentence, not {units!r}")
+    if segments not in ("first", "both"):
+        raise TrothError(f"segments must be first or both, not {segments!r}")
+
+
+def refuse(model: str, lacks: str, instead: str) -> TrothError:
+    """The error of a model that is asked for what it cannot give."""
+    return TrothError(f"{model} has no {lacks}; {instead}")

@@ -1,0 +1,45 @@
+"""What is known of single families stands in one file, and each list holds where it can be tried."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fakes
+import troth
+from troth.models import families
+
+SOURCE = Path(troth.__file__).parent
+LISTS = [value for name, value in vars(families).items() if name.isupper() and isinstance(value, tuple)]
+NAMES = {name for names in LISTS for name in names} - set(families.OWN)
+# The RoBERTa table of the ROAR paper is a table of results, not knowledge of a family.
+ELSEWHERE = {SOURCE / "studies" / "roar" / "__init__.py"}
+
+
+def test_no_other_file_names_a_family():
+    wrong = []
+    for path in set(SOURCE.rglob("*.py")) - ELSEWHERE - {SOURCE / "models" / "families.py"}:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES:
+                wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.value!r}")
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("family", fakes.FAMILIES)
+def test_the_lists_agree_with_the_networks(family):
+    model = fakes.encoder(family)
+    kind = model.model.config.model_type
+    assert (model.first_position is not None) == (kind in families.POSITIONS_AFTER_PADDING)
+    assert (model.embedding_output_size != model.model.config.hidden_size) == (kind in families.OWN_EMBEDDING_SIZE)
+    assert families.reads_both_ways(model.model.config)
+    assert not families.has_global_attention(model.model)
+    assert not families.is_block_sparse(model.model)
+
+
+def test_decoders():
+    config = fakes.causal_model("llama").config
+    assert families.writes(config)
+    assert not families.reads_both_ways(config)
+    assert not families.writes(fakes.hf_model("bert").config)
+    assert families.has_rms_norm(fakes.causal_model("llama"))
+    assert not families.has_rms_norm(fakes.causal_model("gpt2"))
