@@ -108,7 +108,7 @@ class RecursiveErasure(Metric):
             "random": random.argmax(-1).tolist(),
             "p_explained": p_explained.tolist(),
             "p_random": p_random.tolist(),
-            # The number of the ratio at which each unit is gone: whoever asks more of these inputs need not explain again.
+            # The place of the ratio at which each unit goes: whoever asks more of these inputs need not explain again.
             "erased_at": left.sum(0).int().tolist(),
         }
         return Score(formulas.acu(ratios, p_explained, p_random), record)

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from troth import statistics
 from troth.core import catalog
-from troth.core.types import Score
-from troth.metrics import formulas
 from troth.metrics.formulas import Floats
-from troth.metrics.performance import Performance, indicators, performance
+from troth.metrics.performance import Performance
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.store.cells import Cell
 from troth.studies import published
 from troth.studies._trained import Material, Results, Trials, settings_like
+from troth.studies.fmm._numbers import curves
 from troth.training.quality import majority
 
 PRINTED = {
@@ -48,7 +46,6 @@ MEASURES = {
 SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
 RANDOM = "random"
 MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
-Range = tuple[float, float, float]  # value, low, high
 
 
 def strategy(train: str, validate: str) -> str:
@@ -105,6 +102,11 @@ class Experiment:
             self._recipes[recipe] = settings_like("fmm", recipe, self.trials.base, self.material, **self.changed)
         return self._recipes[recipe]
 
+    @property
+    def shares(self) -> list[str]:
+        """The masking ratios as column names."""
+        return [f"{ratio:.0%}" for ratio in self.ratios]
+
     # Cells
 
     def model(self, recipe: str, seed: int) -> Cell:
@@ -160,34 +162,6 @@ class Experiment:
         return [seed for seed in self.seeds if self.converged(results, recipe, seed)]
 
 
-def curves(scores: Sequence[Score], metric: RecursiveErasure) -> tuple[Floats, Floats]:
-    """[ratios] performance erased in the order explained and at random; NaN where there are no scores."""
-    records = [score.record for score in scores if not np.isnan(score.value)]
-    if not records:
-        return np.full(len(metric.points), np.nan), np.full(len(metric.points), np.nan)
-    labels = np.array([record["label"] for record in records])
-    predictions = np.array([[record["explained"], record["random"]] for record in records])
-    counts = indicators(labels, predictions, int(max(labels.max(), predictions.max())) + 1).mean(0)
-    explained, random = performance(metric.performance or "accuracy", counts)
-    return explained, random
-
-
-def areas(scores: Sequence[Score], metric: RecursiveErasure) -> tuple[float, float]:
-    """ACU and RACU of one seed."""
-    ratios = np.array(metric.points) / 10_000
-    both = curves(scores, metric)
-    return float(formulas.acu(ratios, *both)), float(formulas.racu(ratios, *both))
-
-
-def over_seeds(values: Sequence[float]) -> Range:
-    """Mean and 95 % interval over seeds, as the paper's; undefined ones do not count."""
-    known = np.array([value for value in values if not np.isnan(value)], np.float64)
-    if not len(known):
-        return np.nan, np.nan, np.nan
-    low, high = statistics.bca_interval(known)
-    return float(known.mean()), float(low), float(high)
-
-
 def measure_name(explainer: str) -> str:
     """The paper's name of an explainer; its own where the paper does not have it."""
     full = _full(explainer)
@@ -204,6 +178,11 @@ def printed(table: str, column: str, data: str, explainer: str | None = None, **
     wanted |= {"model": "base"} if rows and "model" in rows[0] else {}
     values = [row[column] for row in rows if all(row[key] == value for key, value in wanted.items())]
     return float(values[0]) if values and values[0] else float("nan")
+
+
+def names(experiments: Sequence[Experiment]) -> str:
+    """The data sets."""
+    return ", ".join(experiment.name for experiment in experiments)
 
 
 def _full(explainer: str) -> str:

@@ -56,7 +56,7 @@ def p_by_ratio(
         for column, kind in enumerate(references):
             panels[row, column].axhline(level, linestyle="--", color="gray", linewidth=0.8)
             panels[row, column].set_title(f"{training}, references {kind}", fontsize=8)
-    panels[0, -1].legend(fontsize=5)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), fontsize=6, loc="outside right center")
     figure.supxlabel("masked", fontsize=9)
     figure.supylabel("p", fontsize=9)
 

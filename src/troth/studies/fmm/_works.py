@@ -19,6 +19,7 @@ from troth.core import catalog
 from troth.core.types import Encoding, Example, Question
 from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
+from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import TextClassifier
 from troth.store.cells import Cell, Made
@@ -41,8 +42,8 @@ REFERENCES: dict[str, References] = {"whole": "whole", "half masked": "masked", 
 HISTORY = pa.schema({"epoch": pa.int32(), "inputs": pa.string(), "score": pa.float64(), "chosen": pa.bool_()})
 CHECKS = pa.schema(
     {
-        "references": pa.string(), "variant": pa.string(), "count": pa.int32(), "smallest": pa.float64(),
-        "example_id": pa.string(), "p": pa.list_(pa.float64()),
+        "references": pa.string(), "variant": pa.string(), "smallest": pa.float64(), "example_id": pa.string(),
+        "p": pa.list_(pa.float64()),
     }
 )  # fmt: skip
 SUMMARY = pa.schema(
@@ -85,11 +86,13 @@ def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     prober = Prober(model, metric.masking)
     views = prober.run(erased_view(encodings[name], at, len(metric.points)) for name, at in erased.items())
     p_values = placed(fitted, views, len(metric.points))
-    rows = [
-        {"references": kind, "variant": variant, "count": count, "smallest": test.smallest, "example_id": name, "p": p}
-        for (kind, variant), (count, test) in fitted.items()
-        for name, p in zip(erased, p_values[kind, variant].tolist(), strict=True)
-    ]
+    rows = []
+    for (kind, variant), test in fitted.items():
+        about = {"references": kind, "variant": variant, "smallest": test.smallest}
+        rows += [
+            {**about, "example_id": name, "p": p}
+            for name, p in zip(erased, p_values[kind, variant].tolist(), strict=True)
+        ]
     return Made(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
 
 
@@ -112,20 +115,21 @@ def references_of(validation: Sequence[Example], tests: Sequence[Example]) -> li
     return [others[int(place)] for place in places]
 
 
-Fits = Mapping[tuple[str, str], tuple[int, MaSF]]  # references and variant -> how many references, the test
+Fits = Mapping[tuple[str, str], MaSF]  # by references and variant
 
 
 def fit(model: TextClassifier, references: Sequence[Example], seed: int) -> Fits:
     """The test of each kind of references and variant."""
     require_hidden_states(model)
-    masking = catalog.build("maskings", "mask_token")
+    masking: Masking = catalog.build("maskings", "mask_token")
     encodings = model.encode(references, "token", "both")  # as in training, every token of both texts may be masked
     fitted = {}
     for kind, form in ((kind, form_of(model, asked, masking)) for kind, asked in REFERENCES.items()):
         prober = Prober(model, form.masking)
         for variant, options in VARIANTS.items():
-            test = MaSF.from_model(prober, encodings, form.share > 0, seed, share=form.share, **options)
-            fitted[kind, variant] = (len(references), test)
+            fitted[kind, variant] = MaSF.from_model(
+                prober, encodings, form.share > 0, seed, share=form.share, **options
+            )
     return fitted
 
 
@@ -154,6 +158,6 @@ def placed(
     found: dict[tuple[str, str], list[NDArray[np.float64]]] = {key: [np.empty((0, points))] for key in fitted}
     while some := list(islice(views, _EXAMPLES_AT_ONCE)):
         together = [np.concatenate(layer) for layer in zip(*some, strict=True)]
-        for key, (_, test) in fitted.items():
+        for key, test in fitted.items():
             found[key].append(test.p_values_of(together).reshape(len(some), -1))
     return {key: np.concatenate(parts) for key, parts in found.items()}
