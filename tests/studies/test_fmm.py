@@ -17,7 +17,7 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
-from troth.studies._trained import Results
+from troth.studies._trained import Results, load
 from troth.studies.fmm import Fmm
 from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, measure_name, printed, strategy
 from troth.studies.fmm._numbers import areas, curves, over_seeds
@@ -316,3 +316,10 @@ def test_files_have_no_models(setting, checked):
         assert [section.facts for section in again] == [section.facts for section in sections]
     finally:
         away.rename(files)
+
+
+def test_data_of_one_split_is_not_trained_on_its_test_texts():
+    splits = load("reviews", like="fmm").splits
+    texts = {split: {example.text for example in splits[split]} for split in splits}
+    assert all(texts.values())
+    assert not texts["test"] & (texts["train"] | texts["validation"])

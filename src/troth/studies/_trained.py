@@ -76,7 +76,8 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
     """
     source = presets.source_like(like, source)
     hold_out = presets.held_out(like, source)
-    if "test" in (splits_of(source, entry_of(source)) or ()):
+    splits = splits_of(source, entry_of(source)) or ()
+    if "test" in splits and len(splits) > 1:  # data of one split is parted, whatever that is called
         labeled = load_labeled(source, hold_out=hold_out, tests=("test",), limit=limit)
         test = labeled.others["test"]
     else:
