@@ -5,7 +5,7 @@ STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-full lint unicode bench-speed docs clean
+.PHONY: install demo test test-full lint unicode bench-speed study-smoke docs clean
 
 install: $(STAMP)
 
@@ -42,6 +42,12 @@ test-full: lint unicode
 
 bench-speed: install
 	$(BIN)/python benchmarks/speed.py
+
+# Two papers' experiments, small, with the embedded model: minutes on one core.
+FMM_SMOKE := fmm(explainers=("gradient", "leave_one_out", "beam_search(width=2)", "random"), step=0.25, epochs=1, examples=20, beam_examples=2)
+study-smoke: install
+	$(BIN)/troth study '$(FMM_SMOKE)' --only performance --only in_distribution --only faithfulness --data reviews --base embedded --workers 1 --out runs/smoke-fmm
+	$(BIN)/troth study 'soft(epochs=1, examples=10)' --data reviews --base embedded --workers 1 --out runs/smoke-soft
 
 docs: install
 	$(BIN)/python scripts/document.py

@@ -89,9 +89,9 @@ class RecursiveErasure(Metric):
         ):
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
-        explained = yield from self._curve(question, attribution, explain)
+        explained, left = yield from self._curve(question, attribution, explain)
         baseline = yield from Random().ask(question)
-        random = yield from self._curve(question, baseline, Random().ask)
+        random, _ = yield from self._curve(question, baseline, Random().ask)
         ratios = np.array(self.points) / 10_000
         p_explained, p_random = (
             curve.double().softmax(-1)[:, question.target].numpy() for curve in (explained, random)
@@ -108,15 +108,17 @@ class RecursiveErasure(Metric):
             "random": random.argmax(-1).tolist(),
             "p_explained": p_explained.tolist(),
             "p_random": p_random.tolist(),
+            # The place of the ratio at which each unit goes: whoever asks more of these inputs need not explain again.
+            "erased_at": left.sum(0).int().tolist(),
         }
         return Score(formulas.acu(ratios, p_explained, p_random), record)
 
-    def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Tensor]:
-        """[points, classes] logits as more and more is erased."""
+    def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[tuple[Tensor, Tensor]]:
+        """[points, classes] logits as more and more is erased, and what is left then: [points, units]."""
         masking: Masking = catalog.build("maskings", self.masking)
         left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
         answer = yield Look(question, left, masking)
-        return answer.logits
+        return answer.logits, left
 
     @property
     def _recomputes(self) -> bool:

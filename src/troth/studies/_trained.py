@@ -76,7 +76,8 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
     """
     source = presets.source_like(like, source)
     hold_out = presets.held_out(like, source)
-    if "test" in (splits_of(source, entry_of(source)) or ()):
+    splits = splits_of(source, entry_of(source)) or ()
+    if "test" in splits and len(splits) > 1:  # data of one split is parted, whatever that is called
         labeled = load_labeled(source, hold_out=hold_out, tests=("test",), limit=limit)
         test = labeled.others["test"]
     else:
@@ -163,14 +164,15 @@ class Trials:
         *,
         units: str = "token",
         split: str = "test",
+        target: str = "predicted",
         magnitude: bool = False,
         over_sum: bool = False,
     ) -> Cell:
-        """Attributions for the class a trained model predicts; `over_sum`: over their sum, whatever its sign."""
+        """Attributions for the class a trained model predicts, or the gold one; `over_sum`: over their signed sum."""
         data = self.data[split]
         specs = {
             **{key: value for key, value in data.specs.items() if key != "labels"},
-            "model": f"cell:{model.name}", "units": units, "target": "predicted", "against": None, "segments": "first",
+            "model": f"cell:{model.name}", "units": units, "target": target, "against": None, "segments": "first",
             "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
             "magnitude": magnitude, "seed": model.specs["seed"], **({"over_sum": True} if over_sum else {}),
         }  # fmt: skip
@@ -213,8 +215,9 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
     """One attribution an example; the parents are the data and the model's training."""
     specs, prober = cell.specs, Prober(context.model(cell.specs), cell.specs["masking"])
     found = explain_each(
-        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], seed=specs["seed"]
-    )
+        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], target=specs["target"],
+        seed=specs["seed"],
+    )  # fmt: skip
     if specs["magnitude"]:
         found = (one.magnitude() for one in found)
     if specs.get("over_sum"):

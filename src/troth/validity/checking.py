@@ -43,7 +43,7 @@ LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
 Variant = Literal["calibrated", "paper"]
 Verdict = Literal["no evidence against", "out of distribution"]
-_VARIANTS: dict[str, dict[str, Any]] = {"calibrated": {"over_hidden": "fisher", "self_included": False}, "paper": {}}
+VARIANTS: dict[str, dict[str, Any]] = {"calibrated": {"over_hidden": "fisher", "self_included": False}, "paper": {}}
 
 
 def verdict(p: float) -> Verdict:
@@ -166,7 +166,7 @@ def check(
     # In training every token of both texts may be masked, whatever is erased later.
     trained_on = classifier.encode(known, "token", "both")
     fitted = MaSF.from_model(
-        Prober(classifier, form.masking), trained_on, form.share > 0, seed, share=form.share, **_VARIANTS[variant]
+        Prober(classifier, form.masking), trained_on, form.share > 0, seed, share=form.share, **VARIANTS[variant]
     )
     found = replace(found, smallest=fitted.smallest)
     if fitted.smallest >= LEVEL:

@@ -1,0 +1,189 @@
+"""One data set of the FMM study: which models are trained on it, what is asked of them, what the paper printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from troth.core import catalog
+from troth.metrics.formulas import Floats
+from troth.metrics.performance import Performance
+from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.store.cells import Cell
+from troth.studies import published
+from troth.studies._trained import Material, Results, Trials, settings_like
+from troth.studies.fmm._numbers import curves
+from troth.training.quality import majority
+
+PRINTED = {
+    "boolq": "BoolQ", "cb": "CB", "cola": "CoLA", "imdb": "IMDB", "anemia": "Anemia", "diabetes": "Diabetes",
+    "mnli": "MNLI", "mrpc": "MRPC", "qnli": "QNLI", "qqp": "QQP", "rte": "RTE", "snli": "SNLI", "sst2": "SST2",
+    "babi1": "bAbI-1", "babi2": "bAbI-2", "babi3": "bAbI-3",
+}  # fmt: skip
+# Table 10: the three ways of section 5.1 among the nine of the ablation.
+TRAININGS = {"plain": "plain", "masked": "masked", "only_masking": "masked(train='masking', validate='masking')"}
+TRAIN = {"no": "no masking", "masking": "masking", "50/50": "use 50/50"}
+VALIDATE = {"no": "no masking", "masking": "masking", "both": "use both"}
+# The paper's name of each importance measure, its method and variant in the published tables, and how it is computed.
+# In the paper every token travels the path of integrated gradients.
+MEASURES = {
+    "Grad (L2)": ("Grad", "l2", "gradient"),
+    "Grad (L1)": ("Grad", "l1", "gradient(norm='l1')"),
+    "x⊙grad (sign)": ("x*grad", "signed", "input_x_gradient"),
+    "x⊙grad (abs)": ("x*grad", "absolute", "input_x_gradient(absolute=True)"),
+    "IG (sign)": ("IG", "signed", "integrated_gradients(moves='all')"),
+    "IG (abs)": ("IG", "absolute", "integrated_gradients(moves='all', absolute=True)"),
+    "LOO (sign)": ("LOO", "signed", "leave_one_out"),
+    "LOO (abs)": ("LOO", "absolute", "leave_one_out(absolute=True)"),
+    "Beam": ("Beam", "-", "beam_search"),
+    "Random": ("Random", "-", "random"),
+}
+SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
+RANDOM = "random"
+MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
+
+
+def strategy(train: str, validate: str) -> str:
+    """The recipe of a training and a validation strategy."""
+    named = {("no", "no"): "plain", ("50/50", "both"): "masked"}
+    return named.get((train, validate)) or f"masked(train={train!r}, validate={validate!r})"
+
+
+@dataclass(eq=False)
+class Experiment:
+    """Models by recipe and seed, and what is asked of them: inputs erased in the order of an explainer, checked."""
+
+    trials: Trials
+    seeds: Sequence[int]
+    changed: Mapping[str, Any]  # settings that are not the paper's
+    step: float
+    _recipes: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    _curves: dict[tuple[str, int], Floats] = field(default_factory=dict)
+
+    @property
+    def material(self) -> Material:
+        return self.trials.material
+
+    @property
+    def name(self) -> str:
+        return self.material.name
+
+    @cached_property
+    def metric(self) -> RecursiveErasure:
+        """With the data set's own performance."""
+        return RecursiveErasure(step=self.step).settled([], self.material.splits["test"])
+
+    @property
+    def performance(self) -> Performance:
+        return self.metric.performance or "accuracy"
+
+    @property
+    def ratios(self) -> list[float]:
+        return [point / 10_000 for point in self.metric.points]
+
+    @cached_property
+    def majority(self) -> float:
+        """What always answering the class most frequent in training scores on the test set."""
+        labels = {
+            split: torch.tensor([int(example.label) for example in self.material.splits[split]])  # type: ignore[arg-type]
+            for split in ("train", "test")
+        }
+        score = majority(self.performance, labels["train"], labels["test"], len(self.material.labels))
+        return 0.0 if np.isnan(score) else score  # Matthews of a constant answer
+
+    def settings(self, recipe: str) -> tuple[str, dict[str, Any]]:
+        """A recipe in full, and how models are trained by it."""
+        if recipe not in self._recipes:
+            self._recipes[recipe] = settings_like("fmm", recipe, self.trials.base, self.material, **self.changed)
+        return self._recipes[recipe]
+
+    @property
+    def shares(self) -> list[str]:
+        """The masking ratios as column names."""
+        return [f"{ratio:.0%}" for ratio in self.ratios]
+
+    # Cells
+
+    def model(self, recipe: str, seed: int) -> Cell:
+        """The training of a model."""
+        return self.trials.training(*self.settings(recipe), seed)
+
+    def history(self, recipe: str, seed: int) -> Cell:
+        """How a training went, epoch by epoch."""
+        model = self.model(recipe, seed)
+        specs = {"data": self.name, "training": f"cell:{model.name}", "performance": self.performance}
+        return self.trials.plan.add(Cell("history", specs, (model.name,)))
+
+    def erased(self, recipe: str, explainer: str, seed: int, *, whole: bool = False) -> Cell:
+        """recursive_erasure of an explainer: on the texts that are explained, or the whole test set."""
+        split = "test" if whole else self.split_of(explainer)
+        explanation = self.trials.explanation(self.model(recipe, seed), explainer, split=split, target="gold")
+        return self.trials.metric(explanation, catalog.spec(self.metric))
+
+    def check(self, recipe: str, explainer: str, seed: int) -> Cell:
+        """In-distribution p-values of the inputs that `erased` has measured."""
+        erased, data = self.erased(recipe, explainer, seed), self.trials.data
+        parents = (erased.name, data[self.split_of(explainer)].name, data["validation"].name, data["test"].name)
+        return self.trials.plan.add(Cell("check", erased.specs, (*parents, self.model(recipe, seed).name)))
+
+    def summary(self, recipe: str, explainer: str, seeds: Sequence[int]) -> Cell:
+        """ACU and RACU of an explainer over some seeds."""
+        erased = [self.erased(recipe, explainer, seed) for seed in seeds]
+        specs = {"data": self.name, "explainer": explainer, "metric_full": erased[0].specs["metric_full"]}
+        return self.trials.plan.add(Cell("summary", specs, tuple(cell.name for cell in erased)))
+
+    def split_of(self, explainer: str) -> str:
+        """The texts that an explainer explains; a search is slow, so it may have fewer."""
+        splits = self.material.splits
+        searches = bool(catalog.build("explainers", explainer).recursive)
+        wanted = ("searched", "explained", "test") if searches else ("explained", "test")
+        return next(split for split in wanted if split in splits)
+
+    # Results
+
+    def curve(self, results: Results, recipe: str, seed: int) -> Floats:
+        """[ratios] performance on the test set as ever more units are masked at random; NaN where that failed."""
+        if (recipe, seed) not in self._curves:
+            scores = results.scores(self.erased(recipe, RANDOM, seed, whole=True))
+            self._curves[recipe, seed] = curves(scores, self.metric)[0]
+        return self._curves[recipe, seed]
+
+    def converged(self, results: Results, recipe: str, seed: int) -> bool:
+        """Whether a model has learned its task: at least ten points better than the class majority."""
+        return bool(self.curve(results, recipe, seed)[0] >= self.majority + MARGIN)
+
+    def converged_seeds(self, results: Results, recipe: str) -> list[int]:
+        """The seeds whose model has learned its task."""
+        return [seed for seed in self.seeds if self.converged(results, recipe, seed)]
+
+
+def measure_name(explainer: str) -> str:
+    """The paper's name of an explainer; its own where the paper does not have it."""
+    full = _full(explainer)
+    return next((name for name, (_, _, spec) in MEASURES.items() if _full(spec) == full), explainer)
+
+
+def printed(table: str, column: str, data: str, explainer: str | None = None, **wanted: str) -> float:
+    """A number of the paper's, of RoBERTa-base; NaN where it has none."""
+    wanted |= {"dataset": PRINTED.get(data, "")}
+    if explainer is not None:
+        method, variant, _ = MEASURES.get(measure_name(explainer), ("", "", ""))
+        wanted |= {"method": method, "variant": variant}
+    rows = published.read(table)
+    wanted |= {"model": "base"} if rows and "model" in rows[0] else {}
+    values = [row[column] for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return float(values[0]) if values and values[0] else float("nan")
+
+
+def names(experiments: Sequence[Experiment]) -> str:
+    """The data sets."""
+    return ", ".join(experiment.name for experiment in experiments)
+
+
+def _full(explainer: str) -> str:
+    return catalog.spec(catalog.build("explainers", explainer), full=True)

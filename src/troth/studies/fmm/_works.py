@@ -1,0 +1,163 @@
+"""What the FMM study does besides training, explaining and measuring: how a training went, whether the erased inputs
+that were measured are in distribution, and the areas between the curves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from troth.core import catalog
+from troth.core.types import Encoding, Example, Question
+from troth.engine.looks import Ask, Look
+from troth.engine.prober import Prober
+from troth.maskings import Masking
+from troth.metrics import Metric
+from troth.models import TextClassifier
+from troth.store.cells import Cell, Made
+from troth.store.tables import table_to_examples, table_to_scores
+from troth.studies._trained import WORKS as TRAINED
+from troth.sweep.context import Context, model_key
+from troth.validity.checking import VARIANTS
+from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
+from troth.validity.masf import MaSF
+from troth.validity.references import MOST, References, form_of
+
+WORKS = {
+    **TRAINED,
+    "history": "troth.studies.fmm._works:history",
+    "check": "troth.studies.fmm._works:check",
+    "summary": "troth.studies.fmm._works:summarize",
+}
+# What the inputs are compared with: whole texts, every second one masked, all of them masked.
+REFERENCES: dict[str, References] = {"whole": "whole", "half masked": "masked", "all masked": "all_masked"}
+HISTORY = pa.schema({"epoch": pa.int32(), "inputs": pa.string(), "score": pa.float64(), "chosen": pa.bool_()})
+CHECKS = pa.schema(
+    {
+        "references": pa.string(), "variant": pa.string(), "smallest": pa.float64(), "example_id": pa.string(),
+        "p": pa.list_(pa.float64()),
+    }
+)  # fmt: skip
+SUMMARY = pa.schema(
+    {"value": pa.float64(), "low": pa.float64(), "high": pa.float64(), "count": pa.int32(), "undefined": pa.string(),
+     "extra": pa.string()}
+)  # fmt: skip
+_EXAMPLES_AT_ONCE = 128
+
+
+def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """The validation score after every epoch, on each set of inputs the epoch was chosen by; the parent: a training."""
+    folder = context.made(str(cell.specs["training"]).removeprefix("cell:"))
+    report = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+    rows = [
+        {
+            "epoch": entry["epoch"], "inputs": inputs, "score": scores[cell.specs["performance"]],
+            "chosen": entry["epoch"] == report["best_epoch"],
+        }
+        for entry in report["history"]
+        for inputs, scores in entry["validation"].items()
+    ]  # fmt: skip
+    return Made(pa.Table.from_pylist(rows, schema=HISTORY))
+
+
+def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """MaSF's p-values of the erased inputs that recursive_erasure measured, by references and variant.
+
+    The parents: its scores and their texts, then validation, the whole test set and the training.
+    """
+    measured, texts, validation, tests, _ = parents
+    specs, metric = cell.specs, catalog.build("metrics", cell.specs["metric_full"])
+    model = context.model(specs)
+    fitted = context.once(
+        ("fmm", model_key(specs), cell.parents[2:4], specs["seed"]),
+        lambda: fit(model, references_of(table_to_examples(validation), table_to_examples(tests)), specs["seed"]),
+    )
+    encodings = {one.example.id: one for one in model.encode(table_to_examples(texts), specs["units"])}
+    scores = zip(measured.column("example_id").to_pylist(), table_to_scores(measured), strict=True)
+    erased = {name: score.record["erased_at"] for name, score in scores if "erased_at" in score.record}
+    prober = Prober(model, metric.masking)
+    views = prober.run(erased_view(encodings[name], at, len(metric.points)) for name, at in erased.items())
+    p_values = placed(fitted, views, len(metric.points))
+    rows = []
+    for (kind, variant), test in fitted.items():
+        about = {"references": kind, "variant": variant, "smallest": test.smallest}
+        rows += [
+            {**about, "example_id": name, "p": p}
+            for name, p in zip(erased, p_values[kind, variant].tolist(), strict=True)
+        ]
+    return Made(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
+
+
+def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+    """ACU and RACU with their intervals over texts; the parents: recursive_erasure of each seed."""
+    metric: Metric = catalog.build("metrics", cell.specs["metric_full"])
+    found = metric.summarize(*(table_to_scores(parent) for parent in parents))
+    row = {
+        "value": found.value, "low": found.low, "high": found.high, "count": found.count,
+        "undefined": "; ".join(found.undefined), "extra": json.dumps(dict(found.extra)),
+    }  # fmt: skip
+    return Made(pa.Table.from_pylist([row], schema=SUMMARY))
+
+
+def references_of(validation: Sequence[Example], tests: Sequence[Example]) -> list[Example]:
+    """What was held out of the training, without the texts to be tested, at most 1,000, drawn."""
+    tested = {(example.text, example.text_pair) for example in tests}
+    others = [example for example in validation if (example.text, example.text_pair) not in tested]
+    places = np.sort(np.random.default_rng(0).permutation(len(others))[:MOST])
+    return [others[int(place)] for place in places]
+
+
+Fits = Mapping[tuple[str, str], MaSF]  # by references and variant
+
+
+def fit(model: TextClassifier, references: Sequence[Example], seed: int) -> Fits:
+    """The test of each kind of references and variant."""
+    require_hidden_states(model)
+    masking: Masking = catalog.build("maskings", "mask_token")
+    encodings = model.encode(references, "token", "both")  # as in training, every token of both texts may be masked
+    fitted = {}
+    for kind, form in ((kind, form_of(model, asked, masking)) for kind, asked in REFERENCES.items()):
+        prober = Prober(model, form.masking)
+        for variant, options in VARIANTS.items():
+            fitted[kind, variant] = MaSF.from_model(
+                prober, encodings, form.share > 0, seed, share=form.share, **options
+            )
+    return fitted
+
+
+def erased_view(encoding: Encoding, erased_at: Sequence[int], points: int) -> Ask[list[NDArray[Any]]]:
+    """A layer each, [points, hidden]: what the model makes of an input whose units go at the points given."""
+    left, place = torch.unique_consecutive(left_at(erased_at, points), dim=0, return_inverse=True)
+    answer = yield Look(Question(encoding, target=0), left, want=HIDDEN_STATES)
+    return [layer[place.numpy()] for layer in largest(answer)]
+
+
+def left_at(erased_at: Sequence[int], points: int) -> Tensor:
+    """[points, units] 1 for what is left at each point.
+
+    >>> left_at([1, 2, 1], 3)
+    tensor([[1., 1., 1.],
+            [0., 1., 0.],
+            [0., 0., 0.]])
+    """
+    return (torch.tensor(erased_at) > torch.arange(points)[:, None]).float()
+
+
+def placed(
+    fitted: Fits, views: Iterator[list[NDArray[Any]]], points: int
+) -> dict[tuple[str, str], NDArray[np.float64]]:
+    """[examples, points] p-values of every test, some examples at a time: views are large, p-values are not."""
+    found: dict[tuple[str, str], list[NDArray[np.float64]]] = {key: [np.empty((0, points))] for key in fitted}
+    while some := list(islice(views, _EXAMPLES_AT_ONCE)):
+        together = [np.concatenate(layer) for layer in zip(*some, strict=True)]
+        for key, test in fitted.items():
+            found[key].append(test.p_values_of(together).reshape(len(some), -1))
+    return {key: np.concatenate(parts) for key, parts in found.items()}
