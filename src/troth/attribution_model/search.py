@@ -19,6 +19,7 @@ from troth.attribution_model.fitting import Sampler, is_better
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
+from troth.core.files import write_json
 
 LAMBDAS = ("prediction", "sparsity", "inverse")
 Trial = dict[str, Any]  # {"lambdas": {name: weight}, "scores": {metric: mean}}
@@ -47,7 +48,7 @@ def search(
         lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
         scores = dict(attempt(weighted(form, lambdas)))
         done.append({"lambdas": lambdas, "scores": scores})
-        _write(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done})
+        write_json(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done}, indent=1)
         if say is not None:
             shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
             say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
@@ -129,10 +130,3 @@ def _resumed(
             say(f"{file} is damaged: it is set aside as {file.name}.damaged, and its trials are done again")
         return []
     return trials if same else []
-
-
-def _write(file: Path, value: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}")
-    aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    aside.replace(file)

@@ -20,8 +20,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from troth.core.errors import TrothError
+from troth.core.files import writing_aside
 
-_OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "step-*.partial", "best-*.partial")
+_OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "*step-*.partial", "*best-*.partial")
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
 
 
@@ -43,18 +44,14 @@ class Checkpoints:
     def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Writes a checkpoint; on a full disk the last good one survives."""
         final = self.folder / f"step-{step:09d}"
-        aside = self.folder / f"{final.name}.partial"
         before = self.latest()
         try:
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-            save_file(weights_of(model), str(aside / "model.safetensors"))
-            save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
-            (aside / "state.json").write_text(json.dumps(state))
-            _flush(aside)
-            aside.rename(final)
+            with writing_aside(final, sole_writer=True) as aside:
+                aside.mkdir()
+                save_file(weights_of(model), str(aside / "model.safetensors"))
+                save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
+                (aside / "state.json").write_text(json.dumps(state))
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(aside, ignore_errors=True)
             kept = f"; {before} is kept" if before is not None else ""
             raise TrothError(
                 f"cannot save a checkpoint at step {step} in {self.folder} ({reason(error)}){kept}: "
@@ -91,14 +88,10 @@ class Checkpoints:
 
     def save_best(self, epoch: int, model: nn.Module) -> None:
         """The weights of the best epoch so far; the checkpoint that follows names it."""
-        final = self.best_file(epoch)
-        aside = self.folder / f"{final.name}.partial"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            save_file(weights_of(model), str(aside))
-            aside.replace(final)
+            with writing_aside(self.best_file(epoch), sole_writer=True) as aside:
+                save_file(weights_of(model), str(aside))
         except (OSError, SafetensorError) as error:
-            aside.unlink(missing_ok=True)
             raise TrothError(
                 f"cannot save the best weights of epoch {epoch} in {self.folder} ({reason(error)}); "
                 "the last checkpoint is kept: make room and run the same command again"
@@ -146,13 +139,6 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
         for name, parameter in model.named_parameters()
         for part, value in optimizer.state.get(parameter, {}).items()
     }
-
-
-def _flush(folder: Path) -> None:
-    """On the disk, not only on its way there."""
-    for file in folder.iterdir():
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

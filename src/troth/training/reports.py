@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.files import write_json
 from troth.training import output
 
 NAME = "train.json"
@@ -65,7 +66,5 @@ def read(file: Path) -> dict[str, Any] | None:
 
 def write(folder: Path, report: Mapping[str, Any]) -> None:
     """Whole or not at all; from then on the folder needs no claim."""
-    aside = folder / f"{NAME}.partial"
-    aside.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    aside.replace(folder / NAME)
+    write_json(folder / NAME, report, indent=2)
     output.settle(folder, NAME)

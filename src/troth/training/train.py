@@ -6,7 +6,6 @@ import importlib.metadata
 import math
 import os
 import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import catalog, files
 from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models.encoder import Encoder
@@ -168,7 +167,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labeled, files = planned.labeled, recipes.files_of(planned.recipe)
+    labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
@@ -179,7 +178,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
         "labels": list(labeled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
-        **({"recipe files": files} if files else {}),
+        **({"recipe files": recipe_files} if recipe_files else {}),
     }
 
 
@@ -196,18 +195,12 @@ def write(
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
-    aside = folder / ".partial"
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        model.model.save_pretrained(aside, state_dict=weights_of(model.model))
-        model.tokenizer.save_pretrained(aside)
-        for file in sorted(aside.iterdir()):
-            file.replace(folder / file.name)
-        aside.rmdir()
+        with files.writing_into(folder) as aside:
+            model.model.save_pretrained(aside, state_dict=weights_of(model.model))
+            model.tokenizer.save_pretrained(aside)
         reports.write(folder, report)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
+    except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
             "command again"

@@ -27,6 +27,7 @@ from troth.attribution_model.search import LAMBDAS, search, weighted
 from troth.attribution_model.start import Start, start
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
+from troth.core.files import write_json
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.prober import Prober
@@ -141,7 +142,7 @@ def fit(
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:
     """A finished folder needs no claim any more."""
-    (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
+    write_json(folder / MARKER, {"explainer": "attributive_masking", "metrics": list(metrics)})
     settle(folder, MARKER)
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
 from troth.core.units import Span
 from troth.data import Data
@@ -191,15 +192,9 @@ def fresh(
 
 def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:
     """Rationales as lines of JSON, and beside them how they were made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(one.to_dict(), ensure_ascii=False) + "\n" for one in found)
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(lines, encoding="utf-8")
-    aside.replace(path)
-    said = path.with_suffix(".json")
-    aside = said.with_name(f".{said.name}")
-    aside.write_text(json.dumps(how, indent=2) + "\n", encoding="utf-8")
-    aside.replace(said)
+    lines = "".join(json.dumps(rationale.to_dict(), ensure_ascii=False) + "\n" for rationale in found)
+    write_aside(path, lines.encode(), sole_writer=True)
+    write_json(path.with_suffix(".json"), how, indent=2)
 
 
 def imported(path: Path) -> list[Example]:
