@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -66,6 +67,23 @@ def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str
     return asked if asked != "auto" else "tpe" if there else "sobol"
 
 
+def lambdas_of(text: str) -> dict[str, float]:
+    """The weights of the losses as people write them: λ_p, λ_a, λ_inv.
+
+    >>> lambdas_of("1,0.5,0.2")
+    {'prediction': 1.0, 'sparsity': 0.5, 'inverse': 0.2}
+    """
+    try:
+        weights = [float(part) for part in text.split(",")]
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise ValueError
+        return dict(zip(LAMBDAS, weights, strict=True))
+    except ValueError:
+        raise TrothError(
+            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
+        ) from None
+
+
 def weighted(form: DualMask, lambdas: Mapping[str, float]) -> DualMask:
     """The loss with other weights."""
     return DualMask(**{**asdict(form), **lambdas})
@@ -85,7 +103,7 @@ def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], see
 
     spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
     judges = [catalog.find("metrics", catalog.parse(metric)[0]) for metric in metrics]
-    ways: list[Any] = ["minimize" if one.higher_is_better is False else "maximize" for one in judges]
+    ways: list[Any] = ["minimize" if judge.higher_is_better is False else "maximize" for judge in judges]
     sampler = optuna.samplers.TPESampler(seed=draws.key(seed, "lambdas", len(done)) % 2**32)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -122,7 +140,7 @@ def _resumed(
         return []
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-        trials = [{"lambdas": dict(one["lambdas"]), "scores": dict(one["scores"])} for one in known["trials"]]
+        trials = [{"lambdas": dict(trial["lambdas"]), "scores": dict(trial["scores"])} for trial in known["trials"]]
         same = known["identity"] == identity and known["sampler"] == sampler
     except (ValueError, TypeError, KeyError):
         file.replace(file.with_name(f"{file.name}.damaged"))

@@ -1,4 +1,4 @@
-"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is said in `notes`."""
+"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is in `notes`."""
 
 from __future__ import annotations
 

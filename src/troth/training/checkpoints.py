@@ -1,4 +1,4 @@
-"""What a training needs to go on after it was killed: weights and optimizer as safetensors, the rest as JSON.
+"""What a training needs to resume after it was killed: weights and optimizer as safetensors, the rest as JSON.
 
 A checkpoint is written aside and renamed last, so one that is there is whole; the one before goes only then. Random
 numbers need no saving: they are keyed by what they are drawn for.
@@ -82,7 +82,7 @@ class Checkpoints:
             kept.setdefault(name, {})[part] = tensor
         model.load_state_dict(weights, strict=False)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        ordered = [names[id(one)] for group in optimizer.param_groups for one in group["params"]]
+        ordered = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
         state = {position: kept[name] for position, name in enumerate(ordered) if name in kept}
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -105,11 +105,11 @@ class Checkpoints:
         return self.folder / f"best-{epoch:04d}.safetensors"
 
     def set_aside(self, checkpoint: Path, why: str) -> None:
-        """Keeps a damaged checkpoint under another name, so that the training begins anew, and notes it."""
+        """Keeps a damaged checkpoint under another name, so that the training starts over, and notes it."""
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         shutil.rmtree(aside, ignore_errors=True)
         checkpoint.replace(aside)
-        self.notes.append(f"{checkpoint} was damaged ({why}), so the training began anew")
+        self.notes.append(f"{checkpoint} was damaged ({why}), so the training started over")
 
     def forget_other_best(self, epoch: int) -> None:
         """Drops weights that a newer checkpoint no longer names."""

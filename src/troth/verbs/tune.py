@@ -64,7 +64,7 @@ def search(
 ) -> Trained:
     """As `train` with each λ; the one with the lowest development flip fraction of attention becomes `out`.
 
-    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped goes on.
+    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped resumes.
     """
     folder = reports.own(out)
     output.claim(folder, reports.NAME)
