@@ -30,7 +30,7 @@ from troth.training.corpus import Corpus, batches, by_length
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
-from troth.training.state import State
+from troth.training.state import State, difference
 
 Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
 
@@ -241,12 +241,9 @@ class _Loop:
 
     def _resume(self, checkpoints: Checkpoints, latest: Path) -> None:
         kept = checkpoints.state(latest)
-        differing = [name for name in self.identity if kept["identity"].get(name) != self.identity[name]]
-        if differing:
-            name = differing[0]
+        if differs := difference(kept["identity"], self.identity):
             raise TrothError(
-                f"{latest} is from another run: its {name} is {kept['identity'].get(name)!r}, not "
-                f"{self.identity[name]!r}; choose another --out, or pass --restart to start over"
+                f"{latest} is from another run: {differs}; choose another --out, or pass --restart to start over"
             )
         state = State.of(kept["state"])
         if state.best_epoch:

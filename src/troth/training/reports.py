@@ -20,6 +20,7 @@ from troth.training import output, quality
 from troth.training.examples import Labeled
 from troth.training.loop import Fitted
 from troth.training.settings import Settings
+from troth.training.state import difference
 
 NAME = "train.json"
 _PARTS: Mapping[str, type] = {
@@ -52,13 +53,9 @@ def finished(folder: Path, identity: Mapping[str, Any], notes: list[str]) -> Map
         file.replace(aside)
         notes.append(f"{file} was damaged: it is kept as {aside.name}, and the training was done again")
         return None
-    before = report["identity"]
-    differing = [name for name in identity if before.get(name) != identity[name]]
-    if differing:
-        name = differing[0]
+    if differs := difference(report["identity"], identity):
         raise TrothError(
-            f"{folder} holds another training: its {name} is {before.get(name)!r}, not {identity[name]!r}; "
-            "choose another --out, or pass --restart to replace it"
+            f"{folder} holds another training: {differs}; choose another --out, or pass --restart to replace it"
         )
     return report
 

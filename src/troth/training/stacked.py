@@ -33,6 +33,7 @@ from troth.training.loop import Fitted, Scores
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
+from troth.training.state import State
 from troth.training.train import Trained
 
 __all__ = ["Copy", "fit_stacked", "train_seeds", "why_not"]
@@ -47,15 +48,6 @@ class Copy:
     validation: Corpus
     seed: int
     others: Mapping[str, Corpus] = field(default_factory=dict)  # scored at the end
-
-
-@dataclass
-class _Course:
-    """How one copy is getting on."""
-
-    best_epoch: int = 0
-    best_value: float = -math.inf
-    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 def train_seeds(
@@ -134,7 +126,7 @@ class _Side:
         classes = len(self.models[0].labels)
         weights = [optimizers.class_weights(settings, copy.training.labels, classes) for copy in copies]
         self.weights = torch.stack(weights).to(device)  # [copies, classes]
-        self.courses = [_Course() for _ in copies]
+        self.states = [State() for _ in copies]
         self.best = {name: tensor.detach().clone() for name, tensor in self.stack.parameters.items()}
         self.step = 0
 
@@ -153,7 +145,7 @@ class _Side:
                     total += losses
                     bar.advance(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
                 self._end_epoch(epoch + 1, total / examples)
-                bar.say(settings.metric, self.courses[0].history[-1]["score"], self.courses[0].best_epoch)
+                bar.say(settings.metric, self.states[0].history[-1]["score"], self.states[0].best_epoch)
         self.stack.write_back(self.models, self.best)
         for model in self.models:
             model.model.eval()
@@ -161,8 +153,8 @@ class _Side:
         seconds = time.monotonic() - started
         return [
             Fitted(
-                history=course.history,
-                best_epoch=course.best_epoch,
+                history=state.history,
+                best_epoch=state.best_epoch,
                 scores=final,
                 steps=self.step,
                 seconds=seconds / len(self.copies),
@@ -170,7 +162,7 @@ class _Side:
                 precision="no",
                 processes=1,
             )
-            for course, final in zip(self.courses, scores, strict=True)
+            for state, final in zip(self.states, scores, strict=True)
         ]
 
     def _step(self, index: Tensor, keys: Tensor, steps: int, examples: int) -> Tensor:
@@ -226,12 +218,12 @@ class _Side:
         settings = self.settings
         checked = [copy.validation for copy in self.copies]
         found = {name: self._logits(checked, name, change) for name, change in self.recipe.validation().items()}
-        for number, (copy, course) in enumerate(zip(self.copies, self.courses, strict=True)):
+        for number, (copy, state) in enumerate(zip(self.copies, self.states, strict=True)):
             labels = copy.validation.labels.cpu()
             entry, value = quality.judge(settings, {name: logits[number] for name, logits in found.items()}, labels)
-            course.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
-            if quality.is_better(settings, value, course.best_value, course.best_epoch):
-                course.best_epoch, course.best_value = epoch, value
+            state.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
+            if quality.is_better(settings, value, state.best_value, state.best_epoch):
+                state.best_epoch, state.best_value = epoch, value
                 with torch.no_grad():
                     for name, tensor in self.stack.parameters.items():
                         self.best[name][number] = tensor[number]

@@ -40,3 +40,11 @@ class State:
         if min(state.step, state.batch, state.rows) < 0:
             raise DamagedError("state.json counts below 0")
         return state
+
+
+def difference(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
+    """The first thing in which a stored training is another than this one; empty where it is the same."""
+    for name, value in identity.items():
+        if stored.get(name) != value:
+            return f"its {name} is {stored.get(name)!r}, not {value!r}"
+    return ""

@@ -10,10 +10,9 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -25,7 +24,7 @@ from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.search import LAMBDAS, search, weighted
 from troth.attribution_model.search import lambdas_of as lambdas_of
-from troth.attribution_model.start import Start, start
+from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json
@@ -79,13 +78,13 @@ def fit(
     kill, trials and trainings that were finished are not done again.
     """
     _check(metrics, without, lambdas)
-    weighted(form or DualMask(), lambdas or {})  # a weight that cannot be is refused before any work
-    folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
+    chosen, form = settings or Settings(), form or DualMask()
+    weighted(form, lambdas or {})  # a weight that cannot be is refused before any work
+    folder = own_folder(Path(out), MARKER)
     explained = load_model(model, **(model_options or {}))
     drawn = match_labels(load_training(data, required=False), explained.labels, explained.name)
     begun = start(explained, backbone, chosen.seed, chosen.variant)
     training, validation = choose(explained, drawn, chosen)
-    job = _Job(explained, begun, training, validation, chosen, form or DualMask(), tuple(without), say)
     identity = json.loads(
         json.dumps(
             {
@@ -94,29 +93,32 @@ def fit(
                 "backbone": begun.source,
                 "start": fingerprint(begun.model),
                 "settings": asdict(chosen),
-                "form": asdict(job.form),
+                "form": asdict(form),
                 "without": sorted(without),
                 "lambdas": dict(lambdas) if lambdas else None,
             }
         )
     )
     folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
-    reports = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
-    if all(report is not None for report in reports.values()):
+    known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
+    reports = {metric: report for metric, report in known.items() if report is not None}
+    if len(reports) == len(known):
         if not (folder / MARKER).is_file():  # killed after the last of them
             _mark(folder, metrics)
-        return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+        return Fitted(folders, reports)
     claim(folder, MARKER)
     if restart:
         for file in folder.glob("search*.json"):
             file.unlink()
     if say is not None:
         say(f"the attribution model starts from {begun.words}")
+    untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
+    job = _Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
     for metric in metrics:
-        if reports[metric] is not None:
+        if metric in reports:
             continue
-        found = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
-        loss = DualMask(**found["best"][metric])
+        trials = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+        loss = DualMask(**trials["best"][metric])
         course = job.trained(loss, metric, progress)
         facts = {
             "identity": identity,
@@ -128,7 +130,7 @@ def fit(
             "best_step": course.best_step,
             "scores": judge(explained, begun.model, validation, watched(metrics)),
             "history": course.history,
-            "search": found,
+            "search": trials,
             "settings": asdict(chosen),
             "data": _about(drawn, training, validation),
             "seconds": round(course.seconds, 1),
@@ -138,7 +140,7 @@ def fit(
         saving.save(folders[metric], begun.model, facts)
         reports[metric] = saving.facts(folders[metric])
     _mark(folder, metrics)
-    return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+    return Fitted(folders, {metric: reports[metric] for metric in metrics})
 
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:
@@ -152,17 +154,14 @@ class _Job:
     """What every trial and every training of one fit share; each begins with the same weights of G."""
 
     model: TextClassifier
-    begun: Start
+    own: AttributionModel
+    untrained: Mapping[str, Tensor]  # G's weights before the first step
     training: Examples
     validation: Examples
     settings: Settings
     form: DualMask
     without: tuple[str, ...]
     say: Callable[[str], None] | None
-
-    @cached_property
-    def _before(self) -> dict[str, Tensor]:
-        return {name: weight.detach().clone() for name, weight in self.begun.model.state_dict().items()}
 
     def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
         """What a search would have found, if the user gave the weights."""
@@ -176,23 +175,20 @@ class _Job:
         file = folder / (f"search-{_plain(metric)}.json" if chosen.trials_per_metric else "search.json")
 
         def attempt(loss: DualMask) -> Mapping[str, float]:
-            own = self.begun.model
-            own.load_state_dict(self._before)
+            self.own.load_state_dict(self.untrained)
             few = self.training.first(chosen.trial_examples)
-            train(self.model, own, few, loss, chosen, epochs=chosen.trial_epochs)
-            return judge(self.model, own, self.validation, aims)
+            train(self.model, self.own, few, loss, chosen, epochs=chosen.trial_epochs)
+            return judge(self.model, self.own, self.validation, aims)
 
-        self._before  # noqa: B018  (kept before the first step)
         return search(
             self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search
         )
 
     def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
         """Leaves in G the best weights by a metric."""
-        own = self.begun.model
-        own.load_state_dict(self._before)
+        self.own.load_state_dict(self.untrained)
         return train(
-            self.model, own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
+            self.model, self.own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
             better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
         )  # fmt: skip
 
@@ -202,11 +198,11 @@ def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metr
     # A prober of its own: it remembers what G said, and G changes.
     prober, method = Prober(model), AttributiveMasking("", fitted=own)
     maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
-    found = {}
+    means = {}
     for metric in metrics:
         values = np.array([score.value for score in measure_each(prober, maps, metric)])
-        found[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-    return found
+        means[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    return means
 
 
 def watched(metrics: Sequence[str]) -> list[str]:
