@@ -81,7 +81,7 @@ def test_examples_are_stratified_and_apart():
     assert len(set(ids)) == 26
     assert sum(encoding.example.label for encoding in training.encodings) == 10
     said = model.model(training.encodings[0].ids[None]).logits.softmax(-1)[0]
-    torch.testing.assert_close(training.told[0], said, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(training.probabilities[0], said, rtol=1e-4, atol=1e-5)
     unlabelled = [Example(one.id, one.text) for one in planted(60)]
     assert len(choose(model, unlabelled, Settings())[1].encodings) == 10  # a sixth of what there is
 
