@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.data import Dataset, load_data
 from troth.data.sources.published import Published
 
@@ -45,7 +45,7 @@ def test_without_folder_and_network_one_line_says_how_to_come_by_it(name, monkey
     assert "\n" not in message
     assert message.startswith(f"{name}: TROTH_DATA names no folder; ")
     entry = catalog.build("data", name)
-    assert (f"{entry.hub} is not to be had from the hub" if entry.hub else entry.obtain) in message
+    assert (f"{entry.hub} cannot be loaded from the hub" if entry.hub else entry.obtain) in message
 
 
 @pytest.mark.parametrize("name", ["anemia", "diabetes"])
@@ -122,9 +122,9 @@ def test_a_missing_split_falls_back_on_the_hub_and_says_so(tmp_path, monkeypatch
     put(tmp_path / "boolq", "validation", [{"text": "a", "text_pair": "b", "label": 1}])
     monkeypatch.setenv("TROTH_DATA", str(tmp_path))
     assert len(load_data("boolq")) == 1
-    with pytest.raises(TrothError, match=r"boolq: \$TROTH_DATA/boolq has no train split; google/boolq is not"):
+    with pytest.raises(NoSplitError, match=r"boolq: \$TROTH_DATA/boolq has no train split; google/boolq cannot"):
         load_data("boolq", split="train")
-    with pytest.raises(TrothError, match="boolq: no split is called 'test'"):
+    with pytest.raises(NoSplitError, match="boolq: no split is called 'test'"):
         load_data("boolq", split="test")
 
 

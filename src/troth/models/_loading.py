@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from troth.core.errors import TrothError
+from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.models import families
 
@@ -128,7 +128,7 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
         if network is not CLASSIFIER:
             raise TrothError(f"{name} is not a {network.words} ({missing[0]} is missing); load it as what it is")
         prompt = "; or ask it for a class word: prompt=…, class_words=…" if families.writes(model.config) else ""
-        raise TrothError(
+        raise NoHeadError(
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
             f"troth train plain --base {name}{prompt}"
         )

@@ -29,10 +29,11 @@ from troth.training import train as fit
 from troth.training._stacks import Stack, build, why_not
 from troth.training.corpus import Corpus, batches, by_length, join
 from troth.training.examples import Source
-from troth.training.loop import Fitted, Scores, class_weights
+from troth.training.loop import Fitted, Scores
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
+from troth.training.state import State
 from troth.training.train import Trained
 
 __all__ = ["Copy", "fit_stacked", "train_seeds", "why_not"]
@@ -47,15 +48,6 @@ class Copy:
     validation: Corpus
     seed: int
     others: Mapping[str, Corpus] = field(default_factory=dict)  # scored at the end
-
-
-@dataclass
-class _Course:
-    """How one copy is getting on."""
-
-    best_epoch: int = 0
-    best_value: float = -math.inf
-    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 def train_seeds(
@@ -83,7 +75,7 @@ def train_seeds(
         return _in_processes(jobs, workers)
     identities = [fit.identify(planned, model) for planned, model in zip(plans, models, strict=True)]
     notes: list[list[str]] = [[] for _ in seeds]
-    known = [reports.finished(*one) for one in zip(folders, identities, notes, strict=True)]
+    known = [reports.finished(*training) for training in zip(folders, identities, notes, strict=True)]
     left = [number for number, report in enumerate(known) if report is None]
     for number in left:
         output.claim(folders[number], reports.NAME)
@@ -132,9 +124,9 @@ class _Side:
         groups = optimizers.groups(self.models[0].model, settings, lambda name, _: self.stack.parameters[name])
         self.optimizer = optimizers.of_groups(groups, settings)
         classes = len(self.models[0].labels)
-        weights = [class_weights(settings, copy.training.labels, classes) for copy in copies]
+        weights = [optimizers.class_weights(settings, copy.training.labels, classes) for copy in copies]
         self.weights = torch.stack(weights).to(device)  # [copies, classes]
-        self.courses = [_Course() for _ in copies]
+        self.states = [State() for _ in copies]
         self.best = {name: tensor.detach().clone() for name, tensor in self.stack.parameters.items()}
         self.step = 0
 
@@ -153,7 +145,7 @@ class _Side:
                     total += losses
                     bar.advance(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
                 self._end_epoch(epoch + 1, total / examples)
-                bar.say(settings.metric, self.courses[0].history[-1]["score"], self.courses[0].best_epoch)
+                bar.say(settings.metric, self.states[0].history[-1]["score"], self.states[0].best_epoch)
         self.stack.write_back(self.models, self.best)
         for model in self.models:
             model.model.eval()
@@ -161,8 +153,8 @@ class _Side:
         seconds = time.monotonic() - started
         return [
             Fitted(
-                history=course.history,
-                best_epoch=course.best_epoch,
+                history=state.history,
+                best_epoch=state.best_epoch,
                 scores=final,
                 steps=self.step,
                 seconds=seconds / len(self.copies),
@@ -170,7 +162,7 @@ class _Side:
                 precision="no",
                 processes=1,
             )
-            for course, final in zip(self.courses, scores, strict=True)
+            for state, final in zip(self.states, scores, strict=True)
         ]
 
     def _step(self, index: Tensor, keys: Tensor, steps: int, examples: int) -> Tensor:
@@ -226,12 +218,12 @@ class _Side:
         settings = self.settings
         checked = [copy.validation for copy in self.copies]
         found = {name: self._logits(checked, name, change) for name, change in self.recipe.validation().items()}
-        for number, (copy, course) in enumerate(zip(self.copies, self.courses, strict=True)):
+        for number, (copy, state) in enumerate(zip(self.copies, self.states, strict=True)):
             labels = copy.validation.labels.cpu()
             entry, value = quality.judge(settings, {name: logits[number] for name, logits in found.items()}, labels)
-            course.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
-            if quality.is_better(settings, value, course.best_value, course.best_epoch):
-                course.best_epoch, course.best_value = epoch, value
+            state.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
+            if quality.is_better(settings, value, state.best_value, state.best_epoch):
+                state.best_epoch, state.best_value = epoch, value
                 with torch.no_grad():
                     for name, tensor in self.stack.parameters.items():
                         self.best[name][number] = tensor[number]
@@ -242,9 +234,9 @@ class _Side:
         joined, starts = join(corpora)
         joined.to(self.device)
         seeds = [copy.seed for copy in self.copies]
-        keys = torch.stack([one.keys(seed, "validation", name) for one, seed in zip(corpora, seeds, strict=True)])
+        keys = torch.stack([part.keys(seed, "validation", name) for part, seed in zip(corpora, seeds, strict=True)])
         logits = torch.zeros(len(corpora), len(corpora[0]), len(self.models[0].labels), device=self.device)
-        cuts = [by_length(one.lengths, 4 * self.settings.batch_size) for one in corpora]
+        cuts = [by_length(corpus.lengths, 4 * self.settings.batch_size) for corpus in corpora]
         for indices in zip(*cuts, strict=True):
             index = torch.stack(indices)
             rows = joined.rows((index + starts[:, None]).flatten(), keys.gather(1, index).flatten(), self.models[0])

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import math
 import os
-import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
-from troth.core import catalog
+from troth.core import catalog, files
 from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models.encoder import Encoder
-from troth.training import bases, output, presets, quality, recipes, reports
+from troth.training import bases, output, presets, recipes, reports
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
@@ -57,7 +51,7 @@ class Plan:
     labeled: Labeled
     settings: Settings
     max_length: int | None
-    asked: Mapping[str, Any]  # what was said of data and settings, to say it again
+    asked: Mapping[str, Any]  # data and settings as the user gave them, for train.json
 
     def model(self) -> Encoder:
         """The base with a class for each label; what is new in it is drawn with the seed."""
@@ -78,9 +72,9 @@ def train(
     cpu: bool = False,
     **options: Any,
 ) -> Trained:
-    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it resumes.
 
-    Without `checkpoints`, which a training of seconds does not need, it begins anew.
+    Without `checkpoints`, which a training of seconds does not need, it starts over.
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
@@ -134,13 +128,16 @@ def plan(
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
     method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
-    method = presets.recipe_like(like, method, _name_and_form(data)[0])
-    chosen, held = _settle(method, start, data, like, hold_out, settings)
-    labeled = load_labeled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
-    if "metric" not in chosen and labeled.metric is not None:
-        chosen["metric"] = labeled.metric
+    entry = entry_of(data)
+    name, pair = ("", False) if entry is None else (catalog.name_of(entry), entry.auxiliary is not None)
+    method = presets.recipe_like(like, method, name)
+    chosen = presets.resolve(settings, like, method, start, name, pair=pair)
+    share = presets.held_out(like, data) if hold_out is None else hold_out
+    labeled = load_labeled(data, validation, hold_out=share, tests=tests, limit=limit, columns=columns)
+    if labeled.metric is not None:
+        chosen = {"metric": labeled.metric, **chosen}
     sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
-    which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
+    which = {"hold_out": share, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
     asked: dict[str, Any] = {**sources, **which, "like": like}
     settled = every_setting.settings(**chosen)
     every_setting.require_weights(settled, len(labeled.labels))
@@ -156,34 +153,6 @@ def _named(source: Source | None) -> str | None:
     return "examples in memory"
 
 
-def _settle(
-    recipe: recipes.Recipe,
-    base: bases.Base,
-    data: Source,
-    like: str | None,
-    hold_out: float | None,
-    given: Mapping[str, Any],
-) -> tuple[dict[str, Any], float | None]:
-    """A base's own settings, then the paper's, then the user's."""
-    name, pair = _name_and_form(data)
-    chosen = dict(base.settings(name, pair=pair))
-    if like is not None:
-        chosen |= presets.like(like, recipe, base, name, pair=pair)
-    chosen |= given
-    share = chosen.pop("hold_out", None)
-    if like and getattr(entry_of(data), "like", "") == like:
-        share = None  # the data set knows the paper's own splits
-    return chosen, share if hold_out is None else hold_out
-
-
-def _name_and_form(data: Source) -> tuple[str, bool]:
-    """The data's catalog name, if it has one, and whether it is of pairs."""
-    entry = entry_of(data)
-    if entry is None:
-        return "", False
-    return catalog.name_of(entry), entry.auxiliary is not None
-
-
 def corpus_of(model: Encoder, examples: Any) -> Corpus:
     """Examples as a model reads them, with their classes."""
     # Tokens of both texts: what masked fine-tuning may erase. Plain training erases nothing and reads them the same.
@@ -193,7 +162,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labeled, files = planned.labeled, recipes.files_of(planned.recipe)
+    labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
@@ -204,7 +173,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
         "labels": list(labeled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
-        **({"recipe files": files} if files else {}),
+        **({"recipe files": recipe_files} if recipe_files else {}),
     }
 
 
@@ -217,22 +186,16 @@ def write(
     notes: Sequence[str] = (),
 ) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    report = _report(identity, planned, fitted)
+    report = reports.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
-    aside = folder / ".partial"
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        model.model.save_pretrained(aside, state_dict=weights_of(model.model))
-        model.tokenizer.save_pretrained(aside)
-        for file in sorted(aside.iterdir()):
-            file.replace(folder / file.name)
-        aside.rmdir()
+        with files.writing_into(folder) as aside:
+            model.model.save_pretrained(aside, state_dict=weights_of(model.model))
+            model.tokenizer.save_pretrained(aside)
         reports.write(folder, report)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
+    except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
             "command again"
@@ -247,61 +210,6 @@ def _tidy(folder: Path) -> None:
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 
-def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:
-    labeled, settings = planned.labeled, planned.settings
-    versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
-    metric = labeled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
-    parts = {"validation": labeled.validation, **labeled.others}
-    known, classes = _labels(labeled.training), len(labeled.labels)
-    majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
-    report = {
-        "identity": dict(identity),
-        "asked": dict(planned.asked),
-        "data": {
-            "name": labeled.training.name,
-            "training": len(labeled.training),
-            "validation": len(labeled.validation),
-            "validation split": labeled.validation.split,
-            **{name: len(data) for name, data in labeled.others.items()},
-        },
-        "notes": list(labeled.notes),
-        "metric": metric,
-        "best_epoch": fitted.best_epoch,
-        "scores": fitted.scores,
-        "majority": majority,
-        "history": fitted.history,
-        "steps": fitted.steps,
-        "seconds": round(fitted.seconds, 1),
-        "device": fitted.device,
-        "precision": fitted.precision,
-        "processes": fitted.processes,
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in versions},
-    }
-    plain: dict[str, Any] = _without_nan(report)
-    return plain
-
-
-def _labels(data: Any) -> Tensor:
-    return torch.tensor([int(example.label) for example in data])
-
-
-def _without_nan(value: Any) -> Any:
-    # JSON has no NaN.
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _is_first() -> bool:
     """Of several processes one writes."""
     return int(os.environ.get("RANK", "0")) == 0
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:  # run from its source
-        return "unknown"

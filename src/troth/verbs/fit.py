@@ -7,34 +7,34 @@ The classifier stays as it is. Examples to train and to validate on are drawn, s
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from troth.attribution_model import saving
 from troth.attribution_model.fitting import Course, Examples, Settings, choose, is_better, train
+from troth.attribution_model.fitting import settings_of as settings_of
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.search import LAMBDAS, search, weighted
-from troth.attribution_model.start import Start, start
+from troth.attribution_model.search import lambdas_of as lambdas_of
+from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
-from troth.data import Data, load_data
+from troth.core.files import write_json
+from troth.data import Data
 from troth.data._classes import match_labels
-from troth.data.sources.folders import tables_in
 from troth.engine.prober import Prober
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.models import TextClassifier, load_model
 from troth.models._loading import fingerprint
-from troth.training.examples import Source, entry_of
+from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
 from troth.verbs.explain import explanation
 from troth.verbs.measure import measure_each
@@ -73,18 +73,18 @@ def fit(
     """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.
 
     `backbone` is what G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder that the
-    model was fine-tuned from. `lambdas` gives the weights of the losses and spares the search; `without` leaves losses
+    model was fine-tuned from. `lambdas` gives the weights of the losses and saves the search; `without` leaves losses
     out. `model_options` are those of load_model. `out` must be new, empty or of an earlier fit. Called again after a
     kill, trials and trainings that were finished are not done again.
     """
     _check(metrics, without, lambdas)
-    weighted(form or DualMask(), lambdas or {})  # a weight that cannot be is refused before any work
-    folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
+    chosen, form = settings or Settings(), form or DualMask()
+    weighted(form, lambdas or {})  # a weight that cannot be is refused before any work
+    folder = own_folder(Path(out), MARKER)
     explained = load_model(model, **(model_options or {}))
-    drawn = match_labels(_load(data), explained.labels, explained.name)
+    drawn = match_labels(load_training(data, required=False), explained.labels, explained.name)
     begun = start(explained, backbone, chosen.seed, chosen.variant)
     training, validation = choose(explained, drawn, chosen)
-    job = _Job(explained, begun, training, validation, chosen, form or DualMask(), tuple(without), say)
     identity = json.loads(
         json.dumps(
             {
@@ -93,29 +93,32 @@ def fit(
                 "backbone": begun.source,
                 "start": fingerprint(begun.model),
                 "settings": asdict(chosen),
-                "form": asdict(job.form),
+                "form": asdict(form),
                 "without": sorted(without),
                 "lambdas": dict(lambdas) if lambdas else None,
             }
         )
     )
     folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
-    reports = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
-    if all(report is not None for report in reports.values()):
+    known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
+    reports = {metric: report for metric, report in known.items() if report is not None}
+    if len(reports) == len(known):
         if not (folder / MARKER).is_file():  # killed after the last of them
             _mark(folder, metrics)
-        return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+        return Fitted(folders, reports)
     claim(folder, MARKER)
     if restart:
         for file in folder.glob("search*.json"):
             file.unlink()
     if say is not None:
         say(f"the attribution model starts from {begun.words}")
+    untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
+    job = _Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
     for metric in metrics:
-        if reports[metric] is not None:
+        if metric in reports:
             continue
-        found = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
-        loss = DualMask(**found["best"][metric])
+        trials = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+        loss = DualMask(**trials["best"][metric])
         course = job.trained(loss, metric, progress)
         facts = {
             "identity": identity,
@@ -127,7 +130,7 @@ def fit(
             "best_step": course.best_step,
             "scores": judge(explained, begun.model, validation, watched(metrics)),
             "history": course.history,
-            "search": found,
+            "search": trials,
             "settings": asdict(chosen),
             "data": _about(drawn, training, validation),
             "seconds": round(course.seconds, 1),
@@ -137,12 +140,12 @@ def fit(
         saving.save(folders[metric], begun.model, facts)
         reports[metric] = saving.facts(folders[metric])
     _mark(folder, metrics)
-    return Fitted(folders, cast(Mapping[str, Mapping[str, Any]], reports))
+    return Fitted(folders, {metric: reports[metric] for metric in metrics})
 
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:
     """A finished folder needs no claim any more."""
-    (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
+    write_json(folder / MARKER, {"explainer": "attributive_masking", "metrics": list(metrics)})
     settle(folder, MARKER)
 
 
@@ -151,17 +154,14 @@ class _Job:
     """What every trial and every training of one fit share; each begins with the same weights of G."""
 
     model: TextClassifier
-    begun: Start
+    own: AttributionModel
+    untrained: Mapping[str, Tensor]  # G's weights before the first step
     training: Examples
     validation: Examples
     settings: Settings
     form: DualMask
     without: tuple[str, ...]
     say: Callable[[str], None] | None
-
-    @cached_property
-    def _before(self) -> dict[str, Tensor]:
-        return {name: weight.detach().clone() for name, weight in self.begun.model.state_dict().items()}
 
     def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
         """What a search would have found, if the user gave the weights."""
@@ -175,23 +175,20 @@ class _Job:
         file = folder / (f"search-{_plain(metric)}.json" if chosen.trials_per_metric else "search.json")
 
         def attempt(loss: DualMask) -> Mapping[str, float]:
-            own = self.begun.model
-            own.load_state_dict(self._before)
+            self.own.load_state_dict(self.untrained)
             few = self.training.first(chosen.trial_examples)
-            train(self.model, own, few, loss, chosen, epochs=chosen.trial_epochs)
-            return judge(self.model, own, self.validation, aims)
+            train(self.model, self.own, few, loss, chosen, epochs=chosen.trial_epochs)
+            return judge(self.model, self.own, self.validation, aims)
 
-        self._before  # noqa: B018  (kept before the first step)
         return search(
             self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search
         )
 
     def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
         """Leaves in G the best weights by a metric."""
-        own = self.begun.model
-        own.load_state_dict(self._before)
+        self.own.load_state_dict(self.untrained)
         return train(
-            self.model, own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
+            self.model, self.own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
             better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
         )  # fmt: skip
 
@@ -201,51 +198,16 @@ def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metr
     # A prober of its own: it remembers what G said, and G changes.
     prober, method = Prober(model), AttributiveMasking("", fitted=own)
     maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
-    found = {}
+    means = {}
     for metric in metrics:
         values = np.array([score.value for score in measure_each(prober, maps, metric)])
-        found[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-    return found
+        means[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    return means
 
 
 def watched(metrics: Sequence[str]) -> list[str]:
     """The metrics that judge a trial of the search for all of them."""
     return list(dict.fromkeys([*metrics, *METRICS]))
-
-
-def lambdas_of(text: str) -> dict[str, float]:
-    """The weights of the losses as people write them: λ_p, λ_a, λ_inv.
-
-    >>> lambdas_of("1,0.5,0.2")
-    {'prediction': 1.0, 'sparsity': 0.5, 'inverse': 0.2}
-    """
-    try:
-        weights = [float(part) for part in text.split(",")]
-        if not all(0 <= weight < math.inf for weight in weights):
-            raise ValueError
-        return dict(zip(LAMBDAS, weights, strict=True))
-    except ValueError:
-        raise TrothError(
-            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
-        ) from None
-
-
-def settings_of(**options: Any) -> Settings:
-    """Settings from options by name; None leaves the default."""
-    known = {field.name for field in fields(Settings)}
-    for name in options:
-        if name not in known:
-            raise unknown("setting", name, known)
-    return Settings(**{name: value for name, value in options.items() if value is not None})
-
-
-def _load(data: Source) -> Data:
-    """The training split where there is one, else what there is."""
-    entry = entry_of(data)
-    splits: Iterable[str] = () if entry is None else entry.split_names
-    if entry is None and isinstance(data, str | Path) and Path(data).is_dir():
-        splits = tables_in(Path(data))
-    return load_data(data, split="train" if "train" in splits else None)
 
 
 def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:

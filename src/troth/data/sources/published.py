@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import Tables, tables_in
@@ -25,7 +25,7 @@ class Published(Dataset):
     hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
     hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise
     label: ClassVar[str] = "label"  # the hub's column of the class
-    obtain: ClassVar[str] = ""  # how to come by it where the hub has it not
+    obtain: ClassVar[str] = ""  # how to get it where the hub does not have it
     without_label: ClassVar[str] = ""  # why some rows are labelled -1; they are left out
 
     @property
@@ -33,7 +33,7 @@ class Published(Dataset):
         return tuple(dict.fromkeys([*self.splits, *self.local_tables()]))
 
     def load(self, split: str | None = None) -> Data:
-        # Unless told, evaluate on what is at hand rather than fetch another split.
+        # By default, evaluate on what is at hand rather than fetch another split.
         names = self.split_names if split is not None else tuple(self.local_tables()) or self.split_names
         return self.read(choose_split(self.name, names, split))
 
@@ -57,7 +57,7 @@ class Published(Dataset):
         if len(kept) < len(table.rows):
             notes.append(f"left out {len(table.rows) - len(kept):,} rows {self.without_label}")
         if split not in self.splits:
-            notes.append(f"{split} is no official split")
+            notes.append(f"{split} is not an official split")
         if official not in (None, len(data)):
             notes.append(f"{split} here has {len(data):,} rows, the official one {official:,}")
         return replace(data, name=self.name, notes=tuple(notes), split=split)
@@ -68,7 +68,7 @@ class Published(Dataset):
         return tables_in(folder) if folder is not None else {}
 
     def adapt(self, table: Table) -> Table:
-        """The table as `masked`, `auxiliary` and `label` want it, where a source spreads them over more columns."""
+        """The table as `masked`, `auxiliary` and `label` need it, where a source spreads them over more columns."""
         return table
 
     def _table(self, split: str) -> Table:
@@ -78,12 +78,15 @@ class Published(Dataset):
         missing = f"$TROTH_DATA/{name} has no {split} split" if local else f"there is no folder {name} in $TROTH_DATA"
         if "TROTH_DATA" not in os.environ:
             missing = "TROTH_DATA names no folder"
+        kind = NoSplitError if local else TrothError
         if not self.hub:
-            raise TrothError(f"{name}: {missing}; {self.obtain}")
+            raise kind(f"{name}: {missing}; {self.obtain}")
         try:
             return read_hub(self.hub, self.hub_splits.get(split, split))
+        except NoSplitError as problem:
+            raise NoSplitError(f"{name}: {missing}; {problem}") from None
         except TrothError as problem:
-            raise TrothError(f"{name}: {missing}; {problem}") from None
+            raise kind(f"{name}: {missing}; {problem}") from None
 
     def _columns(self, table: Table) -> Columns:
         def one_of(*names: str) -> str:
