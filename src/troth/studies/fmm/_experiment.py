@@ -12,8 +12,8 @@ import torch
 
 from troth.core import catalog
 from troth.metrics.formulas import Floats
-from troth.metrics.performance import Performance
 from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.performance import Performance
 from troth.store.cells import Cell
 from troth.studies import published
 from troth.studies._trained import Material, Results, Trials, settings_like

@@ -10,8 +10,8 @@ from troth import statistics
 from troth.core.types import Score
 from troth.metrics import formulas
 from troth.metrics.formulas import Floats
-from troth.metrics.performance import indicators, performance
 from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.performance import indicators, performance
 
 Range = tuple[float, float, float]  # value, low, high
 INTERVAL = "Intervals: 95 %, BCa over seeds, as in the paper."
