@@ -14,7 +14,7 @@ import pkgutil
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -74,6 +74,11 @@ def build(kind: str, spec: str | T) -> T:
         return spec
     name, options = parse(spec)
     return typing.cast(T, construct(kind, name, options))
+
+
+def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
+    """Each object under its spec: the text as it is written, or that of an object."""
+    return {item if isinstance(item, str) else spec(item): build(kind, item) for item in specs}
 
 
 def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:

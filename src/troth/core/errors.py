@@ -13,6 +13,10 @@ class TrothError(Exception):
         return " ".join(super().__str__().split("\n"))  # a name or value may hold several
 
 
+class NoSplitError(TrothError):
+    """The data do not have the split asked for."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
     """The error for a name nobody has: the nearest one first, then all there are.
 

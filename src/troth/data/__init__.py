@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.core.types import Example
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
@@ -100,7 +100,7 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if path.exists():
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
-            raise TrothError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
+            raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
         return table
     if _is_hub_name(source):
         return read_hub(str(source), split)

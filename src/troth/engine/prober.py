@@ -27,6 +27,7 @@ from troth.maskings import Masking
 from troth.models import TextClassifier
 
 T = TypeVar("T")
+_Answers = dict[Hashable, tuple[Job, int]]  # of one example: which job has a row, and where in it
 
 _REMEMBERED_ROWS = 32  # looks of more rows (samples, searches) seldom repeat each other
 _PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
@@ -58,7 +59,7 @@ class Prober:
         self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
         self.window = window  # examples under way at a time
         self.cost = Cost()
-        self._known: weakref.WeakKeyDictionary[Encoding, dict[Hashable, tuple[Job, int]]] = weakref.WeakKeyDictionary()
+        self._answers: weakref.WeakKeyDictionary[Encoding, _Answers] = weakref.WeakKeyDictionary()
 
     def run(self, asks: Iterable[Ask[T]]) -> Iterator[T]:
         """The result of every ask, in order; only a window of them is under way at a time."""
@@ -76,6 +77,15 @@ class Prober:
     def ask(self, ask: Ask[T]) -> T:
         """The result of one ask."""
         return next(self.run([ask]))
+
+    def forget_erased(self) -> None:
+        """Keeps only the answers about whole inputs.
+
+        Those are asked for first and alone, so the batches of what follows are those of a new prober, and its numbers
+        the same to the last bit.
+        """
+        for encoding, answers in self._answers.items():
+            self._answers[encoding] = {key: place for key, place in answers.items() if place[0].is_whole}
 
     def _round(self, running: Iterable[Running[T]]) -> None:
         waiting: list[Running[T]] = []
@@ -96,7 +106,7 @@ class Prober:
             for group in groups.values():
                 self._compute(group)
         except BaseException:
-            self._known.clear()  # nobody may be pointed at rows that were never computed
+            self._answers.clear()  # nobody may be pointed at rows that were never computed
             raise
         for one, job in zip(waiting, jobs, strict=True):
             one.answer = job.answer()
@@ -107,9 +117,9 @@ class Prober:
         """Points rows that are known, or already asked for in this round, at the job that has them."""
         if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS or not job.want.remembered:
             return
-        known = self._known.setdefault(job.encoding, {})
+        answers = self._answers.setdefault(job.encoding, {})
         for row, row_key in enumerate(job.row_keys()):
-            owner = known.setdefault(row_key, (job, row))
+            owner = answers.setdefault(row_key, (job, row))
             if owner[0] is not job:
                 job.elsewhere[row] = owner
 

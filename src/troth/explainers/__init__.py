@@ -21,10 +21,11 @@ class Explainer(ABC):
 
     signed: ClassVar[bool]  # a negative score speaks against the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
+    learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
-        """Itself, fitted on the data where the method needs that."""
+        """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""
         return self
 
     @property

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from troth import seeds, statistics
+from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
+from troth.maskings import Masking
 
 if TYPE_CHECKING:
     from troth.data import Data
@@ -44,6 +46,7 @@ class Metric(ABC):
     explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
     needs_label: ClassVar[bool] = False
     needs_rationale: ClassVar[bool] = False
+    pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
     bounds: ClassVar[str] = ""  # the values it can take, for people
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
@@ -83,6 +86,26 @@ class Metric(ABC):
         return {}
 
 
+class Erasing(Metric):
+    """A metric that asks about inputs of which something is erased; one that does not is a plain Metric."""
+
+    masking: str  # an option of every such metric, with the default of its paper
+
+    def __post_init__(self) -> None:
+        catalog.build("maskings", self.masking)  # raises where there is no such masking
+
+    @property
+    def perturbation(self) -> Masking:
+        """How units are erased."""
+        masking: Masking = catalog.build("maskings", self.masking)
+        return masking
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Which shares of a text are asked about."""
+        return (1.0,)
+
+
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
     """How many examples are undefined, by why; those that only some seeds leave undefined are counted apart."""
     found: Counter[str] = Counter()
@@ -103,6 +126,11 @@ def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         name: " and ".join(sorted(set(values))) if isinstance(values[0], str) else np.mean(values, axis=0).tolist()
         for name, values in by_name.items()
     }
+
+
+def never(question: Question) -> Ask[Attribution]:
+    """The `explain` of a metric that does not explain again."""
+    raise AssertionError("a metric that explains again says so: explains_again = True")
 
 
 NO_UNITS = "the text has no units"

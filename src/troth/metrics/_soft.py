@@ -19,7 +19,7 @@ from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
 
@@ -93,7 +93,7 @@ def at_retention(keep: Floats, weights: Floats, retention: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class SoftErasure(Metric):
+class SoftErasure(Erasing):
     """Fades every unit in proportion to its score instead of erasing a few.
 
     `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026), else
@@ -141,7 +141,7 @@ class SoftErasure(Metric):
     @property
     def perturbation(self) -> Masking:
         """How units fade."""
-        masking: Masking = catalog.build("maskings", self.masking)
+        masking = super().perturbation
         if self.at != "word":
             if not isinstance(masking, Soft):
                 raise TrothError(f"{catalog.name_of(self)}: at={self.at} goes with masking soft, not {self.masking}")

@@ -23,14 +23,12 @@ import numpy as np
 from torch import Tensor
 
 from troth import seeds, statistics
-from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
 from troth.engine.targets import gold_class
 from troth.explainers.random import Random
-from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.metrics.performance import Performance, indicators, performance, performance_of
@@ -43,9 +41,10 @@ NEVER_FALLS = "performance does not fall when units are erased at random (RACU's
 
 
 @dataclass(frozen=True)
-class RecursiveErasure(Metric):
+class RecursiveErasure(Erasing):
     higher_is_better: ClassVar[bool | None] = True
     explains_again: ClassVar[bool] = True
+    pooled: ClassVar[bool] = True
     bounds: ClassVar[str] = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
     pitfalls: ClassVar[str] = (
         "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
@@ -61,7 +60,7 @@ class RecursiveErasure(Metric):
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1 or 10_000 % basis_points(self.step):
             raise TrothError(f"recursive_erasure: step must divide 1 (0.1, 0.05, 0.25, …), not {self.step}")
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     @property
     def points(self) -> range:
@@ -113,7 +112,7 @@ class RecursiveErasure(Metric):
 
     def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Tensor]:
         """[points, classes] logits as more and more is erased."""
-        masking: Masking = catalog.build("maskings", self.masking)
+        masking = self.perturbation
         left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
         answer = yield Look(question, left, masking)
         return answer.logits
