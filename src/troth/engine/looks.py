@@ -75,7 +75,7 @@ LOGITS = Logits()
 
 @dataclass(frozen=True)
 class Gradient(Want):
-    """Gradient g of a class's value with respect to the word vectors, as numbers a token.
+    """Gradient g of a class's value with respect to the word vectors, as numbers per token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
     one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary, and

@@ -90,14 +90,14 @@ class Prober:
     def _round(self, running: Iterable[Running[T]]) -> None:
         waiting: list[Running[T]] = []
         elements = 0
-        for one in running:
-            if one.done or elements > _PENDING_ELEMENTS:
+        for ask in running:
+            if ask.done or elements > _PENDING_ELEMENTS:
                 continue
-            look = one.advance()
+            look = ask.advance()
             if look is not None:
-                waiting.append(one)
+                waiting.append(ask)
                 elements += look.keep.numel()
-        jobs = [Job(one.look, self.masking) for one in waiting if one.look is not None]
+        jobs = [Job(ask.look, self.masking) for ask in waiting if ask.look is not None]
         groups: dict[Hashable, list[Job]] = {}
         for job in jobs:
             self._reuse(job)
@@ -108,8 +108,8 @@ class Prober:
         except BaseException:
             self._answers.clear()  # nobody may be pointed at rows that were never computed
             raise
-        for one, job in zip(waiting, jobs, strict=True):
-            one.answer = job.answer()
+        for ask, job in zip(waiting, jobs, strict=True):
+            ask.answer = job.answer()
         for job in jobs:
             job.forget()
 
@@ -157,19 +157,19 @@ class Prober:
             start = end
 
     def _answer(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> None:
-        found = self._try(jobs, batch)
-        if found is None:
+        reading = self._try(jobs, batch)
+        if reading is None:
             self.memory = max(self.memory // 2, 1)
             half = len(batch) // 2
             self._answer(jobs, batch[:half])
             self._answer(jobs, batch[half:])
             return
         self.cost.batches += 1
-        more = found[1].more
+        more = reading[1].more
         self.cost.forward += len(batch) + more.forward
         self.cost.backward += (len(batch) if jobs[0].want.backward else 0) + more.backward
         self.cost.beside += more.beside
-        self._deal(jobs, batch, *found)
+        self._deal(jobs, batch, *reading)
 
     def _try(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from troth.core.errors import TrothError
@@ -138,24 +138,16 @@ class Local:
         return str(tokenizer.decode(written[0, count:], skip_special_tokens=True))
 
 
-@dataclass(frozen=True, eq=False)
-class Desk:
-    """Takes questions and answers them beside the work that goes on, a few at a time."""
-
-    answer: Callable[[str, int], str]
-    pool: ThreadPoolExecutor
-
-    def ask(self, question: str, most_tokens: int) -> Future[str]:
-        return self.pool.submit(self.answer, question, most_tokens)
+Asking = Callable[[str, int], Future[str]]  # a question and the most tokens of its answer, which comes later
 
 
 @lru_cache(maxsize=4)
-def local_desk(name: str) -> Desk:
+def ask_local(name: str) -> Asking:
     """A model that is loaded once; one question at a time."""
-    return Desk(Local(name).ask, ThreadPoolExecutor(1))
+    return partial(ThreadPoolExecutor(1).submit, Local(name).ask)
 
 
 @lru_cache(maxsize=4)
-def endpoint_desk(endpoint: Endpoint, parallel: int) -> Desk:
+def ask_endpoint(endpoint: Endpoint, parallel: int) -> Asking:
     """An endpoint that is asked several questions at a time."""
-    return Desk(endpoint.ask, ThreadPoolExecutor(parallel))
+    return partial(ThreadPoolExecutor(parallel).submit, endpoint.ask)

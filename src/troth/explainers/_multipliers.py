@@ -33,7 +33,7 @@ _PRODUCTS = {"baddbmm", "bmm", "dot", "einsum", "matmul", "mm", "mul", "multiply
 
 
 def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference: Tensor) -> tuple[Tensor, ...]:
-    """Of a function with one value a row: its values at input and reference, and a multiplier for every input element.
+    """The values at input and reference of a function with one value per row, and a multiplier per input element.
 
     In each row Σ multiplier · (input − reference) is the difference of the values.
     """
@@ -44,8 +44,8 @@ def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference:
         now = inputs.detach().requires_grad_()
         with _Following(first.noted):
             value = function(now)
-        (found,) = torch.autograd.grad(value.sum(), now)
-    return value.detach(), before, found
+        (factors,) = torch.autograd.grad(value.sum(), now)
+    return value.detach(), before, factors
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ class Delete(Masking):
         stays = (keep > 0) & rows.real
         lengths = stays.sum(1)
         width = max(int(lengths.max()), 1) if len(rows) else 1
-        # Stable, so what stays keeps its order and what goes ends up behind the new length.
+        # Stable, so what stays keeps its order and what goes ends up after the new length.
         order = torch.argsort((~stays).to(torch.uint8), dim=1, stable=True)[:, :width]
         gone = torch.arange(width, device=order.device) >= lengths[:, None]
         return replace(

@@ -1,4 +1,4 @@
-"""Methods that say how faithful an attribution is: one file a metric; formulas.py holds their plain arithmetic."""
+"""Methods that say how faithful an attribution is: one file per metric; formulas.py holds their plain arithmetic."""
 
 from __future__ import annotations
 
@@ -74,12 +74,11 @@ class Metric(ABC):
         """
         values = np.array([[score.value for score in scores] for scores in by_seed], np.float64)  # [seeds, examples]
         each = seeds.mean_over_seeds(values)
-        known = each[~np.isnan(each)]
-        low, high = statistics.bca_interval(known) if len(known) else (np.nan, np.nan)
-        mean = float(known.mean()) if len(known) else np.nan
-        defined = [scores for scores, one in zip(by_seed, values, strict=True) if not np.isnan(one).all()]
-        extra = _averaged([self.extra(scores) for scores in defined or by_seed[:1]])
-        return Summary(mean, low, high, len(known), reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
+        measured = [scores for scores, row in zip(by_seed, values, strict=True) if not np.isnan(row).all()]
+        extra = _averaged([self.extra(scores) for scores in measured or by_seed[:1]])
+        mean, interval = statistics.mean(each), statistics.bca_interval(each)
+        count = int((~np.isnan(each)).sum())
+        return Summary(mean, *interval, count, reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         """What else a report can show of one seed's scores: numbers, or lists of them."""
@@ -108,13 +107,18 @@ class Erasing(Metric):
 
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
     """How many examples are undefined, by why; those that only some seeds leave undefined are counted apart."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for scores in zip(*by_seed, strict=True):
-        unknown = [score for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
-        if unknown:
+        why = [score.why for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
+        if why:
             partly = any(not np.isnan(score.value) for score in scores)
-            found[f"{unknown[0].why or 'undefined'}{' (in some seeds)' if partly else ''}"] += 1
-    return dict(found)
+            counts[f"{why[0] or 'undefined'}{' (in some seeds)' if partly else ''}"] += 1
+    return dict(counts)
+
+
+def defined_records(scores: Sequence[Score]) -> list[Mapping[str, Any]]:
+    """The records of the scores that are defined."""
+    return [score.record for score in scores if not np.isnan(score.value)]
 
 
 def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ def recursively_erased(
     points: Sequence[int],
     recompute: bool = True,
 ) -> Ask[Tensor]:
-    """[points, units] what is left when the top units go step by step, explaining anew what is left at each.
+    """[points, units] what is left when the top units go step by step, explaining what is left again at each.
 
     `points` are the shares erased in basis points, rising; 10,000 erases all without explaining.
     """
@@ -161,8 +161,8 @@ class Erasure(Erasing):
         if self.needs_empty:
             rows.append(torch.zeros(1, n_units))
         answer = yield Look(question, torch.cat(rows), self.perturbation)
-        said = target_log_probability(answer) if self.logs else target_probability(answer)
-        full, left = float(said[0]), said[1 : 1 + len(counts)]
+        p = target_log_probability(answer) if self.logs else target_probability(answer)
+        full, left = float(p[0]), p[1 : 1 + len(counts)]
         name = "log_p" if self.logs else "p"
         record = {
             "ratios": list(self.shares),
@@ -171,8 +171,8 @@ class Erasure(Erasing):
             f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
         }
         if self.needs_empty:
-            record[f"{name}_zero"] = float(said[-1])
-        values = np.atleast_1d(self.values(full, left, float(said[-1])))
+            record[f"{name}_zero"] = float(p[-1])
+        values = np.atleast_1d(self.values(full, left, float(p[-1])))
         if np.isnan(values).any():
             return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
         return Score(self.join(values, counts), record)

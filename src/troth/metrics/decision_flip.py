@@ -14,7 +14,7 @@ import numpy as np
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import require_step, steps_of, top_units
 
 
@@ -46,5 +46,5 @@ class DecisionFlip(Erasing):
         return Score(formulas.decision_flip(ratios, predictions), record)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        flipped = [score.record["flipped"] for score in scores if not np.isnan(score.value)]
+        flipped = [record["flipped"] for record in defined_records(scores)]
         return {"never_flips": float(1 - np.mean(flipped)) if flipped else np.nan}

@@ -20,7 +20,7 @@ class ImportanceCorrelation(Erasing):
     higher_is_better: ClassVar[bool | None] = True
     bounds: ClassVar[str] = "[−1, 1]"
     pitfalls: ClassVar[str] = (
-        "Linear: one outlying unit decides. Favours methods that mask one unit at a time themselves."
+        "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
     )
 
     masking: str = "mask_token"

@@ -42,7 +42,7 @@ class Infidelity(Erasing):
         erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
         keep = torch.cat([keep_all(question), 1 - erased])
         answer = yield Look(question, keep, self.perturbation)
-        said = answer.value(self.of).double().numpy()
-        change = said[0] - said[1:]
+        values = answer.value(self.of).double().numpy()
+        change = values[0] - values[1:]
         value = formulas.infidelity(attribution.scores, erased.numpy(), change, normalize=self.normalize)
         return Score(value, {"mean_squared_change": float((change**2).mean())})

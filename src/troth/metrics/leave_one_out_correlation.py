@@ -34,8 +34,8 @@ class LeaveOneOutCorrelation(Erasing):
             return undefined(NO_UNITS)
         keep = torch.cat([keep_all(question), keep_without_each(question)])
         answer = yield Look(question, keep, self.perturbation)
-        said = answer.value(self.of).double().numpy()
-        drops = said[0] - said[1:]
+        values = answer.value(self.of).double().numpy()
+        drops = values[0] - values[1:]
         if self.kind == "kendall":
             value = statistics.kendall_tau(attribution.scores, drops)
         else:

@@ -16,7 +16,7 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, _agreement, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, _agreement, defined_records, undefined
 from troth.metrics._agreement import Span
 
 
@@ -57,8 +57,8 @@ class RationaleAgreement(Metric):
         return Score(_agreement.token_f1(scores, human, self.top), record)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        known = [score.record for score in scores if not np.isnan(score.value)]
-        return _pooled(known) if known else {}
+        records = defined_records(scores)
+        return _pooled(records) if records else {}
 
 
 def marked_spans(encoding: Encoding) -> list[Span]:

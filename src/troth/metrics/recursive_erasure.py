@@ -1,4 +1,4 @@
-"""How much faster performance falls when the most important units are erased step by step, explaining anew at every
+"""How much faster performance falls when the most important units are erased step by step, explaining again at every
 step, than when random ones are (Madsen et al., 2024, Algorithm 3; Recursive ROAR without retraining).
 
 The score of one example is the area between the two curves of the target's probability. The summary is RACU: the area
@@ -127,16 +127,17 @@ class RecursiveErasure(Erasing):
 
     def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
-        known = [scores for scores in zip(*by_seed, strict=True) if not any(np.isnan(one.value) for one in scores)]
-        if not known:
+        examples = zip(*by_seed, strict=True)
+        defined = [scores for scores in examples if not np.isnan([score.value for score in scores]).any()]
+        if not defined:
             return Summary(np.nan, np.nan, np.nan, 0, reasons(*by_seed), seeds=len(by_seed))
-        records = [[score.record for score in scores] for scores in known]  # [examples, seeds]
+        records = [[score.record for score in scores] for scores in defined]  # [examples, seeds]
         ratios = np.array(records[0][0]["ratios"])
-        labels = np.array([[record["label"] for record in one] for one in records])
-        predictions = np.array([[[record["explained"], record["random"]] for record in one] for one in records])
+        labels = np.array([[record["label"] for record in row] for row in records])
+        predictions = np.array([[[record["explained"], record["random"]] for record in row] for row in records])
         classes = int(max(labels.max(), predictions.max())) + 1
         counts = np.stack(
-            [indicators(*given, classes) for given in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
+            [indicators(*seed, classes) for seed in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
         )  # [examples, seeds, 2, points, 3, classes]
         shape = counts.shape[1:]
 
@@ -167,8 +168,8 @@ class RecursiveErasure(Erasing):
         why = reasons(*by_seed)
         if np.isnan(each).any():
             flat_seeds = "" if np.isnan(each).all() else f" (in {np.isnan(each).sum()} of {len(each)} seeds)"
-            why |= {f"{NEVER_FALLS}{flat_seeds}": len(known)}
-        return Summary(value, low, high, len(known), why, extra, len(by_seed), seeds.spread(each[:, None]))
+            why |= {f"{NEVER_FALLS}{flat_seeds}": len(defined)}
+        return Summary(value, low, high, len(defined), why, extra, len(by_seed), seeds.spread(each[:, None]))
 
 
 def _gold(attribution: Attribution) -> int | None:

@@ -30,7 +30,7 @@ FEWEST = 30  # references
 class MaSF:
     """The three levels of empirical distributions; `fit` builds them, `p_values` asks them."""
 
-    embeddings: tuple[NDArray[Any], ...]  # a layer each, [hidden, references], sorted, in the dtype given
+    embeddings: tuple[NDArray[Any], ...]  # one per layer, [hidden, references], sorted, in the dtype given
     layer_statistics: Floats  # [layers, references], sorted
     statistics: Floats  # [references], sorted
     over_hidden: Aggregation = "simes"
@@ -61,7 +61,7 @@ class MaSF:
         over_layers: Aggregation = "fisher",
         self_included: bool = True,
     ) -> Self:
-        """As `fit`, from one array [examples, hidden] a layer: layers need not be of one size."""
+        """As `fit`, from one array [examples, hidden] per layer: layers need not be of one size."""
         for name in (over_hidden, over_layers):
             if name not in _counts.AGGREGATIONS:
                 raise unknown("aggregation", name, _counts.AGGREGATIONS)
@@ -121,11 +121,11 @@ class MaSF:
         return self.p_values_of(_layers(embeddings))
 
     def p_values_of(self, layers: Sequence[NDArray[Any]]) -> Floats:
-        """As `p_values`, from one array [examples, hidden] a layer."""
-        asked, known = [layer.shape[1] for layer in layers], [len(layer) for layer in self.embeddings]
-        if asked != known:
+        """As `p_values`, from one array [examples, hidden] per layer."""
+        sizes, reference_sizes = [layer.shape[1] for layer in layers], [len(layer) for layer in self.embeddings]
+        if sizes != reference_sizes:
             raise TrothError(
-                f"embeddings have {_sizes(asked)}, the references {_sizes(known)}: "
+                f"embeddings have {_sizes(sizes)}, the references {_sizes(reference_sizes)}: "
                 "use the model that the references came from"
             )
         references = self.embeddings[0].shape[1]
@@ -142,7 +142,7 @@ class MaSF:
 
 
 def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0) -> list[NDArray[Any]]:
-    """A layer each, [references, hidden], of inputs of which a share is masked at random, the others whole."""
+    """One array per layer, [references, hidden], of inputs of which a share is masked at random, the others whole."""
     # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
@@ -151,7 +151,7 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
 
 
 def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
-    """A layer each, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
+    """One array per layer, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
     question = Question(encoding, target=0, seed=seed)
     keep = keep_all(question)
     if masked:
@@ -177,10 +177,10 @@ def _sizes(layers: Sequence[int]) -> str:
 
 
 def _layers(embeddings: ArrayLike) -> list[NDArray[Any]]:
-    """[examples, layers, hidden] as one array a layer."""
-    given = np.asarray(embeddings)
-    if given.ndim != 3 or 0 in given.shape[1:]:
-        raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {given.shape}")
-    if len(given) and np.isnan(given.max()):
+    """[examples, layers, hidden] as one array per layer."""
+    values = np.asarray(embeddings)
+    if values.ndim != 3 or 0 in values.shape[1:]:
+        raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {values.shape}")
+    if len(values) and np.isnan(values.max()):
         raise TrothError("embeddings hold NaN, which no distribution can place: look for the input that makes them")
-    return [given[:, layer] for layer in range(given.shape[1])]
+    return [values[:, layer] for layer in range(values.shape[1])]

@@ -146,7 +146,7 @@ def explanation(
 
 
 def _answered(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
-    """The ask, answered at once where it wants what has been read of the whole input already."""
+    """The ask, answered at once where it needs what has been read of the whole input already."""
     reply: Answer | None = None
     while True:
         try:
