@@ -8,7 +8,7 @@ open how). Nothing is ever wholly erased. The paper tunes the variance among 0.0
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -16,9 +16,7 @@ from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)
