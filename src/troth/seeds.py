@@ -5,8 +5,6 @@ One more seed is not one more example. Tests, intervals, letters and rankings ar
 trainings, and so chance of their own, `over_seeds` draws them, too, crossed with the examples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

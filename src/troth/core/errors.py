@@ -1,4 +1,4 @@
-"""What a user can mend, said in one line and shown without a traceback."""
+"""What a user can fix, in one line and shown without a traceback."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ class TrothError(Exception):
 
     def __str__(self) -> str:
         return " ".join(super().__str__().split("\n"))  # a name or value may hold several
-
-
-class NoSplitError(TrothError):
-    """The data do not have the split asked for."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
@@ -32,3 +28,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
 def _by_initials(name: str, names: list[str]) -> list[str]:
     # People abbreviate: 'loo' is leave_one_out, 'ig' is integrated_gradients.
     return [known for known in names if "".join(part[0] for part in known.split("_") if part) == name.lower()]
+
+
+class NoSplitError(TrothError):
+    """The data does not have the split asked for, or has several and none was chosen."""
+
+
+class NoHeadError(TrothError):
+    """The model was never trained to classify."""

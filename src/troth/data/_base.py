@@ -115,7 +115,7 @@ def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
             return name
     if len(known) == 1:
         return known[0]
-    raise TrothError(f"{source}: which split? there are: {', '.join(sorted(known))}")
+    raise NoSplitError(f"{source}: which split? there are: {', '.join(sorted(known))}")
 
 
 def hold_out(data: Data, share: float) -> tuple[Data, Data]:

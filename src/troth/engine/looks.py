@@ -3,8 +3,6 @@
 An `Ask` is a generator that reads as sequential code about one example: it yields looks and returns its result.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace

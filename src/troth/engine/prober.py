@@ -4,8 +4,6 @@ Batches are cut by memory from rows sorted by length, so nothing is padded to th
 does not fit is halved. Rows asked twice are computed once. Draws are keyed by row, so none of this changes a number.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence

@@ -2,8 +2,6 @@
 speaks OpenAI's chat protocol. The key comes from the environment and goes nowhere but into the request's header.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

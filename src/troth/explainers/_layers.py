@@ -4,8 +4,6 @@ All of it at once would be [rows, queries, keys, hidden], far more than the mode
 chunks.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ with Σ m · Δx = Δy, so the backward pass chains multipliers instead of deriv
 - a quotient: the product rule turned round; LayerNorm: its formula, by the rules above.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ rounding (1e-4). Where another class than the predicted one is asked about, G re
 counted apart from the model's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 

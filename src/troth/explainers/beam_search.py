@@ -7,8 +7,6 @@ erased units that another order of the round reached before is dropped. `preset=
 is width 50, comp − suff on the probability, duplicates kept. Solvex then moves the zero of its ranks; we do not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from math import comb
 from typing import Any, ClassVar, Literal

@@ -7,8 +7,6 @@ by default so do tokens in no unit (`moves="all"` moves them too, the prompt nev
 erased and score 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

@@ -6,8 +6,6 @@ others coalitions are drawn together with their complements, until enough differ
 2ⁿ − 2 coalitions the result is the exact Shapley value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb

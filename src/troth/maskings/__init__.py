@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from troth.core.types import Encoding, Rows
-from troth.models import TextClassifier
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

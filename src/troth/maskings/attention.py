@@ -5,8 +5,6 @@ A token's attention is multiplied by `keep` before it is normalized; at 0 nobody
 and positions stay. A fraction in transformers' own two-dimensional mask would do nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

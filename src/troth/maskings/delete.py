@@ -1,7 +1,5 @@
 """A unit's tokens are taken out: a shorter row with new positions; all deleted leaves the special tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

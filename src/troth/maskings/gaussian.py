@@ -5,8 +5,6 @@ with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper ties th
 open how). Nothing is ever wholly erased. The paper tunes the variance among 0.005, 0.01, 0.05, 0.1, 0.5, 1 and 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking, put_token
-from troth.models import TextClassifier
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

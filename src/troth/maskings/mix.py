@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking
-from troth.models import TextClassifier
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
 
 Reference = Literal["mask", "pad", "zero"]
 

@@ -1,7 +1,5 @@
 """A unit's tokens become the padding token, still attended to; positions stay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

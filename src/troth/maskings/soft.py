@@ -4,8 +4,6 @@ No rescaling. The paper drops elements of the token's word vector; the released 
 output (word + position + type, after LayerNorm): `at="embedding_output"`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

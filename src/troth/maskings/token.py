@@ -3,8 +3,6 @@
 The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

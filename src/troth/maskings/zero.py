@@ -1,7 +1,5 @@
 """A unit's word vectors become 0 (a fraction scales them); positions, token types and attention stay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

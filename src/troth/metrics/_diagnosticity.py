@@ -7,8 +7,6 @@ example counts as the share of its pairs of seeds that is ordered rightly: the m
 another, easier opponent than one random explanation. Examples are what is drawn, tested and counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What erasure metrics share: which units are at the top, how many of them, and what is left without or with them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 Every step deletes at least one unit. A prediction that never changes scores 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -2,8 +2,6 @@
 (CORR; Arya et al., 2019).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ methods promise no unit of measurement; the factor is never negative, so that a 
 (`normalize=False`: as they stand, for methods that promise sums, such as Shapley values).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -4,8 +4,6 @@
 `kind="pearson"` compares sizes instead of order; `of` says which value of the class is watched.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

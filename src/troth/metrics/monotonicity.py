@@ -4,8 +4,6 @@ important first (Arya et al., 2019).
 Arya et al. ask whether every step rises, yes or no: `every=True`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -25,8 +25,8 @@ NAMES = ("accuracy", "macro_f1", "micro_f1", "matthews")
 def performance_of(data: Data) -> Performance | None:
     """How well a model does on this data set is measured; None where that is accuracy or not known."""
     name = data.name.partition("(")[0]
-    metric: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
-    return None if metric == "accuracy" else metric
+    found: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
+    return None if found == "accuracy" else found
 
 
 def indicators(labels: ArrayLike, predictions: ArrayLike, classes: int) -> Floats:

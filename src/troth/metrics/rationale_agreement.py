@@ -5,8 +5,6 @@ matches a marked span if they overlap by half) and the area under the precision-
 A unit counts as marked where it shares a character with a marked span.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

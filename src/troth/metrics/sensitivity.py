@@ -6,8 +6,6 @@ of at most `radius` times the vector's root mean square. Yeh et al. do not divid
 scale compare only so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

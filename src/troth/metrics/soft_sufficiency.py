@@ -11,8 +11,6 @@ denominator is nudged and the score clipped; that code drops elements after the 
 `at="embedding_output"`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ Of absolute scores; neither high nor low is faithful. `top` counts units instead
 the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one unit more: `variant="released"`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -11,8 +11,6 @@ joins hidden units by Fisher and leaves each reference out of its own distributi
 the null and can be as small as 1 / (references + 1). Where `paper` has no power, the verdict is "not tested".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -3,8 +3,6 @@
 Taken on the device: what comes back is one number per hidden unit, however long the texts are.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

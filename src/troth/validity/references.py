@@ -5,8 +5,6 @@ the training, and for masked fine-tuning every second one masked by the training
 against references that are all masked, masked inputs pass on nearly any model, and whole ones seem unusual.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """Whether the erased inputs a metric looks at are in distribution for the model, shown with every number of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal

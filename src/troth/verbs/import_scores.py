@@ -91,8 +91,8 @@ def _check(
 def _own_tokens(model: TextClassifier, encoding: Encoding) -> list[str] | None:
     """The model's own tokens of the example, special ones included; None where it has no tokenizer."""
     tokenizer = getattr(model, "tokenizer", None)
-    tokens: list[str] | None = None if tokenizer is None else tokenizer.convert_ids_to_tokens(encoding.ids.tolist())
-    return tokens
+    found: list[str] | None = None if tokenizer is None else tokenizer.convert_ids_to_tokens(encoding.ids.tolist())
+    return found
 
 
 def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any, Any]:
