@@ -23,7 +23,6 @@ from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.metrics import Erasing, Metric
 from troth.store.cells import Cell
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context, model_key
@@ -88,8 +87,7 @@ def _passes_to_judge(metrics: Sequence[str]) -> int:
 
 
 def _looks(metric: str) -> int:
-    built: Metric = catalog.build("metrics", metric)
-    return len(built.shares) if isinstance(built, Erasing) else 1
+    return len(getattr(catalog.build("metrics", metric), "ratios", (0.2,)))
 
 
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
