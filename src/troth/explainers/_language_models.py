@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from troth.core.errors import TrothError
@@ -142,10 +142,12 @@ Asking = Callable[[str, int], Future[str]]  # a question and the most tokens of 
 @lru_cache(maxsize=4)
 def ask_local(name: str) -> Asking:
     """A model that is loaded once; one question at a time."""
-    return partial(ThreadPoolExecutor(1).submit, Local(name).ask)
+    pool, model = ThreadPoolExecutor(1), Local(name)
+    return lambda question, most_tokens: pool.submit(model.ask, question, most_tokens)
 
 
 @lru_cache(maxsize=4)
 def ask_endpoint(endpoint: Endpoint, parallel: int) -> Asking:
     """An endpoint that is asked several questions at a time."""
-    return partial(ThreadPoolExecutor(parallel).submit, endpoint.ask)
+    pool = ThreadPoolExecutor(parallel)
+    return lambda question, most_tokens: pool.submit(endpoint.ask, question, most_tokens)
