@@ -119,9 +119,9 @@ def _links(order: NDArray[np.int64], window: int, types: int) -> tuple[NDArray[n
         raise TrothError(f"text_rank: a window holds at least one token, not {window}")
     shifts = range(1, min(window, len(order)))
     pairs = [(order[:-shift], order[shift:]) for shift in shifts]
-    one = np.concatenate([near for near, _ in pairs] or [order[:0]])
-    other = np.concatenate([far for _, far in pairs] or [order[:0]])
-    keys = np.concatenate([one * types + other, other * types + one])[np.tile(one != other, 2)]
+    near = np.concatenate([near for near, _ in pairs] or [order[:0]])
+    far = np.concatenate([far for _, far in pairs] or [order[:0]])
+    keys = np.concatenate([near * types + far, far * types + near])[np.tile(near != far, 2)]
     start, end = np.divmod(np.unique(keys), max(types, 1))
     return start, end
 

@@ -1,11 +1,9 @@
 """Several seeds of one example are one example: scores are averaged over seeds first, then examples are compared.
 
-A seed more is no example more. Tests, intervals, letters and rankings are about examples and take what
-`mean_over_seeds` gives; how much the seeds differ among themselves is told apart, by `spread`. Where seeds are
+One more seed is not one more example. Tests, intervals, letters and rankings are about examples and take what
+`mean_over_seeds` gives; how much the seeds differ among themselves is shown apart, by `spread`. Where seeds are
 trainings, and so chance of their own, `over_seeds` draws them, too, crossed with the examples.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -23,12 +21,12 @@ def mean_over_seeds(by_seed: ArrayLike) -> Floats:
     array([0.5, 0.5, nan])
     """
     values = np.asarray(by_seed, np.float64)
-    known = ~np.isnan(values)
-    count = known.sum(0)
+    defined = ~np.isnan(values)
+    count = defined.sum(0)
     with np.errstate(invalid="ignore"):
-        mean = np.where(known, values, 0.0).sum(0) / np.where(count, count, np.nan)
+        mean = np.where(defined, values, 0.0).sum(0) / np.where(count, count, np.nan)
     # Equal seeds have exactly their value as the mean: rounding must not break ties between examples.
-    low, high = np.where(known, values, np.inf).min(0), np.where(known, values, -np.inf).max(0)
+    low, high = np.where(defined, values, np.inf).min(0), np.where(defined, values, -np.inf).max(0)
     return np.asarray(np.where(low == high, low, mean))
 
 
@@ -41,10 +39,7 @@ def spread(by_seed: ArrayLike) -> float:
 
 def over_seeds(values_by_seed: Sequence[ArrayLike]) -> tuple[float, float, float]:
     """(value, low, high) of the mean over examples and seeds, both of them drawn; seeds without values do not count."""
-    low, high = statistics.hierarchical_interval(values_by_seed)
-    each = per_example(values_by_seed)
-    known = each[~np.isnan(each)]
-    return float(known.mean()) if len(known) else float("nan"), low, high
+    return statistics.mean(per_example(values_by_seed)), *statistics.hierarchical_interval(values_by_seed)
 
 
 def per_example(values_by_seed: Sequence[ArrayLike]) -> Floats:

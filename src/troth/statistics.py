@@ -62,7 +62,13 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
-# Intervals of a mean
+# A mean and its intervals
+
+
+def mean(values: ArrayLike) -> float:
+    """The mean of the defined values; NaN where there are none."""
+    sample = _defined(values)
+    return float(sample.mean()) if len(sample) else float("nan")
 
 
 def bca_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
@@ -71,14 +77,14 @@ def bca_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     >>> bca_interval([0.25, 0.25, float("nan")])
     (0.25, 0.25)
     """
-    known = _known(values)
-    if len(known) == 0:
+    sample = _defined(values)
+    if len(sample) == 0:
         return float("nan"), float("nan")
-    if np.all(known == known[0]):
-        return float(known[0]), float(known[0])
-    low, high = _bootstrap(known, level, "BCa")
+    if np.all(sample == sample[0]):
+        return float(sample[0]), float(sample[0])
+    low, high = _bootstrap(sample, level, "BCa")
     # Values equal up to rounding leave BCa without an acceleration.
-    return (low, high) if np.isfinite([low, high]).all() else _bootstrap(known, level, "percentile")
+    return (low, high) if np.isfinite([low, high]).all() else _bootstrap(sample, level, "percentile")
 
 
 def bca_of_means(
@@ -97,7 +103,7 @@ def bca_of_means(
         size = min(step, RESAMPLES - start)
         weights = generator.multinomial(count, np.full(count, 1 / count), size=size)
         drawn.append(function(weights @ values / count))
-    resampled = np.sort(_known(np.concatenate(drawn)))
+    resampled = np.sort(_defined(np.concatenate(drawn)))
     if np.isnan(value) or len(resampled) == 0:
         return value, float("nan"), float("nan")
     if resampled[0] == resampled[-1]:
@@ -121,8 +127,8 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
     within each seed would take the scores of one example for independent, and be too sure the more seeds there are.
     """
     values = _crossed(values_by_seed)
-    known = ~np.isnan(values)
-    if not known.any():
+    is_defined = ~np.isnan(values)
+    if not is_defined.any():
         return float("nan"), float("nan")
     # Generators apart, so that more seeds leave the draws of examples alone.
     of_seeds, of_examples = np.random.default_rng(0).spawn(2)
@@ -133,13 +139,13 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
         size = min(step, RESAMPLES - start)
         seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
         examples = of_examples.multinomial(width, np.full(width, 1 / width), size=size)
-        defined = seeds @ known
+        defined = seeds @ is_defined
         with np.errstate(invalid="ignore"):
-            each = seeds @ np.where(known, values, 0.0) / defined  # [resamples, examples]
+            each = seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
         weights = examples * (defined > 0)
         with np.errstate(invalid="ignore"):
             means.append((weights * np.nan_to_num(each)).sum(1) / weights.sum(1))
-    drawn = _known(np.concatenate(means))
+    drawn = _defined(np.concatenate(means))
     if len(drawn) == 0:
         return float("nan"), float("nan")
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
@@ -156,7 +162,7 @@ def wilcoxon_rank_sum(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     >>> round(statistic, 3), round(p, 3)
     (-1.964, 0.05)
     """
-    first, second = _known(a), _known(b)
+    first, second = _defined(a), _defined(b)
     if len(first) == 0 or len(second) == 0:
         return float("nan"), float("nan")
     result = scipy.stats.ranksums(first, second)
@@ -170,7 +176,7 @@ def t_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     >>> round(statistic, 3), round(p, 4)
     (4.899, 0.008)
     """
-    first, second = _known(a), _known(b)
+    first, second = _defined(a), _defined(b)
     if min(len(first), len(second)) < 2:
         return float("nan"), float("nan")
     if np.ptp(first) == 0 and np.ptp(second) == 0:
@@ -183,7 +189,7 @@ def t_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
 
 def paired_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """(statistic, two-sided p) of Wilcoxon's signed-rank test; equal pairs are left out, all equal: p = 1."""
-    difference = _known(np.subtract(*_paired(a, b)))
+    difference = _defined(np.subtract(*_paired(a, b)))
     if len(difference) == 0:
         return float("nan"), float("nan")
     if not difference.any():
@@ -199,8 +205,10 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     0.666667
     """
     first, second = _paired(a, b)
-    known = ~(np.isnan(first) | np.isnan(second))
-    return float(scipy.stats.kendalltau(first[known], second[known]).statistic) if known.sum() > 1 else float("nan")
+    defined = ~(np.isnan(first) | np.isnan(second))
+    if defined.sum() < 2:
+        return float("nan")
+    return float(scipy.stats.kendalltau(first[defined], second[defined]).statistic)
 
 
 def significance_groups(
@@ -208,12 +216,12 @@ def significance_groups(
 ) -> dict[str, str]:
     """Letters of each name, best mean first: names that share a letter do not differ significantly.
 
-    Values are paired (one an example, in the same order); paired tests, Holm-corrected over all pairs.
+    Values are paired (one per example, in the same order); paired tests, Holm-corrected over all pairs.
     """
-    values = {name: np.asarray(given, np.float64) for name, given in values_by_name.items()}
+    values = {name: np.asarray(sample, np.float64) for name, sample in values_by_name.items()}
     names = _by_mean(values, higher_is_better)
     pairs = list(combinations(names, 2))
-    adjusted = holm([paired_test(values[one], values[other])[1] for one, other in pairs])
+    adjusted = holm([paired_test(values[first], values[second])[1] for first, second in pairs])
     groups = {frozenset(names)} if names else set()
     for pair, p in zip(pairs, adjusted, strict=True):
         if p < level:
@@ -225,18 +233,16 @@ def significance_groups(
     }
 
 
-def _parted(groups: set[frozenset[str]], one: str, other: str) -> set[frozenset[str]]:
+def _parted(groups: set[frozenset[str]], first: str, second: str) -> set[frozenset[str]]:
     """No group holds both any more, and none lies within another (Piepho 2004, insert and absorb)."""
-    split = {
-        part for group in groups for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
-    }
+    pair = {first, second}
+    split = {part for group in groups for part in ([group - {name} for name in pair] if pair <= group else [group])}
     return {group for group in split if not any(group < larger for larger in split)}
 
 
 def _by_mean(values: Mapping[str, Floats], higher_is_better: bool) -> list[str]:
-    known = {name: _known(given) for name, given in values.items()}
-    means = {name: -given.mean() if higher_is_better else given.mean() for name, given in known.items() if len(given)}
-    return sorted(values, key=lambda name: means.get(name, np.inf))
+    means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
+    return sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
 
 
 def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]:
@@ -256,20 +262,20 @@ def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]
 
 def _crossed(values_by_seed: Sequence[ArrayLike]) -> Floats:
     """[seeds, examples], seeds without values left out."""
-    seeds = [seed for given in values_by_seed if (seed := np.atleast_1d(np.asarray(given, np.float64))).size]
+    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
     lengths = {len(seed) for seed in seeds}
     if len(lengths) > 1:
         raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
     return np.array(seeds) if seeds else np.empty((0, 0))
 
 
-def _known(values: ArrayLike) -> Floats:
-    given = np.atleast_1d(np.asarray(values, np.float64))
-    if given.ndim != 1:
+def _defined(values: ArrayLike) -> Floats:
+    sample = np.atleast_1d(np.asarray(values, np.float64))
+    if sample.ndim != 1:
         raise TrothError(
-            f"values of shape {given.shape} are not a sample; hierarchical_interval takes [seeds, examples]"
+            f"values of shape {sample.shape} are not a sample; hierarchical_interval takes [seeds, examples]"
         )
-    return given[~np.isnan(given)]
+    return sample[~np.isnan(sample)]
 
 
 def _paired(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:

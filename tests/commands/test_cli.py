@@ -181,7 +181,7 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "film", "--pair", "more"], "--pair goes with one text, not 2"),
         (["explain", ""], "the text is empty: there is nothing to explain"),
         (["explain", " \n "], "the text is empty: there is nothing to explain"),
-        (["explain", "lone \udcff"], "example 0: the text is no valid Unicode"),
+        (["explain", "lone \udcff"], "example 0: the text is not valid Unicode"),
         (["explain", TEXT, "--device", "nowhere"], "cannot use device nowhere: "),
         (["explain", TEXT, "--html", "file/page.html"], "cannot write file/page.html: "),
         (["explain", TEXT, "--html", "."], "cannot write .: "),

@@ -25,6 +25,7 @@ def test_specs_round_trip(kind, name):
     assert catalog.name_of(found) == name
     assert catalog.summary(kind, name).endswith((".", "?"))
     required = [field.name for field in dataclasses.fields(found) if _has_no_default(field)]
+    assert catalog.required(kind, name) == required
     if required:
         with pytest.raises(TrothError, match=f"^{name}: .*{required[0]}"):
             catalog.build(kind, name)

@@ -129,7 +129,7 @@ OTHERS = [
     (["explan"], "No such command 'explan'"),
     (["\x1b]0;x\x07"], r"No such command"),
     (["explain", "x", "--explainr", "lime"], "No such option: --explainr"),
-    (["explain", "\udcff"], "the text is no valid Unicode"),
+    (["explain", "\udcff"], "the text is not valid Unicode"),
     (["explain", "a", "-m", "\udcff/a/b"], r"there is no model folder \xff/a/b"),
     (["explain", ""], "the text is empty"),
     (["explain", "a", "b", "--pair", "c"], "--pair goes with one text, not 2"),

@@ -31,7 +31,7 @@ def test_token_f1_gives_ties_to_the_earlier_unit():
 
 
 def test_token_f1_refuses_what_does_not_match():
-    with pytest.raises(TrothError, match="one value a unit"):
+    with pytest.raises(TrothError, match="one value per unit"):
         agreement.token_f1([0.5, 0.5], [1], 1)
     with pytest.raises(TrothError, match="negative"):
         agreement.token_f1([0.5, 0.5], [1, 0], -1)

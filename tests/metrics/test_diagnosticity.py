@@ -94,5 +94,5 @@ def test_what_cannot_be_judged_is_named():
 def test_scores_of_other_examples_are_refused():
     with pytest.raises(TrothError, match="m: a has 3 scores, the random explainer 2"):
         diagnosticity("m", {"a": [1, 2, 3]}, [1, 2], True)
-    with pytest.raises(TrothError, match="m: there is no explainer beside the random one"):
+    with pytest.raises(TrothError, match="m: there is no explainer but the random one"):
         diagnosticity("m", {}, [1, 2], True)

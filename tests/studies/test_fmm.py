@@ -12,9 +12,9 @@ from troth.core.errors import TrothError
 from troth.core.types import Question, Score
 from troth.engine.looks import Look
 from troth.engine.prober import Prober
-from troth.metrics.performance import performance
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models import load_model
+from troth.performance import performance
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.studies._trained import Results, load

@@ -243,6 +243,7 @@ def test_all_means_all_that_can_just_be_run():
     skipped = plan.about["left_out"]
     assert set(explained) | set(skipped) >= set(catalog.names("explainers"))
     assert not set(explained) & set(skipped)
+    assert skipped["llm_ranking"] == "needs llm_ranking(model=…)"  # known from the class: no list names it
     assert {cell.specs["metric"].partition("(")[0] for cell in plan.of("metric")} == set(catalog.names("metrics"))
     # 2 · 50 · 7 passes are over 500, 2⁷ are not; explaining five times again, these are, and those are too many.
     assert explained["sequential_integrated_gradients"]["first"] == 30

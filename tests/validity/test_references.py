@@ -225,3 +225,15 @@ def test_command_tells_whether_scores_change_when_weights_are_shuffled(tmp_path)
     assert "Near 0" in shown.output
     refused = CliRunner().invoke(app, [*command[:-1], "--cascade"])
     assert isinstance(refused.exception, TrothError) or "--randomization" in refused.output
+
+
+def test_only_a_missing_split_makes_halves_of_the_data(monkeypatch):
+    def damaged(name, split=None, limit=None):
+        asked.append(split)
+        raise TrothError(f"{name}: row 3 of the split is damaged")
+
+    asked = []
+    monkeypatch.setattr("troth.validity.references.load_data", damaged)
+    with pytest.raises(TrothError, match="row 3"):
+        splits_of("films", None, None, None, None)
+    assert asked == ["test"]

@@ -43,19 +43,18 @@ def explain(
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
+    import troth
     from troth.core import catalog
     from troth.core.errors import TrothError
     from troth.core.types import Example
-    from troth.engine.prober import Prober
     from troth.models import load_model
     from troth.report import explanation as display
     from troth.report import page
-    from troth.verbs.explain import explain_each
 
     _options.quieten()
     if segments not in ("first", "both"):
         raise TrothError(f"--segments must be first or both, not {segments!r}")
-    methods: list[Any] = [catalog.build("explainers", spec) for spec in explainer or ["integrated_gradients"]]
+    methods: dict[str, Any] = catalog.by_spec("explainers", explainer or ["integrated_gradients"])
     given = texts or _lines()
     if not any(text.strip() for text in given):
         raise TrothError("the text is empty: there is nothing to explain")
@@ -65,10 +64,11 @@ def explain(
     if html is not None:
         page.require_place(html)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    prober = Prober(load_model(model, device=device, **asked), masking)
-    options: dict[str, Any] = {"units": units, "target": target, "seed": seed, "against": against, "segments": segments}
-    found = [list(explain_each(prober, examples, method, **options)) for method in methods]
-    by_text = [attribution for row in zip(*found, strict=True) for attribution in row]
+    options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
+    by_method = troth.explain(
+        load_model(model, device=device, **asked), examples, methods.values(), units, segments=segments, **options
+    )
+    by_text = [attribution for row in zip(*by_method.values(), strict=True) for attribution in row]
     if html is not None:
         page.write(html, "Explanations", [display.html(attribution) for attribution in by_text])
     if as_json:

@@ -70,7 +70,7 @@ def _why_not_the_leaderboard(store: Store) -> list[str]:
             built: Metric = catalog.build("metrics", metric)
         except TrothError:
             continue
-        if type(built).summarize is not Metric.summarize:
+        if built.pooled:
             reasons.append(f"{metric} there is computed from all examples together, not the mean of their values")
     if len({cell.specs.get("seed") for cell in cells}) > 1:
         reasons.append("scores has a row per example and seed, and the leaderboard averages seeds per example first")

@@ -14,7 +14,7 @@ import pkgutil
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -35,7 +35,6 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
-_NONE = dataclasses.MISSING
 _TRUTHS = {"true": True, "false": False}
 _LONGEST = 10_000  # characters of a spec
 _BYTES = 8  # what one unit of one sample or step takes at least
@@ -61,8 +60,8 @@ def find(kind: str, name: str) -> type[Any]:
     """The class that a name stands for."""
     entry = _known(kind, name)
     module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
-    found: type[Any] = getattr(module, entry.class_name)
-    return found
+    cls: type[Any] = getattr(module, entry.class_name)
+    return cls
 
 
 def build(kind: str, spec: str | T) -> T:
@@ -77,20 +76,35 @@ def build(kind: str, spec: str | T) -> T:
     return typing.cast(T, construct(kind, name, options))
 
 
+def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
+    """Each object under its spec: the text as it is written, or that of an object."""
+    return {item if isinstance(item, str) else spec(item): build(kind, item) for item in specs}
+
+
 def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
     """An object of a name and its options, each checked against the class's fields."""
-    found = find(kind, name)
-    hints = typing.get_type_hints(found)
-    allowed = {field.name: field for field in dataclasses.fields(found) if field.init}
+    cls = find(kind, name)
+    hints = typing.get_type_hints(cls)
+    allowed = {field.name: field for field in dataclasses.fields(cls) if field.init}
     for option, value in options.items():
         if option not in allowed:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
         _check(name, option, value, hints[option])
-    missing = [option for option, field in allowed.items() if option not in options and _default(field) is _NONE]
+    missing = [option for option in required(kind, name) if option not in options]
     if missing:
         raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
-    return found(**options)
+    return cls(**options)
+
+
+def required(kind: str, name: str) -> list[str]:
+    """The options that must be given: the fields of the class that have no default.
+
+    >>> required("explainers", "attributive_masking"), required("explainers", "lime")
+    (['checkpoint'], [])
+    """
+    fields = dataclasses.fields(find(kind, name))
+    return [field.name for field in fields if field.init and _default(field) is dataclasses.MISSING]
 
 
 def parse(spec: str) -> tuple[str, dict[str, Any]]:
@@ -135,10 +149,10 @@ def spec(thing: Any, *, full: bool = False) -> str:
 
 def name_of(thing: Any) -> str:
     """The catalog name of an object or class: its file's, or for a class written elsewhere its own in snake case."""
-    found = thing if isinstance(thing, type) else type(thing)
-    file = found.__module__.rsplit(".", 1)[-1]
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in found.__name__).lstrip("_")
-    return file if file.replace("_", "") == found.__name__.lower() else snake
+    cls = thing if isinstance(thing, type) else type(thing)
+    file = cls.__module__.rsplit(".", 1)[-1]
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).lstrip("_")
+    return file if file.replace("_", "") == cls.__name__.lower() else snake
 
 
 def _known(kind: str, name: str) -> _Entry:
@@ -195,7 +209,7 @@ def _check(name: str, option: str, value: Any, hint: Any) -> None:
     """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
     if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
         finite = abs(value) < sys.float_info.max
-        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is no number to count with"
+        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is not a number to count with"
         raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
     choices = _choices(hint)
     literals = [choice for choice in choices if not isinstance(choice, type)]

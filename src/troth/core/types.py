@@ -1,4 +1,4 @@
-"""The words troth speaks in: an example, how a model reads it, a question about it, an explanation and its score."""
+"""The words of troth: an example, how a model reads it, a question about it, an explanation and its score."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Example:
         if not is_unicode(self.id):
             raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
         if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
-            found = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
-            raise TrothError(f"example {self.id}: a text must be a string, not {found}")
+            kind = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
+            raise TrothError(f"example {self.id}: a text must be a string, not {kind}")
         if not all(text is None or is_unicode(text) for text in (self.text, self.text_pair)):
-            raise TrothError(f"example {self.id}: the text is no valid Unicode (a lone surrogate); decode it as UTF-8")
+            raise TrothError(f"example {self.id}: the text is not valid Unicode (a lone surrogate); decode it as UTF-8")
         if self.rationale is not None:
             object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
 
@@ -137,12 +137,12 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """One score a unit: how much it speaks for the target."""
+    """One score per unit: how much it pushes toward the target."""
 
     question: Question
     scores: Scores  # [units]
     signed: bool
-    rest: float = 0.0  # what tokens in no unit would have got
+    rest: float = 0.0  # the score of the tokens that are in no unit
     gap: float | None = None  # by how much the scores of a path method miss the change they should sum to
     explainer: str = ""  # the spec it was made with
     model: str = ""  # fingerprint of the model explained
@@ -217,7 +217,7 @@ class Attribution:
         units: UnitKind = "word",
         signed: bool | None = None,
     ) -> Attribution:
-        """Anybody else's explanation, to be measured: one score a character span, a token, or one of our units."""
+        """Anybody else's explanation, to be measured: one score per character span, token or unit of ours."""
         from troth.verbs.import_scores import import_scores
 
         return import_scores(
@@ -243,7 +243,7 @@ class Score:
 class Rows:
     """A chunk of erased inputs as tensors, of one example or of many, padded on the right."""
 
-    encodings: Sequence[Encoding]  # one a row
+    encodings: Sequence[Encoding]  # one per row
     ids: Tensor  # [rows, length]
     units: Tensor  # [rows, length] unit of each token, below 0 = none
     lengths: Tensor  # [rows]
@@ -251,7 +251,7 @@ class Rows:
     against: Tensor  # [rows] -1 = none
     keys: Tensor  # [rows] of the random draws
     token_types: Tensor | None = None  # [rows, length]
-    prompt_is_fixed: bool = False  # nobody wants derivatives with respect to the prompt's vectors
+    prompt_is_fixed: bool = False  # nobody needs derivatives with respect to the prompt's vectors
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
     output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives

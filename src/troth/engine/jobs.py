@@ -81,6 +81,11 @@ class Job:
         seed = self.question.seed
         self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it asks about the input as it is, and nothing else."""
+        return len(self.keep) == 1 and bool((self.keep == 1).all()) and self.erased_by is None and self.others is None
+
     def own_rows(self) -> NDArray[np.int64]:
         """Numbers of the rows that no other job has."""
         return np.delete(np.arange(len(self.keep)), list(self.elsewhere))

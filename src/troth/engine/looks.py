@@ -3,8 +3,6 @@
 An `Ask` is a generator that reads as sequential code about one example: it yields looks and returns its result.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
@@ -75,7 +73,7 @@ LOGITS = Logits()
 
 @dataclass(frozen=True)
 class Gradient(Want):
-    """Gradient g of a class's value with respect to the word vectors, as numbers a token.
+    """Gradient g of a class's value with respect to the word vectors, as numbers per token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
     one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary, and

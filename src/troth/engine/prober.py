@@ -4,8 +4,6 @@ Batches are cut by memory from rows sorted by length, so nothing is padded to th
 does not fit is halved. Rows asked twice are computed once. Draws are keyed by row, so none of this changes a number.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -27,6 +25,7 @@ from troth.maskings import Masking
 from troth.models import TextClassifier
 
 T = TypeVar("T")
+_Answers = dict[Hashable, tuple[Job, int]]  # of one example: which job has a row, and where in it
 
 _REMEMBERED_ROWS = 32  # looks of more rows (samples, searches) seldom repeat each other
 _PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
@@ -58,7 +57,7 @@ class Prober:
         self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
         self.window = window  # examples under way at a time
         self.cost = Cost()
-        self._known: weakref.WeakKeyDictionary[Encoding, dict[Hashable, tuple[Job, int]]] = weakref.WeakKeyDictionary()
+        self._answers: weakref.WeakKeyDictionary[Encoding, _Answers] = weakref.WeakKeyDictionary()
 
     def run(self, asks: Iterable[Ask[T]]) -> Iterator[T]:
         """The result of every ask, in order; only a window of them is under way at a time."""
@@ -77,17 +76,26 @@ class Prober:
         """The result of one ask."""
         return next(self.run([ask]))
 
+    def forget_erased(self) -> None:
+        """Keeps only the answers about whole inputs.
+
+        Those are asked for first and alone, so the batches of what follows are those of a new prober, and its numbers
+        the same to the last bit.
+        """
+        for encoding, answers in self._answers.items():
+            self._answers[encoding] = {key: place for key, place in answers.items() if place[0].is_whole}
+
     def _round(self, running: Iterable[Running[T]]) -> None:
         waiting: list[Running[T]] = []
         elements = 0
-        for one in running:
-            if one.done or elements > _PENDING_ELEMENTS:
+        for ask in running:
+            if ask.done or elements > _PENDING_ELEMENTS:
                 continue
-            look = one.advance()
+            look = ask.advance()
             if look is not None:
-                waiting.append(one)
+                waiting.append(ask)
                 elements += look.keep.numel()
-        jobs = [Job(one.look, self.masking) for one in waiting if one.look is not None]
+        jobs = [Job(ask.look, self.masking) for ask in waiting if ask.look is not None]
         groups: dict[Hashable, list[Job]] = {}
         for job in jobs:
             self._reuse(job)
@@ -96,10 +104,10 @@ class Prober:
             for group in groups.values():
                 self._compute(group)
         except BaseException:
-            self._known.clear()  # nobody may be pointed at rows that were never computed
+            self._answers.clear()  # nobody may be pointed at rows that were never computed
             raise
-        for one, job in zip(waiting, jobs, strict=True):
-            one.answer = job.answer()
+        for ask, job in zip(waiting, jobs, strict=True):
+            ask.answer = job.answer()
         for job in jobs:
             job.forget()
 
@@ -107,9 +115,9 @@ class Prober:
         """Points rows that are known, or already asked for in this round, at the job that has them."""
         if job.masking.stochastic or len(job.keep) > _REMEMBERED_ROWS or not job.want.remembered:
             return
-        known = self._known.setdefault(job.encoding, {})
+        answers = self._answers.setdefault(job.encoding, {})
         for row, row_key in enumerate(job.row_keys()):
-            owner = known.setdefault(row_key, (job, row))
+            owner = answers.setdefault(row_key, (job, row))
             if owner[0] is not job:
                 job.elsewhere[row] = owner
 
@@ -147,19 +155,19 @@ class Prober:
             start = end
 
     def _answer(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> None:
-        found = self._try(jobs, batch)
-        if found is None:
+        reading = self._try(jobs, batch)
+        if reading is None:
             self.memory = max(self.memory // 2, 1)
             half = len(batch) // 2
             self._answer(jobs, batch[:half])
             self._answer(jobs, batch[half:])
             return
         self.cost.batches += 1
-        more = found[1].more
+        more = reading[1].more
         self.cost.forward += len(batch) + more.forward
         self.cost.backward += (len(batch) if jobs[0].want.backward else 0) + more.backward
         self.cost.beside += more.beside
-        self._deal(jobs, batch, *found)
+        self._deal(jobs, batch, *reading)
 
     def _try(self, jobs: Sequence[Job], batch: NDArray[np.int64]) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""

@@ -1,4 +1,4 @@
-"""Methods that give every unit a score: one file a method."""
+"""Methods that give every unit a score: one file per method."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 class Explainer(ABC):
     """An instance is its configuration; it holds no model."""
 
-    signed: ClassVar[bool]  # a negative score speaks against the target
+    signed: ClassVar[bool]  # a negative score pushes away from the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
+    learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
-        """Itself, fitted on the data where the method needs that."""
+        """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""
         return self
 
     @property
@@ -33,7 +34,7 @@ class Explainer(ABC):
         return self.signed
 
     def reads(self) -> Want:
-        """What it wants of the whole input: read while the class is chosen, so that this costs no pass of its own."""
+        """What it needs of the whole input: read while the class is chosen, so that it costs no pass of its own."""
         return LOGITS
 
     def passes(self, n_units: int) -> int:
@@ -42,7 +43,7 @@ class Explainer(ABC):
 
     @abstractmethod
     def ask(self, question: Question) -> Ask[Attribution]:
-        """Looks at the model as often as it needs and returns one score a unit."""
+        """Looks at the model as often as it needs and returns one score per unit."""
 
 
 @dataclass(frozen=True)

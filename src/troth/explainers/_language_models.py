@@ -2,8 +2,6 @@
 speaks OpenAI's chat protocol. The key comes from the environment and goes nowhere but into the request's header.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -138,24 +136,18 @@ class Local:
         return str(tokenizer.decode(written[0, count:], skip_special_tokens=True))
 
 
-@dataclass(frozen=True, eq=False)
-class Desk:
-    """Takes questions and answers them beside the work that goes on, a few at a time."""
-
-    answer: Callable[[str, int], str]
-    pool: ThreadPoolExecutor
-
-    def ask(self, question: str, most_tokens: int) -> Future[str]:
-        return self.pool.submit(self.answer, question, most_tokens)
+Asking = Callable[[str, int], Future[str]]  # a question and the most tokens of its answer, which comes later
 
 
 @lru_cache(maxsize=4)
-def local_desk(name: str) -> Desk:
+def ask_local(name: str) -> Asking:
     """A model that is loaded once; one question at a time."""
-    return Desk(Local(name).ask, ThreadPoolExecutor(1))
+    pool, model = ThreadPoolExecutor(1), Local(name)
+    return lambda question, most_tokens: pool.submit(model.ask, question, most_tokens)
 
 
 @lru_cache(maxsize=4)
-def endpoint_desk(endpoint: Endpoint, parallel: int) -> Desk:
+def ask_endpoint(endpoint: Endpoint, parallel: int) -> Asking:
     """An endpoint that is asked several questions at a time."""
-    return Desk(endpoint.ask, ThreadPoolExecutor(parallel))
+    pool = ThreadPoolExecutor(parallel)
+    return lambda question, most_tokens: pool.submit(endpoint.ask, question, most_tokens)

@@ -4,8 +4,6 @@ All of it at once would be [rows, queries, keys, hidden], far more than the mode
 chunks.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -148,7 +146,7 @@ def _distilbert_layer(layer: Any, asked_by: str) -> Layer:
 def _linear(module: Any, asked_by: str) -> Linear:
     if not isinstance(module, nn.Linear):
         kind = type(module).__name__
-        raise TrothError(f"{asked_by} reads plain linear layers, not {kind}; merge the adapter or load it unquantised")
+        raise TrothError(f"{asked_by} reads plain linear layers, not {kind}; merge the adapter or load it unquantized")
     return Linear(at_least_single(module.weight.detach()), at_least_single(module.bias.detach()))
 
 

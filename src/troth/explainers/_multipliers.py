@@ -10,8 +10,6 @@ with Σ m · Δx = Δy, so the backward pass chains multipliers instead of deriv
 - a quotient: the product rule turned round; LayerNorm: its formula, by the rules above.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ _PRODUCTS = {"baddbmm", "bmm", "dot", "einsum", "matmul", "mm", "mul", "multiply
 
 
 def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference: Tensor) -> tuple[Tensor, ...]:
-    """Of a function with one value a row: its values at input and reference, and a multiplier for every input element.
+    """The values at input and reference of a function with one value per row, and a multiplier per input element.
 
     In each row Σ multiplier · (input − reference) is the difference of the values.
     """
@@ -44,8 +42,8 @@ def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference:
         now = inputs.detach().requires_grad_()
         with _Following(first.noted):
             value = function(now)
-        (found,) = torch.autograd.grad(value.sum(), now)
-    return value.detach(), before, found
+        (factors,) = torch.autograd.grad(value.sum(), now)
+    return value.detach(), before, factors
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,5 @@
 """The units that methods by coalition and by path play with: those the input still has."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

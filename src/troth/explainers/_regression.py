@@ -1,7 +1,5 @@
 """Weighted least squares, as surrogate models need it: small, in double precision, with standard errors."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Salience, an importance of word pieces that asks no model, as an attribution."""
 
-from __future__ import annotations
-
 import torch
 
 from troth.core.pieces import pieces

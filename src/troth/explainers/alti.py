@@ -5,8 +5,6 @@ A layer is its attention block: T_j is the attention part of j, value bias insid
 the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖₁ − ‖y − T_j‖₁) are divided by their sum.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ That position is the first one ([CLS], or the only query of a BiLSTM's attention
 tokens in no unit ([CLS] and [SEP] draw much) are never shared out among the others: they are the attribution's `rest`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ Weights and gradients are each averaged over the heads before they are multiplie
 head and averages the products.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

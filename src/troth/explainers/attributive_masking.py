@@ -5,11 +5,9 @@ G reads the text and the prediction, and is fitted so that the input masked by i
 inversely masked one is not: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the model, one of G. With
 `steps=10` (fAML) a copy of G takes so many more steps on the example alone, at a learning rate that falls linearly, and
 the best map by the metric that G was chosen by is kept, G's own included. A later map must be better by more than
-rounding (1e-4). Where another class than the predicted one is asked about, G is told that class alone. G's passes are
-counted beside the model's.
+rounding (1e-4). Where another class than the predicted one is asked about, G reads that class alone. G's passes are
+counted apart from the model's.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -73,10 +71,10 @@ class AttributiveMasking(Explainer):
         sign = -1.0 if metric.higher_is_better is False else 1.0
         highest = -torch.inf
         for place, scores in enumerate(maps):
-            found = Attribution(question, scores.numpy(), signed=self.signed)
-            value = sign * (yield from metric.ask(question, found, _never)).value
+            attribution = Attribution(question, scores.numpy(), signed=self.signed)
+            value = sign * (yield from metric.ask(question, attribution, _never)).value
             if place == 0 or value > highest + _BETTER or highest != highest:
-                best, highest = found, value
+                best, highest = attribution, value
         return best
 
 

@@ -7,8 +7,6 @@ erased units that another order of the round reached before is dropped. `preset=
 is width 50, comp − suff on the probability, duplicates kept. Solvex then moves the zero of its ranks; we do not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from math import comb
 from typing import Any, ClassVar, Literal
@@ -43,10 +41,10 @@ class BeamSearch(Explainer):
             raise TrothError(f"beam_search: width must be at least 1, not {self.width}")
         defaults = {option.name: option.default for option in fields(self)}
         for option, value in _PRESETS.get(self.preset or "", {}).items():
-            given = getattr(self, option)
-            if given not in (defaults[option], value):
+            chosen = getattr(self, option)
+            if chosen not in (defaults[option], value):
                 raise TrothError(
-                    f"beam_search: preset {self.preset} sets {option}={value}; drop {option}={given} or the preset"
+                    f"beam_search: preset {self.preset} sets {option}={value}; drop {option}={chosen} or the preset"
                 )
             object.__setattr__(self, option, value)
 

@@ -6,8 +6,6 @@ gives; a bias is shared among the parts in proportion to |⟨part, bias⟩|. In 
 each token's part; in later ones it is shared together with the output's, after the residual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

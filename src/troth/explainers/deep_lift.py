@@ -7,8 +7,6 @@ by default so do tokens in no unit (`moves="all"` moves them too, the prompt nev
 erased and score 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -48,8 +46,8 @@ class Lift(Want):
         now = rows.vectors(model).detach()
         moving = _moving(rows, self.moves)[..., None]
         before = torch.where(moving, reference_vector(model, self.baseline).to(now.dtype), now)
-        at_input, at_reference, found = multipliers(value, now, before)
-        scores = (at_least_single(found) * at_least_single(now - before)).sum(-1)
+        at_input, at_reference, factors = multipliers(value, now, before)
+        scores = (at_least_single(factors) * at_least_single(now - before)).sum(-1)
         change = at_input - at_reference
         gap = scores.sum(1) - change
         # Float noise grows with the scores, not with their sum, which may be 0 by chance.

@@ -3,8 +3,6 @@
 Every coalition is asked about, 2ⁿ of them, so at most 12 units. Scores sum to f(input) − f(all units erased).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import factorial
 

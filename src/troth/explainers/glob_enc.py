@@ -5,8 +5,6 @@ The feed-forward block enters only through the second LayerNorm's statistics. No
 joined by an identity, so they grow with the number of layers: compare the scores of one model only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -2,8 +2,6 @@
 to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 2016).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

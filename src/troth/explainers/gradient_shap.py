@@ -6,8 +6,6 @@ of integrated gradients. A sample whose baseline is the input itself adds exactl
 Units that were erased before stay erased and score 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -2,8 +2,6 @@
 (Kindermans et al., 2016).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question

@@ -7,8 +7,6 @@ path, whatever moves, and score 0. The released code of Recursive ROAR and FMM m
 the path: `variant="released"`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

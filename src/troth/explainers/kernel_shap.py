@@ -6,8 +6,6 @@ others coalitions are drawn together with their complements, until enough differ
 2ⁿ − 2 coalitions the result is the exact Shapley value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -26,7 +24,7 @@ from troth.explainers._regression import regress
 
 @dataclass(frozen=True)
 class KernelShap(SignedExplainer):
-    samples: int = 1000  # coalitions, beside the whole input and the empty one
+    samples: int = 1000  # coalitions, without the whole input and the empty one
     of: Of = "logit"
 
     def __post_init__(self) -> None:
@@ -94,5 +92,5 @@ def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws
     first = first_of_each(keys)
     if len(first) > wanted:
         keys, first = keys[: int(first[wanted])], first[:wanted]
-    found, counts = torch.unique(keys, return_counts=True)
-    return members[first], counts[torch.searchsorted(found, keys[first])].double()
+    distinct, counts = torch.unique(keys, return_counts=True)
+    return members[first], counts[torch.searchsorted(distinct, keys[first])].double()

@@ -1,7 +1,5 @@
 """How much the class's value falls when the unit alone is erased (Li et al., 2016)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

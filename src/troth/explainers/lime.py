@@ -6,8 +6,6 @@ distance (times 100, width 25) to the whole input; ridge regression with an inte
 feature of its own and none is left out. `note` has the standard error, averaged over the units.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -22,7 +22,7 @@ from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.explainers._language_models import Desk, Endpoint, endpoint_desk, local_desk
+from troth.explainers._language_models import Asking, Endpoint, ask_endpoint, ask_local
 
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):]\s*(.+?)\s*$", re.MULTILINE)
 _QUOTES = "\"'`*“”‘’"
@@ -41,7 +41,7 @@ class LlmRanking(Explainer):
     retries: int = 4
     backoff: float = 1.0  # seconds before the second try; doubled each time
     parallel: int = 4  # questions to an endpoint at a time
-    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)  # of the classes, told by the model
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)  # of the classes, taken from the model
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -63,7 +63,7 @@ class LlmRanking(Explainer):
         scores = np.zeros(question.n_units, dtype=np.float32)
         if not names:
             return Attribution(question, scores, signed=self.signed)
-        answer = self._desk().ask(self._words(question, names), 16 * len(names) + 64)
+        answer = self._asking()(self._words(question, names), 16 * len(names) + 64)
         # Known already, so it costs nothing; meanwhile the other examples ask their questions, too.
         yield Look(question, keep_all(question))
         ranked, dropped = match(parse(answer.result()), names)
@@ -71,8 +71,8 @@ class LlmRanking(Explainer):
             scores[left[unit]] = len(names) - place
         return Attribution(question, scores, signed=self.signed, note=_note(ranked, dropped, len(names)))
 
-    def _desk(self) -> Desk:
-        return endpoint_desk(self._endpoint(), self.parallel) if self.endpoint else local_desk(self.model)
+    def _asking(self) -> Asking:
+        return ask_endpoint(self._endpoint(), self.parallel) if self.endpoint else ask_local(self.model)
 
     def _endpoint(self) -> Endpoint:
         return Endpoint(self.endpoint, self.model, self.key_variable, self.timeout, self.retries, self.backoff)
@@ -81,12 +81,12 @@ class LlmRanking(Explainer):
         example, chosen = question.encoding.example, question.target
         whole = question.base is None and not question.encoding.truncated
         text = example.text if whole else " ".join(names)
-        beside = "" if example.text_pair is None else f"\nSecond text: {example.text_pair}"
+        second = "" if example.text_pair is None else f"\nSecond text: {example.text_pair}"
         named = [f'"{label}"' for label in self.labels] or [str(chosen)]
         decision = named[chosen] if self.labels else str(chosen)
         task = self.task or f"A classifier sorts texts into these classes: {', '.join(named)}."
         return (
-            f"{task}\n\nText: {text}{beside}\n\nThe classifier chose {decision}. "
+            f"{task}\n\nText: {text}{second}\n\nThe classifier chose {decision}. "
             "Rank the words of the text by how much they matter for this decision, the most important word first. "
             "Copy the words exactly as they are written here:\n"
             f"{json.dumps(list(names), ensure_ascii=False)}\n"
@@ -100,7 +100,7 @@ def parse(answer: str) -> list[str]:
     >>> parse('Sure: ["good", "film"]'), parse("1. good\\n2) film"), parse("good and film")
     (['good', 'film'], ['good', 'film'], [])
     """
-    for start in (found.start() for found in re.finditer(r"\[", answer)):
+    for start in (bracket.start() for bracket in re.finditer(r"\[", answer)):
         try:
             value, _ = json.JSONDecoder().raw_decode(answer, start)
         except ValueError:
@@ -119,12 +119,11 @@ def match(entries: Sequence[str], names: Sequence[str]) -> tuple[list[int], int]
     free = list(range(len(names)))
     ranked = []
     for entry in entries:
-        found = next((unit for unit in free if names[unit] == entry), None)
-        if found is None:
-            found = next((unit for unit in free if names[unit].casefold() == entry.casefold()), None)
-        if found is not None:
-            free.remove(found)
-            ranked.append(found)
+        exact = [unit for unit in free if names[unit] == entry]
+        alike = exact or [unit for unit in free if names[unit].casefold() == entry.casefold()]
+        if alike:
+            free.remove(alike[0])
+            ranked.append(alike[0])
     return ranked, len(entries) - len(ranked)
 
 

@@ -1,7 +1,5 @@
 """A uniform random number: the yardstick that every explanation has to beat; fresh at every call on a new input."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ Word vectors travel, in Gauss–Legendre points; the tokens of a word travel tog
 largest logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -2,8 +2,6 @@
 salience: Chrysostomou & Aletras, 2021). The model is not asked; the arithmetic is `troth.salience.text_rank`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class TfIdf(Explainer):
     signed: ClassVar[bool] = False
     asks_model: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
 
     # What `prepare` found; no option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""How a unit is erased: one file a masking."""
+"""How a unit is erased: one file per masking."""
 
 from __future__ import annotations
 

@@ -5,19 +5,15 @@ A token's attention is multiplied by `keep` before it is normalized; at 0 nobody
 and positions stay. A fraction in transformers' own two-dimensional mask would do nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

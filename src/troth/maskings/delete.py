@@ -1,18 +1,14 @@
 """A unit's tokens are taken out: a shorter row with new positions; all deleted leaves the special tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from troth.core.types import Encoding, Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,7 @@ class Delete(Masking):
         stays = (keep > 0) & rows.real
         lengths = stays.sum(1)
         width = max(int(lengths.max()), 1) if len(rows) else 1
-        # Stable, so what stays keeps its order and what goes ends up behind the new length.
+        # Stable, so what stays keeps its order and what goes ends up after the new length.
         order = torch.argsort((~stays).to(torch.uint8), dim=1, stable=True)[:, :width]
         gone = torch.arange(width, device=order.device) >= lengths[:, None]
         return replace(

@@ -5,10 +5,8 @@ with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper ties th
 open how). Nothing is ever wholly erased. The paper tunes the variance among 0.005, 0.01, 0.05, 0.1, 0.5, 1 and 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -16,9 +14,7 @@ from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,15 @@ No rescaling. The paper drops elements of the token's word vector; the released 
 output (word + position + type, after LayerNorm): `at="embedding_output"`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core import draws
 from troth.core.types import Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

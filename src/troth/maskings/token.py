@@ -3,19 +3,15 @@
 The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.maskings import Masking, put_token
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

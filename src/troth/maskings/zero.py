@@ -1,17 +1,13 @@
 """A unit's word vectors become 0 (a fraction scales them); positions, token types and attention stay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Methods that say how faithful an attribution is: one file a metric; formulas.py holds their plain arithmetic."""
+"""Methods that say how faithful an attribution is: one file per metric; formulas.py holds their plain arithmetic."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from troth import seeds, statistics
+from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
+from troth.maskings import Masking
 
 if TYPE_CHECKING:
     from troth.data import Data
@@ -44,6 +46,7 @@ class Metric(ABC):
     explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
     needs_label: ClassVar[bool] = False
     needs_rationale: ClassVar[bool] = False
+    pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
     bounds: ClassVar[str] = ""  # the values it can take, for people
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
@@ -71,27 +74,51 @@ class Metric(ABC):
         """
         values = np.array([[score.value for score in scores] for scores in by_seed], np.float64)  # [seeds, examples]
         each = seeds.mean_over_seeds(values)
-        known = each[~np.isnan(each)]
-        low, high = statistics.bca_interval(known) if len(known) else (np.nan, np.nan)
-        mean = float(known.mean()) if len(known) else np.nan
-        defined = [scores for scores, one in zip(by_seed, values, strict=True) if not np.isnan(one).all()]
-        extra = _averaged([self.extra(scores) for scores in defined or by_seed[:1]])
-        return Summary(mean, low, high, len(known), reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
+        measured = [scores for scores, row in zip(by_seed, values, strict=True) if not np.isnan(row).all()]
+        extra = _averaged([self.extra(scores) for scores in measured or by_seed[:1]])
+        mean, interval = statistics.mean(each), statistics.bca_interval(each)
+        count = int((~np.isnan(each)).sum())
+        return Summary(mean, *interval, count, reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         """What else a report can show of one seed's scores: numbers, or lists of them."""
         return {}
 
 
+class Erasing(Metric):
+    """A metric that asks about inputs of which something is erased; one that does not is a plain Metric."""
+
+    masking: str  # an option of every such metric, with the default of its paper
+
+    def __post_init__(self) -> None:
+        catalog.build("maskings", self.masking)  # raises where there is no such masking
+
+    @property
+    def perturbation(self) -> Masking:
+        """How units are erased."""
+        masking: Masking = catalog.build("maskings", self.masking)
+        return masking
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Which shares of a text are asked about."""
+        return (1.0,)
+
+
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
     """How many examples are undefined, by why; those that only some seeds leave undefined are counted apart."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for scores in zip(*by_seed, strict=True):
-        unknown = [score for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
-        if unknown:
+        why = [score.why for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
+        if why:
             partly = any(not np.isnan(score.value) for score in scores)
-            found[f"{unknown[0].why or 'undefined'}{' (in some seeds)' if partly else ''}"] += 1
-    return dict(found)
+            counts[f"{why[0] or 'undefined'}{' (in some seeds)' if partly else ''}"] += 1
+    return dict(counts)
+
+
+def defined_records(scores: Sequence[Score]) -> list[Mapping[str, Any]]:
+    """The records of the scores that are defined."""
+    return [score.record for score in scores if not np.isnan(score.value)]
 
 
 def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -103,6 +130,11 @@ def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         name: " and ".join(sorted(set(values))) if isinstance(values[0], str) else np.mean(values, axis=0).tolist()
         for name, values in by_name.items()
     }
+
+
+def never(question: Question) -> Ask[Attribution]:
+    """The `explain` of a metric that does not explain again."""
+    raise AssertionError("a metric that explains again says so: explains_again = True")
 
 
 NO_UNITS = "the text has no units"

@@ -93,11 +93,11 @@ def spans_of(selected: ArrayLike) -> list[Span]:
 def _scored(scores: ArrayLike, rationale: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     score, human = np.asarray(scores, np.float64), np.asarray(rationale, np.float64)
     if score.ndim != 1 or score.shape != human.shape:
-        raise TrothError(f"scores {score.shape} and rationale {human.shape} must be one value a unit each")
+        raise TrothError(f"scores {score.shape} and rationale {human.shape} must each have one value per unit")
     return score, human != 0
 
 
-def _intersection_over_union(one: Span, other: Span) -> float:
-    shared = max(0, min(one[1], other[1]) - max(one[0], other[0]))
-    union = (one[1] - one[0]) + (other[1] - other[0]) - shared
+def _intersection_over_union(first: Span, second: Span) -> float:
+    shared = max(0, min(first[1], second[1]) - max(first[0], second[0]))
+    union = (first[1] - first[0]) + (second[1] - second[0]) - shared
     return shared / union if union else 0.0

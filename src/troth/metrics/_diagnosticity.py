@@ -1,13 +1,11 @@
 """Which metric can be trusted here? Each is asked to tell real explanations from random ones, and they are compared.
 
 Diagnosticity (Chan et al., 2022) is the share of (explanation, random) pairs a metric orders rightly, over all examples
-and explainers, one random explanation an example. Everything is computed from stored scores by (explainer, metric):
+and explainers, one random explanation per example. Everything is computed from stored scores by (explainer, metric):
 [examples] or [seeds, examples], examples in the same order, NaN where undefined or not measured. With several seeds, an
 example counts as the share of its pairs of seeds that is ordered rightly: the mean of many random explanations would be
 another, easier opponent than one random explanation. Examples are what is drawn, tested and counted.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Diagnosticity:
-    """How often a metric puts a real explanation before a random one; a tie is not won and told apart."""
+    """How often a metric puts a real explanation before a random one; a tie is not a win and counted apart."""
 
     metric: str
     value: float  # won / (won + tied + lost)
@@ -67,10 +65,10 @@ class MetaReport:
 
     def sentences(self) -> list[str]:
         """The report in words."""
-        lines = [_sentence(found) for found in self.diagnosticities]
-        known = [value for value in self.agreement.values() if not np.isnan(value)]
-        if known:
-            lines.append(f"The metrics' rankings of explainers agree with a mean Kendall τ of {np.mean(known):.2f}.")
+        lines = [_sentence(each) for each in self.diagnosticities]
+        defined = [value for value in self.agreement.values() if not np.isnan(value)]
+        if defined:
+            lines.append(f"The metrics' rankings of explainers agree with a mean Kendall τ of {np.mean(defined):.2f}.")
         return lines
 
 
@@ -82,7 +80,7 @@ def diagnosticity(
     Each is [examples] or [seeds, examples]; explainers and the random one may have different numbers of seeds.
     """
     if not explained:
-        raise TrothError(f"{metric}: there is no explainer beside the random one; diagnosticity needs at least one")
+        raise TrothError(f"{metric}: there is no explainer but the random one; diagnosticity needs another")
     chance = np.atleast_2d(np.asarray(random, np.float64))  # [seeds, examples]
     real = {name: np.atleast_2d(np.asarray(values, np.float64)) for name, values in explained.items()}
     for name, values in real.items():
@@ -91,11 +89,11 @@ def diagnosticity(
             raise TrothError(f"{metric}: {name} has {counts[0]} scores, the random explainer {counts[1]}")
     shares = [_outcomes(values, chance, higher_is_better) for values in real.values()]
     won, tied, lost = np.stack(shares, axis=1)  # each [explainers, examples]
-    known = ~np.isnan(won)
-    value, low, high = _share(won, known)
-    each = {name: _mean(row) for name, row in zip(real, won, strict=True)}
+    defined = ~np.isnan(won)
+    value, low, high = _share(won, defined)
+    each = {name: statistics.mean(row) for name, row in zip(real, won, strict=True)}
     sums = [float(np.nansum(share)) for share in (won, tied, lost)]
-    undefined, advantage = int((~known).sum()), _share(won - lost, known)
+    undefined, advantage = int((~defined).sum()), _share(won - lost, defined)
     return Diagnosticity(metric, value, low, high, sums[0], sums[1], sums[2], undefined, advantage, each)
 
 
@@ -106,7 +104,7 @@ def meta_report(
 ) -> MetaReport:
     """Compares the metrics that have scores of the random explainer and a direction."""
     explainers, metrics = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
-    skipped, found = {}, []
+    skipped, results = {}, []
     for metric in metrics:
         better = higher_is_better.get(metric)
         explained = {name: scores[name, metric] for name in explainers if name != random and (name, metric) in scores}
@@ -117,11 +115,11 @@ def meta_report(
         elif not explained:
             skipped[metric] = f"there are scores of {random} only"
         else:
-            found.append(diagnosticity(metric, explained, scores[random, metric], better))
-    found.sort(key=lambda one: (np.isnan(one.value), -one.value))
-    means = {one.metric: _means(scores, one, bool(higher_is_better[one.metric])) for one in found}
+            results.append(diagnosticity(metric, explained, scores[random, metric], better))
+    results.sort(key=lambda result: (np.isnan(result.value), -result.value))
+    means = {result.metric: _means(scores, result, bool(higher_is_better[result.metric])) for result in results}
     agreement = {pair: _agreement(means[pair[0]], means[pair[1]]) for pair in combinations(means, 2)}
-    return MetaReport(tuple(found), tuple(compare(found)), agreement, skipped)
+    return MetaReport(tuple(results), tuple(compare(results)), agreement, skipped)
 
 
 def beats_random(
@@ -132,28 +130,28 @@ def beats_random(
     Signed-rank tests, Holm's correction over all.
     """
     keys, p_values, better = [], [], []
-    for metric, found in by_metric.items():
-        if directions[metric] is None or random not in found:
+    for metric, by_explainer in by_metric.items():
+        if directions[metric] is None or random not in by_explainer:
             continue
-        for name, scores in found.items():
+        for name, scores in by_explainer.items():
             if name == random:
                 continue
-            gain = _mean(scores - found[random])
+            gain = statistics.mean(scores - by_explainer[random])
             keys.append((name, metric))
-            p_values.append(statistics.paired_test(scores, found[random])[1])
+            p_values.append(statistics.paired_test(scores, by_explainer[random])[1])
             better.append(gain > 0 if directions[metric] else gain < 0)
     adjusted = statistics.holm(np.nan_to_num(np.array(p_values), nan=1.0))
     return {key: bool(good and p < _LEVEL) for key, good, p in zip(keys, better, adjusted, strict=True)}
 
 
-def compare(found: Sequence[Diagnosticity]) -> list[Comparison]:
+def compare(results: Sequence[Diagnosticity]) -> list[Comparison]:
     """Wilcoxon's rank-sum test between every two metrics, on their diagnosticity with each explainer."""
-    pairs = list(combinations(found, 2))
-    tests = [statistics.wilcoxon_rank_sum(*(list(one.by_explainer.values()) for one in pair)) for pair in pairs]
+    pairs = list(combinations(results, 2))
+    tests = [statistics.wilcoxon_rank_sum(*(list(result.by_explainer.values()) for result in pair)) for pair in pairs]
     adjusted = statistics.holm([p for _, p in tests])
     return [
-        Comparison(one.metric, other.metric, statistic, p, float(holm))
-        for (one, other), (statistic, p), holm in zip(pairs, tests, adjusted, strict=True)
+        Comparison(first.metric, second.metric, statistic, p, float(holm))
+        for (first, second), (statistic, p), holm in zip(pairs, tests, adjusted, strict=True)
     ]
 
 
@@ -163,17 +161,17 @@ def _outcomes(real: Floats, chance: Floats, higher_is_better: bool) -> Floats:
     more, less = real > chance, real < chance
     won, lost = (more, less) if higher_is_better else (less, more)
     outcomes = np.where(np.isnan(real) | np.isnan(chance), np.nan, [won, real == chance, lost])
-    return np.stack([seeds.mean_over_seeds(one.reshape(-1, one.shape[-1])) for one in outcomes])
+    return np.stack([seeds.mean_over_seeds(outcome.reshape(-1, outcome.shape[-1])) for outcome in outcomes])
 
 
-def _share(counted: NDArray[Any], known: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """What is counted over the known pairs, with its interval. [explainers, examples]
+def _share(counted: NDArray[Any], defined: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """What is counted over the defined pairs, with its interval. [explainers, examples]
 
     Examples are drawn, each with all its explainers: pairs that share a random explanation are not independent.
     """
-    if not known.any():
+    if not defined.any():
         return np.nan, np.nan, np.nan
-    counts = np.stack([np.where(known, counted, 0.0).sum(0), known.sum(0)], axis=-1).astype(np.float64)
+    counts = np.stack([np.where(defined, counted, 0.0).sum(0), defined.sum(0)], axis=-1).astype(np.float64)
 
     def share(means: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -182,31 +180,29 @@ def _share(counted: NDArray[Any], known: NDArray[np.bool_]) -> tuple[float, floa
     return statistics.bca_of_means(counts, share)
 
 
-def _sentence(found: Diagnosticity) -> str:
-    pairs = found.won + found.tied + found.lost
+def _sentence(result: Diagnosticity) -> str:
+    pairs = result.won + result.tied + result.lost
     if not pairs:
-        return f"{found.metric} is undefined on all {found.undefined} pairs."
-    _, low, high = found.advantage
+        return f"{result.metric} is undefined on all {result.undefined} pairs."
+    _, low, high = result.advantage
     verdict = "" if low > 0 else ", so it does not tell them apart" if high >= 0 else ", so it prefers the random one"
     return (
-        f"{found.metric} puts the explanation before a random one in {found.value:.0%} of {pairs:.0f} pairs "
-        f"[{found.low:.0%}, {found.high:.0%}], behind it in {found.lost / pairs:.0%}, "
-        f"ties in {found.tied / pairs:.0%}{verdict}."
+        f"{result.metric} puts the explanation before a random one in {result.value:.0%} of {pairs:.0f} pairs "
+        f"[{result.low:.0%}, {result.high:.0%}], behind it in {result.lost / pairs:.0%}, "
+        f"ties in {result.tied / pairs:.0%}{verdict}."
     )
 
 
-def _means(scores: Mapping[tuple[str, str], ArrayLike], one: Diagnosticity, higher_is_better: bool) -> dict[str, float]:
+def _means(
+    scores: Mapping[tuple[str, str], ArrayLike], result: Diagnosticity, higher_is_better: bool
+) -> dict[str, float]:
     """Each explainer's mean score, turned so that more is better."""
     sign = 1 if higher_is_better else -1
-    means = {name: _mean(seeds.mean_over_seeds(np.atleast_2d(scores[name, one.metric]))) for name in one.by_explainer}
+    values = {name: np.atleast_2d(scores[name, result.metric]) for name in result.by_explainer}
+    means = {name: statistics.mean(seeds.mean_over_seeds(by_seed)) for name, by_seed in values.items()}
     return {name: sign * mean for name, mean in means.items() if not np.isnan(mean)}
 
 
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    shared = [name for name in one if name in other]
-    return statistics.kendall_tau([one[name] for name in shared], [other[name] for name in shared])
+def _agreement(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+    shared = [name for name in first if name in second]
+    return statistics.kendall_tau([first[name] for name in shared], [second[name] for name in shared])

@@ -1,7 +1,5 @@
 """What erasure metrics share: which units are at the top, how many of them, and what is left without or with them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score, Scores
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
@@ -74,7 +72,7 @@ def recursively_erased(
     points: Sequence[int],
     recompute: bool = True,
 ) -> Ask[Tensor]:
-    """[points, units] what is left when the top units go step by step, explaining anew what is left at each.
+    """[points, units] what is left when the top units go step by step, explaining what is left again at each.
 
     `points` are the shares erased in basis points, rising; 10,000 erases all without explaining.
     """
@@ -118,7 +116,7 @@ def require_step(metric: str, step: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Erasure(Metric):
+class Erasure(Erasing):
     """Compares the whole input with what is left of it when the top units are erased, or alone kept.
 
     A subclass has the options; it says what follows from the values of one ratio and how ratios are joined.
@@ -136,7 +134,7 @@ class Erasure(Metric):
             basis_points(ratio)
         if not self.shares:
             raise TrothError(f"{catalog.name_of(self)}: ratios must hold at least one ratio")
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     @property
     @abstractmethod
@@ -160,9 +158,9 @@ class Erasure(Metric):
         rows = [keep_all(question), top if self.keeps_top else 1 - top]
         if self.needs_empty:
             rows.append(torch.zeros(1, n_units))
-        answer = yield Look(question, torch.cat(rows), catalog.build("maskings", self.masking))
-        said = target_log_probability(answer) if self.logs else target_probability(answer)
-        full, left = float(said[0]), said[1 : 1 + len(counts)]
+        answer = yield Look(question, torch.cat(rows), self.perturbation)
+        p = target_log_probability(answer) if self.logs else target_probability(answer)
+        full, left = float(p[0]), p[1 : 1 + len(counts)]
         name = "log_p" if self.logs else "p"
         record = {
             "ratios": list(self.shares),
@@ -171,8 +169,8 @@ class Erasure(Metric):
             f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
         }
         if self.needs_empty:
-            record[f"{name}_zero"] = float(said[-1])
-        values = np.atleast_1d(self.values(full, left, float(said[-1])))
+            record[f"{name}_zero"] = float(p[-1])
+        values = np.atleast_1d(self.values(full, left, float(p[-1])))
         if np.isnan(values).any():
             return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
         return Score(self.join(values, counts), record)
@@ -244,7 +242,7 @@ class Normalized(Erasure):
 
 
 @dataclass(frozen=True)
-class PerturbationCurve(Metric):
+class PerturbationCurve(Erasing):
     """The area under the target's probability while units go, or come back, from the most important on."""
 
     bounds: ClassVar[str] = "[0, 1]"
@@ -255,7 +253,7 @@ class PerturbationCurve(Metric):
 
     def __post_init__(self) -> None:
         require_step(catalog.name_of(self), self.step)
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
@@ -264,6 +262,6 @@ class PerturbationCurve(Metric):
         counts = steps_of(self.step, n_units)
         top = top_units(attribution.scores, counts)
         keep = top if self.inserts else 1 - top
-        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        answer = yield Look(question, keep, self.perturbation)
         ratios, p = np.array(counts) / n_units, target_probability(answer)
         return Score(float(np.trapezoid(p, ratios)), {"ratios": ratios.tolist(), "p": p.tolist()})

@@ -19,7 +19,7 @@ from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
 
@@ -38,21 +38,21 @@ def usual_map(signed: bool) -> ScoreMap:
 
 def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
     """[units] scores as numbers in [0, 1]."""
-    given = torch.as_tensor(np.asarray(attribution.scores, dtype=np.float64))
+    raw = torch.as_tensor(np.asarray(attribution.scores, dtype=np.float64))
     chosen = scores or usual_map(attribution.signed)
     if chosen == "sigmoid":
-        mapped = given.sigmoid()
+        mapped = raw.sigmoid()
     elif chosen == "softmax":
-        mapped = given.softmax(-1)
+        mapped = raw.softmax(-1)
     elif chosen == "rank":
         # The lowest of n ranks gets 1/n, the highest 1; equal scores share their mean rank.
-        below = (given[None, :] < given[:, None]).sum(1)
-        equal = (given[None, :] == given[:, None]).sum(1)
-        mapped = (below + (equal + 1) / 2) / len(given)
+        below = (raw[None, :] < raw[:, None]).sum(1)
+        equal = (raw[None, :] == raw[:, None]).sum(1)
+        mapped = (below + (equal + 1) / 2) / len(raw)
     else:
-        spread = given.max() - given.min()
+        spread = raw.max() - raw.min()
         # All scores equal say nothing about who matters: half of everything stays.
-        mapped = (given - given.min()) / spread if spread > 0 else torch.full_like(given, 0.5)
+        mapped = (raw - raw.min()) / spread if spread > 0 else torch.full_like(raw, 0.5)
     return mapped.numpy()
 
 
@@ -93,7 +93,7 @@ def at_retention(keep: Floats, weights: Floats, retention: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class SoftErasure(Metric):
+class SoftErasure(Erasing):
     """Fades every unit in proportion to its score instead of erasing a few.
 
     `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026), else
@@ -123,8 +123,8 @@ class SoftErasure(Metric):
         name = catalog.name_of(self)
         if self.samples < 1:
             raise TrothError(f"{name}: samples must be at least 1, not {self.samples}")
-        given = self.retentions
-        if any(not 0 <= one <= 1 for one in given) or any(b <= a for a, b in pairwise(given)):
+        retentions = self.retentions
+        if any(not 0 <= share <= 1 for share in retentions) or any(b <= a for a, b in pairwise(retentions)):
             raise TrothError(
                 f"{name}: retention must be a share from 0 to 1, or several that rise, not {self.retention}"
             )
@@ -141,7 +141,7 @@ class SoftErasure(Metric):
     @property
     def perturbation(self) -> Masking:
         """How units fade."""
-        masking: Masking = catalog.build("maskings", self.masking)
+        masking = super().perturbation
         if self.at != "word":
             if not isinstance(masking, Soft):
                 raise TrothError(f"{catalog.name_of(self)}: at={self.at} goes with masking soft, not {self.masking}")
@@ -204,12 +204,12 @@ class SoftErasure(Metric):
         return np.asarray(np.trapezoid(values, places, axis=0) / (places[-1] - places[0]))
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        known = [score.record for score in scores if not np.isnan(score.value)]
+        records = defined_records(scores)
         means = {
-            name: float(np.mean([record[name] for record in known])) if known else np.nan
+            name: float(np.mean([record[name] for record in records])) if records else np.nan
             for name in ("retained", "standard_error")
         }
-        return {**means, "scores": " and ".join(sorted({record["scores"] for record in known if "scores" in record}))}
+        return {**means, "scores": " and ".join(sorted({record["scores"] for record in records if "scores" in record}))}
 
 
 def _empties(fading: Masking) -> Masking:

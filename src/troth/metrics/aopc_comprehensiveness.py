@@ -4,8 +4,6 @@
 stands for no unit scores 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Log-odds averaged over masking 1, 5, 10, 20 and 50 % (Shrikumar et al., 2017; the ratios of DeYoung et al., 2020)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -4,8 +4,6 @@
 stands for no unit scores 0, where the paper's formula compares the whole text with an empty one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

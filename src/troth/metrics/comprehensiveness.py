@@ -3,8 +3,6 @@
 The share erased is rounded down, as in AML: on a short text a small ratio erases nothing and the score is 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

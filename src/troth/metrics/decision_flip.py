@@ -4,23 +4,20 @@
 Every step deletes at least one unit. A prediction that never changes scores 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import require_step, steps_of, top_units
 
 
 @dataclass(frozen=True)
-class DecisionFlip(Metric):
+class DecisionFlip(Erasing):
     higher_is_better: ClassVar[bool | None] = False
     bounds: ClassVar[str] = "(0, 1]"
     pitfalls: ClassVar[str] = (
@@ -32,7 +29,7 @@ class DecisionFlip(Metric):
 
     def __post_init__(self) -> None:
         require_step("decision_flip", self.step)
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
@@ -40,12 +37,12 @@ class DecisionFlip(Metric):
             return undefined(NO_UNITS)
         counts = steps_of(self.step, n_units)
         keep = 1 - top_units(attribution.scores, counts)
-        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
+        answer = yield Look(question, keep, self.perturbation)
         ratios, predictions = [count / n_units for count in counts], answer.predicted.tolist()
         flipped = any(predicted != predictions[0] for predicted in predictions)
         record = {"ratios": ratios, "predictions": predictions, "flipped": flipped}
         return Score(formulas.decision_flip(ratios, predictions), record)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        flipped = [score.record["flipped"] for score in scores if not np.isnan(score.value)]
+        flipped = [record["flipped"] for record in defined_records(scores)]
         return {"never_flips": float(1 - np.mean(flipped)) if flipped else np.nan}

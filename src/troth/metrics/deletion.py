@@ -4,8 +4,6 @@ Made for images; here every step masks 5 % of the units more (at least one), and
 really masked. A good explanation makes the probability fall early.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

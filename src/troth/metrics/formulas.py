@@ -16,12 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from troth.core.errors import TrothError
 from troth.metrics._agreement import auprc as auprc
-from troth.metrics._agreement import intersection_over_union_counts as intersection_over_union_counts
 from troth.metrics._agreement import intersection_over_union_f1 as intersection_over_union_f1
-from troth.metrics._agreement import spans_of as spans_of
-from troth.metrics._agreement import token_counts as token_counts
 from troth.metrics._agreement import token_f1 as token_f1
-from troth.metrics._agreement import top_units as top_units
 
 Floats = NDArray[np.float64]
 Values = Any  # a float for scalars, an array otherwise; as loosely typed as numpy's own mean
@@ -38,7 +34,7 @@ def comprehensiveness(p_full: ArrayLike, p_erased: ArrayLike) -> Values:
     array([[ 0.25,  0.5 ],
            [ 0.  , -0.25]])
     """
-    full, erased = _beside(p_erased, p_full), np.asarray(p_erased, np.float64)
+    erased, full = _aligned(p_erased, p_full)
     return _plain(full - erased)
 
 
@@ -48,8 +44,7 @@ def sufficiency(p_full: ArrayLike, p_kept: ArrayLike) -> Values:
     >>> sufficiency(0.75, 0.5)
     0.25
     """
-    full, kept = _beside(p_kept, p_full), np.asarray(p_kept, np.float64)
-    return _plain(full - kept)
+    return comprehensiveness(p_full, p_kept)
 
 
 def log_odds(p_full: ArrayLike, p_erased: ArrayLike, *, logs_given: bool = False) -> Values:
@@ -57,7 +52,7 @@ def log_odds(p_full: ArrayLike, p_erased: ArrayLike, *, logs_given: bool = False
 
     With `logs_given` both arguments are log-probabilities already, which never underflow.
     """
-    full, erased = _beside(p_erased, p_full), np.asarray(p_erased, np.float64)
+    erased, full = _aligned(p_erased, p_full)
     if logs_given:
         return _plain(erased - full)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,8 +70,7 @@ def normalized_sufficiency(
     >>> round(normalized_sufficiency(0.9, 0.7, p_zero=0.5), 6)
     0.5
     """
-    full, zero, kept = _beside(p_kept, p_full), _beside(p_kept, p_zero), np.asarray(p_kept, np.float64)
-    loss, most = _loss(full, kept), _loss(full, zero)
+    loss, most = _losses(p_full, p_kept, p_zero)
     if _released(variant):
         baseline = 1 - most - 1e-4
         return _plain(np.clip((1 - loss - baseline) / (1 - baseline), 0, 1))
@@ -93,8 +87,7 @@ def normalized_comprehensiveness(
     >>> round(normalized_comprehensiveness(0.9, 0.8, p_zero=0.5), 6)
     0.25
     """
-    full, zero, erased = _beside(p_erased, p_full), _beside(p_erased, p_zero), np.asarray(p_erased, np.float64)
-    loss, most = _loss(full, erased), _loss(full, zero)
+    loss, most = _losses(p_full, p_erased, p_zero)
     if _released(variant):
         room = 1 - (1 - most)
         return _plain(np.clip(loss / np.where(room == 0, -1e-5, room), 0, 1) + 0.0)  # + 0.0: no negative zero
@@ -109,8 +102,7 @@ def aopc(values_by_ratio: ArrayLike, *, variant: Variant = "paper") -> Values:
     """
     values = np.atleast_1d(np.asarray(values_by_ratio, np.float64))
     count = values.shape[-1]
-    divisor = count + 1 if _released(variant) and count else count
-    return _plain(_ratio(values.sum(-1), np.full(values.shape[:-1], divisor, np.float64)))
+    return _plain(_ratio(values.sum(-1), np.array(count + 1.0 if _released(variant) and count else count)))
 
 
 # Erasing step by step
@@ -125,8 +117,7 @@ def acu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike) -> Values:
     0.25
     """
     steps = _rising(ratios)
-    curve, baseline = _curve(explained, steps), _curve(random, steps)
-    return _plain(np.trapezoid(baseline - curve, steps, axis=-1))
+    return _plain(np.trapezoid(_curve(random, steps) - _curve(explained, steps), steps, axis=-1))
 
 
 def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bool = False) -> Values:
@@ -203,42 +194,27 @@ def infidelity(scores: ArrayLike, erased: ArrayLike, change: ArrayLike, *, norma
     >>> infidelity([2, 0], erased=[[1, 0], [0, 1]], change=[2.0, 1.0], normalize=False)
     0.5
     """
-    told = np.asarray(erased, np.float64) @ np.asarray(scores, np.float64)
-    seen = np.asarray(change, np.float64)
+    predicted = np.asarray(erased, np.float64) @ np.asarray(scores, np.float64)
+    observed = np.asarray(change, np.float64)
     if normalize:
-        fit = told @ seen / (told @ told) if told.any() else 0.0
-        told = max(0.0, fit) * told
-    return _plain(np.mean((told - seen) ** 2) if len(seen) else np.nan)
-
-
-# Explanation against random
+        fit = predicted @ observed / (predicted @ predicted) if predicted.any() else 0.0
+        predicted = max(0.0, fit) * predicted
+    return _plain(np.mean((predicted - observed) ** 2) if len(observed) else np.nan)
 
 
 def diagnosticity(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> float:
     """Share of (explanation, random) pairs in which the metric puts the explanation first (Chan et al. 2022).
 
-    A tie is not won; pairs with a NaN are left out; no pair left: NaN.
+    A tie is not won; pairs with a NaN are left out; no pair left: NaN. Shapes broadcast: [explainers, examples] goes
+    with one random explanation per example.
 
     >>> diagnosticity([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], higher_is_better=True)
     0.3333333333333333
     """
-    won, tied, lost, _ = diagnosticity_counts(explained, random, higher_is_better)
-    pairs = won + tied + lost
-    return won / pairs if pairs else float("nan")
-
-
-def diagnosticity_counts(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> tuple[int, int, int, int]:
-    """How many pairs the explanation won, tied and lost, and in how many a value is NaN.
-
-    Shapes broadcast: [explainers, examples] goes with one random explanation an example.
-    """
     real, chance = np.broadcast_arrays(np.asarray(explained, np.float64), np.asarray(random, np.float64))
-    ahead, behind = (real > chance, real < chance) if higher_is_better else (real < chance, real > chance)
-    undefined = np.isnan(real) | np.isnan(chance)
-    return int(ahead.sum()), int((real == chance).sum()), int(behind.sum()), int(undefined.sum())
-
-
-# The explanation alone
+    won = real > chance if higher_is_better else real < chance
+    defined = ~(np.isnan(real) | np.isnan(chance))
+    return float(won[defined].mean()) if defined.any() else float("nan")
 
 
 def sparsity(scores: ArrayLike, ratios: ArrayLike, *, variant: Variant = "paper") -> Values:
@@ -264,26 +240,26 @@ def top_share(scores: ArrayLike, counts: ArrayLike) -> Values:
     0.5
     """
     magnitudes = -np.sort(-np.abs(np.asarray(scores, np.float64)))
-    held = np.concatenate([[0.0], np.cumsum(magnitudes)])
-    taken = held[np.clip(np.asarray(counts, np.int64), 0, len(magnitudes))]
-    return _plain(_ratio(taken, np.full(taken.shape, held[-1])))
+    sums = np.concatenate([[0.0], np.cumsum(magnitudes)])
+    top = sums[np.clip(np.asarray(counts, np.int64), 0, len(magnitudes))]
+    return _plain(_ratio(top, sums[-1]))
 
 
-# Shapes and ratios
-
-
-def _beside(p_by_ratio: ArrayLike, p_full: ArrayLike) -> Floats:
-    """p_full with a last axis of one where the other has ratios."""
-    full, shape = np.asarray(p_full, np.float64), np.shape(p_by_ratio)
+def _aligned(p_by_ratio: ArrayLike, p_full: ArrayLike) -> tuple[Floats, Floats]:
+    """Both as arrays, p_full with a last axis of one where the other has ratios."""
+    by_ratio, full = np.asarray(p_by_ratio, np.float64), np.asarray(p_full, np.float64)
+    shape = by_ratio.shape
     if full.ndim == 0 or shape == () or full.shape in (shape, (*shape[:-1], 1)):
-        return full
+        return by_ratio, full
     if full.shape == shape[:-1]:
-        return full[..., None]
-    raise TrothError(f"p_full {full.shape} does not fit {shape}: give one value an example, ratios on the last axis")
+        return by_ratio, full[..., None]
+    raise TrothError(f"p_full {full.shape} does not fit {shape}: give one value per example, ratios on the last axis")
 
 
-def _loss(full: Floats, left: Floats) -> Floats:
-    return np.maximum(0.0, full - left)
+def _losses(p_full: ArrayLike, p_left: ArrayLike, p_zero: ArrayLike) -> tuple[Floats, Floats]:
+    """What the prediction loses with what is left, and with nothing left (1 − S₀); a gain is no loss."""
+    (left, full), (_, zero) = _aligned(p_left, p_full), _aligned(p_left, p_zero)
+    return np.maximum(0.0, full - left), np.maximum(0.0, full - zero)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -2,37 +2,31 @@
 (CORR; Arya et al., 2019).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, keep_without_each
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import target_probability, why_no_correlation
 
 
 @dataclass(frozen=True)
-class ImportanceCorrelation(Metric):
+class ImportanceCorrelation(Erasing):
     higher_is_better: ClassVar[bool | None] = True
     bounds: ClassVar[str] = "[−1, 1]"
     pitfalls: ClassVar[str] = (
-        "Linear: one outlying unit decides. Favours methods that mask one unit at a time themselves."
+        "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
     )
 
     masking: str = "mask_token"
 
-    def __post_init__(self) -> None:
-        catalog.build("maskings", self.masking)
-
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)
-        answer = yield Look(question, keep_without_each(question), catalog.build("maskings", self.masking))
+        answer = yield Look(question, keep_without_each(question), self.perturbation)
         p = target_probability(answer)
         value = formulas.importance_correlation(attribution.scores, p)
         if np.isnan(value):

@@ -6,22 +6,19 @@ methods promise no unit of measurement; the factor is never negative, so that a 
 (`normalize=False`: as they stand, for methods that promise sums, such as Shapley values).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 
-from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 
 
 @dataclass(frozen=True)
-class Infidelity(Metric):
+class Infidelity(Erasing):
     higher_is_better: ClassVar[bool | None] = False
     bounds: ClassVar[str] = "[0, ∞)"
     pitfalls: ClassVar[str] = "In squared logits: compare methods on the same model and examples only."
@@ -34,7 +31,7 @@ class Infidelity(Metric):
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise TrothError(f"infidelity: samples must be at least 1, not {self.samples}")
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
@@ -42,8 +39,8 @@ class Infidelity(Metric):
         numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
         erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
         keep = torch.cat([keep_all(question), 1 - erased])
-        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
-        said = answer.value(self.of).double().numpy()
-        change = said[0] - said[1:]
+        answer = yield Look(question, keep, self.perturbation)
+        values = answer.value(self.of).double().numpy()
+        change = values[0] - values[1:]
         value = formulas.infidelity(attribution.scores, erased.numpy(), change, normalize=self.normalize)
         return Score(value, {"mean_squared_change": float((change**2).mean())})

@@ -5,8 +5,6 @@ Made for images; here every step brings back 5 % of the units (at least one), an
 really there. A good explanation makes the probability rise early.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

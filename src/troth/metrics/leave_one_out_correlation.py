@@ -4,8 +4,6 @@
 `kind="pearson"` compares sizes instead of order; `of` says which value of the class is watched.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,15 +11,14 @@ import numpy as np
 import torch
 
 from troth import statistics
-from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import why_no_correlation
 
 
 @dataclass(frozen=True)
-class LeaveOneOutCorrelation(Metric):
+class LeaveOneOutCorrelation(Erasing):
     higher_is_better: ClassVar[bool | None] = True
     bounds: ClassVar[str] = "[−1, 1]"
     pitfalls: ClassVar[str] = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
@@ -30,16 +27,13 @@ class LeaveOneOutCorrelation(Metric):
     of: Of = "logit"
     masking: str = "mask_token"
 
-    def __post_init__(self) -> None:
-        catalog.build("maskings", self.masking)
-
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)
         keep = torch.cat([keep_all(question), keep_without_each(question)])
-        answer = yield Look(question, keep, catalog.build("maskings", self.masking))
-        said = answer.value(self.of).double().numpy()
-        drops = said[0] - said[1:]
+        answer = yield Look(question, keep, self.perturbation)
+        values = answer.value(self.of).double().numpy()
+        drops = values[0] - values[1:]
         if self.kind == "kendall":
             value = statistics.kendall_tau(attribution.scores, drops)
         else:

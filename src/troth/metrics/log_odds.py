@@ -4,8 +4,6 @@
 Negative where the target becomes less likely. Taken from log-probabilities, so it is finite however unlikely the class.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

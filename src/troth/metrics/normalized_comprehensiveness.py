@@ -6,8 +6,6 @@ increase counts as no loss. Where the top units cost more than all together, it 
 to [0, 1]. Their released code erases with id 0, nudges the denominator and clips: `variant="released"`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ matches a marked span if they overlap by half) and the area under the precision-
 A unit counts as marked where it shares a character with a marked span.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +14,7 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, _agreement, defined_records, undefined
 from troth.metrics._agreement import Span
 
 
@@ -48,17 +46,17 @@ class RationaleAgreement(Metric):
         if not marked:
             return undefined("the human rationale marks no unit")
         chosen = np.zeros(question.n_units)
-        chosen[formulas.top_units(scores, self.top)] = 1
+        chosen[_agreement.top_units(scores, self.top)] = 1
         record = {
-            "token_counts": formulas.token_counts(scores, human, self.top),
-            "span_counts": formulas.intersection_over_union_counts(formulas.spans_of(chosen), marked),
-            "auprc": formulas.auprc(scores, human, rule="trapezoid"),
+            "token_counts": _agreement.token_counts(scores, human, self.top),
+            "span_counts": _agreement.intersection_over_union_counts(_agreement.spans_of(chosen), marked),
+            "auprc": _agreement.auprc(scores, human, rule="trapezoid"),
         }
-        return Score(formulas.token_f1(scores, human, self.top), record)
+        return Score(_agreement.token_f1(scores, human, self.top), record)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        known = [score.record for score in scores if not np.isnan(score.value)]
-        return _pooled(known) if known else {}
+        records = defined_records(scores)
+        return _pooled(records) if records else {}
 
 
 def marked_spans(encoding: Encoding) -> list[Span]:

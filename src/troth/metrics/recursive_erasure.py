@@ -1,4 +1,4 @@
-"""How much faster performance falls when the most important units are erased step by step, explaining anew at every
+"""How much faster performance falls when the most important units are erased step by step, explaining again at every
 step, than when random ones are (Madsen et al., 2024, Algorithm 3; Recursive ROAR without retraining).
 
 The score of one example is the area between the two curves of the target's probability. The summary is RACU: the area
@@ -23,14 +23,12 @@ import numpy as np
 from torch import Tensor
 
 from troth import seeds, statistics
-from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
 from troth.engine.targets import gold_class
 from troth.explainers.random import Random
-from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
+from troth.metrics import NO_UNITS, Erasing, Explain, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
@@ -43,9 +41,10 @@ NEVER_FALLS = "performance does not fall when units are erased at random (RACU's
 
 
 @dataclass(frozen=True)
-class RecursiveErasure(Metric):
+class RecursiveErasure(Erasing):
     higher_is_better: ClassVar[bool | None] = True
     explains_again: ClassVar[bool] = True
+    pooled: ClassVar[bool] = True
     bounds: ClassVar[str] = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
     pitfalls: ClassVar[str] = (
         "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
@@ -61,7 +60,7 @@ class RecursiveErasure(Metric):
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1 or 10_000 % basis_points(self.step):
             raise TrothError(f"recursive_erasure: step must divide 1 (0.1, 0.05, 0.25, …), not {self.step}")
-        catalog.build("maskings", self.masking)
+        super().__post_init__()
 
     @property
     def points(self) -> range:
@@ -115,7 +114,7 @@ class RecursiveErasure(Metric):
 
     def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[tuple[Tensor, Tensor]]:
         """[points, classes] logits as more and more is erased, and what is left then: [points, units]."""
-        masking: Masking = catalog.build("maskings", self.masking)
+        masking = self.perturbation
         left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
         answer = yield Look(question, left, masking)
         return answer.logits, left
@@ -130,16 +129,17 @@ class RecursiveErasure(Metric):
 
     def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
-        known = [scores for scores in zip(*by_seed, strict=True) if not any(np.isnan(one.value) for one in scores)]
-        if not known:
+        examples = zip(*by_seed, strict=True)
+        defined = [scores for scores in examples if not np.isnan([score.value for score in scores]).any()]
+        if not defined:
             return Summary(np.nan, np.nan, np.nan, 0, reasons(*by_seed), seeds=len(by_seed))
-        records = [[score.record for score in scores] for scores in known]  # [examples, seeds]
+        records = [[score.record for score in scores] for scores in defined]  # [examples, seeds]
         ratios = np.array(records[0][0]["ratios"])
-        labels = np.array([[record["label"] for record in one] for one in records])
-        predictions = np.array([[[record["explained"], record["random"]] for record in one] for one in records])
+        labels = np.array([[record["label"] for record in row] for row in records])
+        predictions = np.array([[[record["explained"], record["random"]] for record in row] for row in records])
         classes = int(max(labels.max(), predictions.max())) + 1
         counts = np.stack(
-            [indicators(*given, classes) for given in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
+            [indicators(*seed, classes) for seed in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
         )  # [examples, seeds, 2, points, 3, classes]
         shape = counts.shape[1:]
 
@@ -170,8 +170,8 @@ class RecursiveErasure(Metric):
         why = reasons(*by_seed)
         if np.isnan(each).any():
             flat_seeds = "" if np.isnan(each).all() else f" (in {np.isnan(each).sum()} of {len(each)} seeds)"
-            why |= {f"{NEVER_FALLS}{flat_seeds}": len(known)}
-        return Summary(value, low, high, len(known), why, extra, len(by_seed), seeds.spread(each[:, None]))
+            why |= {f"{NEVER_FALLS}{flat_seeds}": len(defined)}
+        return Summary(value, low, high, len(defined), why, extra, len(by_seed), seeds.spread(each[:, None]))
 
 
 def _gold(attribution: Attribution) -> int | None:

@@ -6,8 +6,6 @@ of at most `radius` times the vector's root mean square. Yeh et al. do not divid
 scale compare only so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -37,8 +35,8 @@ class Noise(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)
         length, size = vectors.shape[1:]
-        keys = {one: draws.key(self.seed, one, "sensitivity", self.number) for one in _ids(rows)}
-        of_row = torch.tensor([keys[one] for one in _ids(rows)], device=vectors.device)
+        keys = {example: draws.key(self.seed, example, "sensitivity", self.number) for example in _ids(rows)}
+        of_row = torch.tensor([keys[example] for example in _ids(rows)], device=vectors.device)
         moves = 2 * draws.uniforms(of_row, length * size).view_as(vectors) - 1
         scale = vectors.float().square().mean(-1, keepdim=True).sqrt() * (rows.units >= 0)[..., None]
         return replace(rows, embeddings=vectors + (self.radius * scale * moves).to(vectors.dtype))

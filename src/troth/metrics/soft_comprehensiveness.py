@@ -6,8 +6,6 @@ Options and deviations as in soft_sufficiency: `scores` maps scores to probabili
 than erasing them all, it exceeds 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -7,11 +7,9 @@ bench uses one map for all its explainers and names it in the metric: `min_max` 
 
 One draw in the paper; `samples` averages more and records the standard error. `clip=true` limits each draw's score to
 [0, 1]. `variant="released"` is the authors' code: keep probabilities are swapped between the two soft metrics, the
-denominator is nudged and the score clipped; that code drops elements behind the embedding layer, too:
+denominator is nudged and the score clipped; that code drops elements after the embedding layer, too:
 `at="embedding_output"`.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar

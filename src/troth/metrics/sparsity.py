@@ -5,8 +5,6 @@ Of absolute scores; neither high nor low is faithful. `top` counts units instead
 the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one unit more: `variant="released"`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +14,7 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, formulas, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, defined_records, formulas, undefined
 from troth.metrics._erasing import basis_points
 
 TOPS = tuple(range(1, 11))
@@ -53,7 +51,6 @@ class Sparsity(Metric):
         return Score(value, {"by_top": formulas.top_share(scores, TOPS).tolist(), "by_ratio": by_ratio.tolist()})
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        known = [score.record for score in scores if not np.isnan(score.value)]
-        return (
-            {name: np.mean([record[name] for record in known], axis=0).tolist() for name in known[0]} if known else {}
-        )
+        records = defined_records(scores)
+        names = records[0] if records else ()
+        return {name: np.mean([record[name] for record in records], axis=0).tolist() for name in names}

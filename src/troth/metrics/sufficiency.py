@@ -3,8 +3,6 @@
 The share kept is rounded down, as in AML: on a short text a small ratio keeps nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

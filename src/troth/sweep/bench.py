@@ -42,10 +42,6 @@ RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what 
 _REFERENCES = 1000  # of a check, at most
 # When everything there is is asked for, dear methods are given fewer examples, and what explains again with them none.
 _DEAR, _FEWER, _TOO_DEAR = 500, 30, 1_000  # passes an example, examples, passes of explaining again
-_NEEDS_MORE = {
-    "attributive_masking": "needs a fitted attribution model (checkpoint=…)",
-    "llm_ranking": "needs an instruction-tuned language model (model=…)",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +119,9 @@ def plan_of(
     """The plan of a bench, with what was not said filled in."""
     named = columns or {}
     examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **named)
-    there = catalog.names("explainers")
-    left_out = {name: why for name, why in _NEEDS_MORE.items() if name in there} if explainers == "all" else {}
-    known = [name for name in there if name not in left_out]
-    chosen = known if explainers == "all" else list(explainers or EXPLAINERS)
+    left_out = _incomplete("explainers") if explainers == "all" else {}
+    every = [name for name in catalog.names("explainers") if name not in left_out]
+    chosen = every if explainers == "all" else list(explainers or EXPLAINERS)
     if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
         chosen.insert(0, "random")
     marked = all(example.rationale is not None for example in examples)
@@ -177,10 +172,16 @@ def _beside(
     return others if len(others) >= FEWEST else []
 
 
+def _incomplete(kind: str) -> dict[str, str]:
+    """What cannot be run by its name alone, and what it needs."""
+    options = {name: catalog.required(kind, name) for name in catalog.names(kind)}
+    return {name: f"needs {name}({required[0]}=…)" for name, required in options.items() if required}
+
+
 def _all_metrics(usual: Sequence[str]) -> list[str]:
-    """Every metric; those of an ordinary bench as they are there."""
+    """Every metric that can be run by its name; those of an ordinary bench as they are there."""
     specs = {spec.partition("(")[0]: spec for spec in usual}
-    return [specs.get(name, name) for name in catalog.names("metrics")]
+    return [specs.get(name, name) for name in catalog.names("metrics") if not catalog.required("metrics", name)]
 
 
 @dataclass

@@ -11,8 +11,6 @@ joins hidden units by Fisher and leaves each reference out of its own distributi
 the null and can be as small as 1 / (references + 1). Where `paper` has no power, the verdict is "not tested".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -74,14 +72,14 @@ class Check:
 
     def answer(self) -> list[str]:
         """The result in words."""
-        found = {name: self.by_ratio(name) for name in self.p_values}
+        by_explainer = {name: self.by_ratio(name) for name in self.p_values}
         lines = []
-        if any(p[0] < LEVEL for p in found.values()):
+        if any(p[0] < LEVEL for p in by_explainer.values()):
             lines.append(
                 f"Out of distribution (α = {LEVEL}) before anything is erased: these texts are unlike the references, "
-                "so what masking does to them cannot be told. Test texts of the kind the model was trained on."
+                "so what masking does to them cannot be tested. Test texts of the kind the model was trained on."
             )
-        outside = [name for name, p in found.items() if (p[1:] < LEVEL).any()]
+        outside = [name for name, p in by_explainer.items() if (p[1:] < LEVEL).any()]
         if outside and not lines:
             lines.append(
                 f"Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
@@ -144,39 +142,39 @@ def check(
     points = settle(explainers, masking, step, units, references, variant)
     classifier, how = load_model(model), catalog.build("maskings", masking)
     require_class(classifier.labels, target)
-    known, asked, notes = parted(data, validation, classifier)
-    asked = match_labels(asked, classifier.labels, classifier.name)
+    baseline, tested, notes = parted(data, validation, classifier)
+    tested = match_labels(tested, classifier.labels, classifier.name)
     form = form_of(classifier, references, how)
-    found = Check(
+    result = Check(
         model=classifier.name,
-        data=asked.name,
+        data=tested.name,
         masking=catalog.spec(how),
-        references=len(known),
+        references=len(baseline),
         masked_references=form.share,
         ratios=tuple(point / 10_000 for point in points),
-        example_ids=tuple(example.id for example in asked),
+        example_ids=tuple(example.id for example in tested),
         p_values={},
-        target=" or ".join(sorted({str(_target_of(example, target)) for example in asked})),
+        target=" or ".join(sorted({str(_target_of(example, target)) for example in tested})),
         notes=(*notes, form.note),
     )
     for used in (how, form.masking) if form.share else (how,):
         if not used.tested_by_masf:
-            return replace(found, example_ids=(), not_tested=why_not_tested(used))
+            return replace(result, example_ids=(), not_tested=why_not_tested(used))
     require_hidden_states(classifier)
     # In training every token of both texts may be masked, whatever is erased later.
-    trained_on = classifier.encode(known, "token", "both")
+    trained_on = classifier.encode(baseline, "token", "both")
     fitted = MaSF.from_model(
         Prober(classifier, form.masking), trained_on, form.share > 0, seed, share=form.share, **VARIANTS[variant]
     )
-    found = replace(found, smallest=fitted.smallest)
+    result = replace(result, smallest=fitted.smallest)
     if fitted.smallest >= LEVEL:
         return replace(
-            found,
+            result,
             example_ids=(),
-            not_tested=f"not tested: with {len(known)} references no p-value can be below {fitted.smallest:.2g}; "
+            not_tested=f"not tested: with {len(baseline)} references no p-value can be below {fitted.smallest:.2g}; "
             "give more validation examples, or use the calibrated variant",
         )
-    encodings = classifier.encode(asked, units)
+    encodings = classifier.encode(tested, units)
     p_values = {}
     for explainer in explainers:
         method = catalog.build("explainers", explainer)
@@ -184,7 +182,7 @@ def check(
             Prober(classifier, how), method, encodings, points, target=target, seed=seed, recompute=recompute
         )
         p_values[catalog.spec(method)] = np.concatenate([*_placed(fitted, views), np.empty((0, len(points)))])
-    return replace(found, p_values=p_values)
+    return replace(result, p_values=p_values)
 
 
 def settle(
@@ -196,9 +194,9 @@ def settle(
     variant: str,
 ) -> range:
     """The erased shares in basis points; one line for an option that cannot be, before a model is loaded."""
-    for what, given, choices in (("kind of references", references, References), ("variant", variant, Variant)):
-        if given not in get_args(choices):
-            raise unknown(what, given, get_args(choices))
+    for what, choice, choices in (("kind of references", references, References), ("variant", variant, Variant)):
+        if choice not in get_args(choices):
+            raise unknown(what, choice, get_args(choices))
     check_choices(units, "first")
     catalog.build("maskings", masking)
     for explainer in explainers:
@@ -219,7 +217,7 @@ def erased_views(
     seed: int = 0,
     recompute: bool | None = None,
 ) -> Iterator[list[NDArray[Any]]]:
-    """A layer each, [points, hidden], of each example: what the model makes of it as it is erased, for MaSF."""
+    """One array per layer, [points, hidden], for each example: what the model makes of it as it is erased, for MaSF."""
     prepared = explainer.prepare(prober, encodings)
     again = not explainer.recursive if recompute is None else recompute
     yield from prober.run(_view(prober, prepared, encoding, points, target, seed, again) for encoding in encodings)
@@ -243,7 +241,7 @@ def _view(
 
 
 def _target_of(example: Example, target: str | int | None) -> str | int:
-    """What is explained of an example, by the rule of recursive_erasure unless told."""
+    """What is explained of an example, by default as recursive_erasure does."""
     if target is not None:
         return target
     return "predicted" if example.label is None else "gold"

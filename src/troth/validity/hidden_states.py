@@ -1,9 +1,7 @@
 """The largest activation of every hidden unit over the positions of an input, in the embedding output and every layer.
 
-Taken on the device: what comes back is one number a hidden unit, however long the texts are.
+Taken on the device: what comes back is one number per hidden unit, however long the texts are.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -42,7 +40,7 @@ HIDDEN_STATES = HiddenStates()
 
 
 def largest(answer: Answer) -> list[NDArray[Any]]:
-    """What was read, a layer each: [rows, hidden]."""
+    """What was read, one array per layer: [rows, hidden]."""
     return [answer.rows[f"layer {number}"].numpy() for number in range(len(answer.rows))]
 
 

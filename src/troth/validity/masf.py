@@ -3,16 +3,11 @@
 Max-Simes-Fisher (Haroush et al. 2022; for text Madsen et al. 2024, appendix F.2): the largest activation of every
 hidden unit is placed in its empirical distribution over reference inputs, the two-sided p-values are joined over hidden
 units by Simes, placed again, joined over layers by Fisher and placed a last time, one-sided.
-
-Statistics are heavily tied and rounding would break the ties, so a p-value min(c, N − c) / N stays the integer
-min(c, N − c) until one division (Simes) or one exactly rounded sum (Fisher) makes it a statistic.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,22 +19,18 @@ from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.statistics import simes
+from troth.validity import _counts
+from troth.validity._counts import Aggregation, Floats
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int32]
-Aggregation = Literal["simes", "fisher"]
-
 FEWEST = 30  # references
-_COLUMNS_AT_ONCE = 64
-_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class MaSF:
     """The three levels of empirical distributions; `fit` builds them, `p_values` asks them."""
 
-    embeddings: tuple[NDArray[Any], ...]  # a layer each, [hidden, references], sorted, in the dtype given
+    embeddings: tuple[NDArray[Any], ...]  # one per layer, [hidden, references], sorted, in the dtype given
     layer_statistics: Floats  # [layers, references], sorted
     statistics: Floats  # [references], sorted
     over_hidden: Aggregation = "simes"
@@ -70,10 +61,10 @@ class MaSF:
         over_layers: Aggregation = "fisher",
         self_included: bool = True,
     ) -> Self:
-        """As `fit`, from one array [examples, hidden] a layer: layers need not be of one size."""
+        """As `fit`, from one array [examples, hidden] per layer: layers need not be of one size."""
         for name in (over_hidden, over_layers):
-            if name not in _AGGREGATIONS:
-                raise unknown("aggregation", name, _AGGREGATIONS)
+            if name not in _counts.AGGREGATIONS:
+                raise unknown("aggregation", name, _counts.AGGREGATIONS)
         references = len(layers[0])
         if references == 0:
             raise TrothError("MaSF needs reference inputs; there are none: give it a validation set")
@@ -81,12 +72,12 @@ class MaSF:
         ordered = tuple(np.empty(layer.shape[::-1], layer.dtype) for layer in layers)
 
         def layer_statistic(layer: int) -> Floats:
-            smaller = _sort(layers[layer], ordered[layer])
-            return _aggregate(over_hidden, _two_sided(smaller, others), references)
+            smaller = _counts.sort(layers[layer], ordered[layer])
+            return _counts.aggregate(over_hidden, _counts.two_sided(smaller, others), references)
 
-        by_layer = _each_layer(len(layers), layer_statistic)  # [layers, references]
+        by_layer = _counts.each_layer(len(layers), layer_statistic)  # [layers, references]
         layer_statistics = np.sort(by_layer, axis=-1)
-        by_example = _join_layers(over_layers, layer_statistics, by_layer, others)
+        by_example = _counts.join_layers(over_layers, layer_statistics, by_layer, others)
         return cls(ordered, layer_statistics, np.sort(by_example), over_hidden, over_layers, self_included)
 
     @classmethod
@@ -130,28 +121,28 @@ class MaSF:
         return self.p_values_of(_layers(embeddings))
 
     def p_values_of(self, layers: Sequence[NDArray[Any]]) -> Floats:
-        """As `p_values`, from one array [examples, hidden] a layer."""
-        asked, known = [layer.shape[1] for layer in layers], [len(layer) for layer in self.embeddings]
-        if asked != known:
+        """As `p_values`, from one array [examples, hidden] per layer."""
+        sizes, reference_sizes = [layer.shape[1] for layer in layers], [len(layer) for layer in self.embeddings]
+        if sizes != reference_sizes:
             raise TrothError(
-                f"embeddings have {_sizes(asked)}, the references {_sizes(known)}: "
+                f"embeddings have {_sizes(sizes)}, the references {_sizes(reference_sizes)}: "
                 "use the model that the references came from"
             )
         references = self.embeddings[0].shape[1]
 
         def layer_statistic(layer: int) -> Floats:
-            smaller = _search(self.embeddings[layer], layers[layer])
-            return _aggregate(self.over_hidden, _two_sided(smaller, references), references)
+            smaller = _counts.search(self.embeddings[layer], layers[layer])
+            return _counts.aggregate(self.over_hidden, _counts.two_sided(smaller, references), references)
 
-        by_layer = _each_layer(len(layers), layer_statistic)
-        by_example = _join_layers(self.over_layers, self.layer_statistics, by_layer, references)
+        by_layer = _counts.each_layer(len(layers), layer_statistic)
+        by_example = _counts.join_layers(self.over_layers, self.layer_statistics, by_layer, references)
         as_unusual = references - np.searchsorted(self.statistics, by_example, side="left")
         added = 0 if self.self_included else 1  # the input itself, one more draw from the null
         return np.asarray((as_unusual + added) / (references + added), np.float64)
 
 
 def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0) -> list[NDArray[Any]]:
-    """A layer each, [references, hidden], of inputs of which a share is masked at random, the others whole."""
+    """One array per layer, [references, hidden], of inputs of which a share is masked at random, the others whole."""
     # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
@@ -160,7 +151,7 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
 
 
 def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
-    """A layer each, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
+    """One array per layer, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
     question = Question(encoding, target=0, seed=seed)
     keep = keep_all(question)
     if masked:
@@ -181,86 +172,15 @@ def data_set_p_value(p: ArrayLike) -> float:
     return float(simes(np.ravel(p)))
 
 
-def _join_layers(aggregation: Aggregation, distributions: Floats, by_layer: Floats, others: int) -> Floats:
-    """Statistics [layers, examples] to one an example, large when unusual."""
-    smaller = [np.searchsorted(known, asked, side="left") for known, asked in zip(distributions, by_layer, strict=True)]
-    counts = _two_sided(np.stack(smaller, axis=-1), others)
-    joined = _aggregate(aggregation, counts, references=distributions.shape[-1])
-    return -joined if aggregation == "simes" else joined  # a small Simes statistic is the unusual one
-
-
-def _sort(columns: NDArray[Any], ordered: NDArray[Any]) -> Counts:
-    """Fills `ordered` [hidden, examples] with the sorted columns [examples, hidden]; how many are smaller than each."""
-    examples, hidden = columns.shape
-    counts = np.empty((examples, hidden), np.int32)
-    places = np.arange(examples, dtype=np.int32)
-    for start in range(0, hidden, _COLUMNS_AT_ONCE):
-        block = np.ascontiguousarray(columns[:, start : start + _COLUMNS_AT_ONCE].T)
-        order = np.argsort(block, axis=-1)
-        rising = np.take_along_axis(block, order, axis=-1)
-        ordered[start : start + _COLUMNS_AT_ONCE] = rising
-        # Among equals, the first one's place is how many are smaller.
-        smaller = np.zeros(block.shape, np.int32)
-        smaller[:, 1:] = np.where(rising[:, 1:] != rising[:, :-1], places[1:], 0)
-        np.maximum.accumulate(smaller, axis=-1, out=smaller)
-        own = np.empty_like(smaller)
-        np.put_along_axis(own, order, smaller, axis=-1)
-        counts[:, start : start + _COLUMNS_AT_ONCE] = own.T
-    return counts
-
-
-def _search(ordered: NDArray[Any], columns: NDArray[Any]) -> Counts:
-    """How many sorted references [hidden, references] are smaller than each of the columns [examples, hidden]."""
-    smaller = np.empty(columns.shape[::-1], np.int32)
-    for known, asked, found in zip(ordered, np.ascontiguousarray(columns.T), smaller, strict=True):
-        found[:] = np.searchsorted(known, asked, side="left")
-    return np.ascontiguousarray(smaller.T)
-
-
-def _two_sided(smaller: NDArray[Any], others: int) -> Counts:
-    counts: Counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
-    return counts
-
-
-def _each_layer(layers: int, work: Callable[[int], Floats]) -> Floats:
-    # Sorting and searching release the interpreter's lock; four layers at once bound the memory.
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        return np.stack(list(pool.map(work, range(layers))))
-
-
-def _aggregate(aggregation: Aggregation, counts: Counts, references: int) -> Floats:
-    """Two-sided counts [examples, tests] to one statistic an example."""
-    parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, len(counts), _ROWS_AT_ONCE)]
-    return np.concatenate([_AGGREGATIONS[aggregation](part, references) for part in parts] or [np.empty(0)])
-
-
-def _simes(counts: Counts, references: int) -> Floats:
-    """min m₍ᵢ₎·n/i: references times the statistic, so that nothing but one division rounds."""
-    tests = counts.shape[-1]
-    ranked = np.sort(counts, axis=-1).astype(np.float64)
-    ranked *= tests
-    ranked /= np.arange(1, tests + 1)
-    return np.asarray(ranked.min(-1))
-
-
-def _fisher(counts: Counts, references: int) -> Floats:
-    """−2 Σ log(m/N + 1e-8); fsum rounds once, so equal counts give equal sums in any order."""
-    logs = np.array([math.log(count / references + 1e-8) for count in range(references // 2 + 1)])
-    return -2 * np.array([math.fsum(row) for row in logs[counts].tolist()])
-
-
-_AGGREGATIONS: dict[str, Callable[[Counts, int], Floats]] = {"simes": _simes, "fisher": _fisher}
-
-
 def _sizes(layers: Sequence[int]) -> str:
     return f"{len(layers)} layers of {', '.join(map(str, sorted(set(layers))))}"
 
 
 def _layers(embeddings: ArrayLike) -> list[NDArray[Any]]:
-    """[examples, layers, hidden] as one array a layer."""
-    given = np.asarray(embeddings)
-    if given.ndim != 3 or 0 in given.shape[1:]:
-        raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {given.shape}")
-    if len(given) and np.isnan(given.max()):
+    """[examples, layers, hidden] as one array per layer."""
+    values = np.asarray(embeddings)
+    if values.ndim != 3 or 0 in values.shape[1:]:
+        raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {values.shape}")
+    if len(values) and np.isnan(values.max()):
         raise TrothError("embeddings hold NaN, which no distribution can place: look for the input that makes them")
-    return [given[:, layer] for layer in range(given.shape[1])]
+    return [values[:, layer] for layer in range(values.shape[1])]

@@ -71,10 +71,8 @@ def parameter_randomization(
     for block, shuffled in _shuffled_copies(original, cascade, seed):
         other = _explain(shuffled, examples, method, targets, units, masking, seed)
         pairs = zip(real, other, strict=True)
-        correlations = np.array([_spearman(one, two) for one, two in pairs])
-        low, high = statistics.bca_interval(correlations)
-        known = correlations[~np.isnan(correlations)]
-        value = float(known.mean()) if len(known) else np.nan
+        correlations = np.array([_spearman(first, second) for first, second in pairs])
+        value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
         results.append(Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
     return results
 
@@ -91,14 +89,14 @@ def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:
 
 def blocks(module: nn.Module) -> dict[str, list[str]]:
     """The names of a model's parameters by block, from the classification head down to the embeddings."""
-    found: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for name, _ in module.named_parameters():
         match = families.BLOCK.match(name)
         block = match[1] if match else ".".join(name.split(".")[: 2 if name.count(".") > 2 else 1])
-        found.setdefault(block, []).append(name)
+        parameters.setdefault(block, []).append(name)
     inside = f"{getattr(module, 'base_model_prefix', '')}."
     # Definition order is from the bottom up, but some heads are defined before what they stand on.
-    downwards = list(found.items())[::-1]
+    downwards = list(parameters.items())[::-1]
     return dict(sorted(downwards, key=lambda block: block[1][0].startswith(inside)))
 
 
@@ -134,7 +132,7 @@ def _explain(
     return list(prober.run(asks))
 
 
-def _spearman(one: Attribution, two: Attribution) -> float:
-    if len(one.scores) < 2 or np.ptp(one.scores) == 0 or np.ptp(two.scores) == 0:
+def _spearman(first: Attribution, second: Attribution) -> float:
+    if len(first.scores) < 2 or np.ptp(first.scores) == 0 or np.ptp(second.scores) == 0:
         return float("nan")
-    return float(scipy.stats.spearmanr(one.scores, two.scores).statistic)
+    return float(scipy.stats.spearmanr(first.scores, second.scores).statistic)

@@ -5,8 +5,6 @@ the training, and for masked fine-tuning every second one masked by the training
 against references that are all masked, masked inputs pass on nearly any model, and whole ones seem unusual.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -100,34 +98,35 @@ def parted(
 
     Where no references are given, the training's held-out part serves, else half of the data.
     """
-    asked = data if isinstance(data, Data) else load_data(data)
+    tested = data if isinstance(data, Data) else load_data(data)
     if validation is None:
-        known, note = held_out_beside(model, asked) if model is not None else (None, "")
-        if known is not None:
-            return known, asked, [note]
-        known, asked, halved = _halves(asked)
-        return known, asked, [*filter(None, [note]), halved]
-    known = validation if isinstance(validation, Data) else load_data(validation)
-    texts = {(example.text, example.text_pair) for example in known}
-    shared = sum((example.text, example.text_pair) in texts for example in asked)
+        references, note = held_out_beside(model, tested) if model is not None else (None, "")
+        if references is not None:
+            return references, tested, [note]
+        references, tested, halved = _halves(tested)
+        return references, tested, [*filter(None, [note]), halved]
+    references = validation if isinstance(validation, Data) else load_data(validation)
+    texts = {(example.text, example.text_pair) for example in references}
+    shared = sum((example.text, example.text_pair) in texts for example in tested)
     if not shared:
-        return known, asked, []
-    note = f"{shared:,} of {len(asked):,} examples to test are also references, which makes them look in distribution"
+        return references, tested, []
+    note = f"{shared:,} of {len(tested):,} examples to test are also references, which makes them look in distribution"
     warnings.warn(note, stacklevel=3)
-    return known, asked, [note]
+    return references, tested, [note]
 
 
 def _halves(data: Data) -> tuple[Data, Data, str]:
     if len(data) < 2 * FEWEST:
         raise TrothError(
             f"{data.name} has {len(data)} examples; half would be the references, and MaSF needs {FEWEST}: "
-            f"give {2 * FEWEST}, or validation data beside them"
+            f"give {2 * FEWEST}, or validation data as well"
         )
     order = np.random.default_rng(0).permutation(len(data))
     first, second = np.sort(order[: len(data) // 2]), np.sort(order[len(data) // 2 :])
-    known = replace(data, examples=[data[int(place)] for place in first])
-    asked = replace(data, examples=[data[int(place)] for place in second])
-    return known, asked, f"{len(known):,} examples drawn from the data are references, {len(asked):,} are tested"
+    references = replace(data, examples=[data[int(place)] for place in first])
+    tested = replace(data, examples=[data[int(place)] for place in second])
+    note = f"{len(references):,} examples drawn from the data are references, {len(tested):,} are tested"
+    return references, tested, note
 
 
 def splits_of(
@@ -146,7 +145,7 @@ def splits_of(
             return load_data(data, "test", limit), None if own else load_data(data, "validation")
         except NoSplitError:
             return load_data(data, limit=limit if own or limit is None else 2 * limit), None
-    asked = load_data(data, split, limit)
+    tested = load_data(data, split, limit)
     if validation is None and validation_split is None:
-        return asked, None
-    return asked, load_data(validation or data, validation_split)
+        return tested, None
+    return tested, load_data(validation or data, validation_split)

@@ -1,13 +1,12 @@
 """Whether the erased inputs a metric looks at are in distribution for the model, shown with every number of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from troth.core import catalog
-from troth.metrics import Metric
+from troth.maskings import Masking
+from troth.metrics import Erasing, Metric
 from troth.statistics import simes
 from troth.validity.checking import Verdict, verdict
 
@@ -44,40 +43,37 @@ class Stamp:
 
 def masking_of(metric: Metric) -> str | None:
     """The name of the masking a metric erases with; None where it erases nothing."""
-    masking = getattr(metric, "masking", None)
-    return None if masking is None else catalog.name_of(catalog.build("maskings", masking))
+    return catalog.name_of(metric.perturbation) if isinstance(metric, Erasing) else None
 
 
 def stamps(
     metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: str, smallest: float | None = None
 ) -> dict[str, Stamp]:
     """The stamp of every metric, given the p-values of inputs masked at random, or why there are none."""
-    found = {}
-    for name, metric in metrics.items():
-        masking = masking_of(metric)
-        if masking is None:
-            found[name] = Stamp(why="the metric erases nothing")
-        elif masking != TESTED:
-            found[name] = Stamp(why=_untested(metric))
-        else:
-            found[name] = replace(_worst(metric, by_ratio), smallest=smallest) if by_ratio else Stamp(why=why)
-    return found
+
+    def stamp(metric: Metric) -> Stamp:
+        if not isinstance(metric, Erasing):
+            return Stamp(why="the metric erases nothing")
+        if masking_of(metric) != TESTED:
+            return Stamp(why=_untested(metric.perturbation))
+        return replace(_worst(metric, by_ratio), smallest=smallest) if by_ratio else Stamp(why=why)
+
+    return {name: stamp(metric) for name, metric in metrics.items()}
 
 
-def _untested(metric: Metric) -> str:
-    masking = catalog.build("maskings", getattr(metric, "masking", None))
+def _untested(masking: Masking) -> str:
     name = catalog.name_of(masking)
     if masking.tested_by_masf:
         return f"a bench checks inputs erased by {TESTED} only; for others: troth check --masking {name}"
     return f"MaSF says nothing of inputs erased by {name}"
 
 
-def _worst(metric: Metric, by_ratio: Mapping[float, float]) -> Stamp:
+def _worst(metric: Erasing, by_ratio: Mapping[float, float]) -> Stamp:
     """A metric that erases a fifth is not judged by what erasing all does.
 
     Joined over shares by Simes, as over examples: the lowest of ten p-values is below 0.05 far too often by chance.
     """
-    most = max(getattr(metric, "shares", (1.0,)))
+    most = max(metric.shares)
     ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])
     return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst, whole=by_ratio.get(0.0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -25,10 +25,31 @@ from troth.models import Segments, TextClassifier, load_model
 _CHUNK = 512
 
 
+@overload
 def explain(
     model: Any,
     texts: Texts,
     explainer: str | Explainer,
+    units: UnitKind = ...,
+    target: str | int = ...,
+    masking: str | Masking = ...,
+    seed: int = ...,
+    *,
+    against: str | int | None = ...,
+    segments: Segments = ...,
+) -> list[Attribution]: ...
+
+
+@overload
+def explain(
+    model: Any, texts: Texts, explainer: Iterable[str | Explainer], *args: Any, **options: Any
+) -> dict[str, list[Attribution]]: ...
+
+
+def explain(
+    model: Any,
+    texts: Texts,
+    explainer: str | Explainer | Iterable[str | Explainer],
     units: UnitKind = "word",
     target: str | int = "predicted",
     masking: str | Masking = "mask_token",
@@ -36,17 +57,28 @@ def explain(
     *,
     against: str | int | None = None,
     segments: Segments = "first",
-) -> list[Attribution]:
-    """One attribution a text: which units spoke for the target class (rather than for `against`).
+) -> list[Attribution] | dict[str, list[Attribution]]:
+    """One attribution per text: which units push toward the target class (rather than toward `against`).
 
-    `target` is "predicted", "gold", a class index or a label.
+    `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
+    spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
     """
-    prober = Prober(load_model(model), masking)
-    return list(
-        explain_each(
-            prober, texts, explainer, units=units, target=target, seed=seed, against=against, segments=segments
+    several = [explainer] if isinstance(explainer, str | Explainer) else explainer
+    methods: dict[str, Explainer] = catalog.by_spec("explainers", several)
+    classifier = load_model(model)
+    encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
+    probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once
+    attributions = {}
+    for name, method in methods.items():
+        prober = probers.setdefault(method.reads(), Prober(classifier, masking))
+        prober.forget_erased()
+        prepared = method.prepare(prober, encodings)
+        asks = (
+            explanation(classifier, prepared, encoding, target=target, against=against, seed=seed)
+            for encoding in encodings
         )
-    )
+        attributions[name] = list(prober.run(asks))
+    return attributions if several is explainer else attributions.popitem()[1]
 
 
 def explain_each(
@@ -60,20 +92,25 @@ def explain_each(
     against: str | int | None = None,
     segments: Segments = "first",
 ) -> Iterator[Attribution]:
-    """As `explain`, one attribution at a time: the data may be larger than memory."""
+    """As `explain` with one explainer, one attribution at a time: the data may be larger than memory."""
     method = catalog.build("explainers", explainer)
-    if isinstance(texts, Data):
-        texts = match_labels(texts, prober.model.labels, prober.model.name)
-    source = iter(as_examples(texts))
-    chunks = iter(lambda: prober.model.encode(islice(source, _CHUNK), units, segments), [])
-    if type(method).prepare is not Explainer.prepare:
-        encodings = [encoding for chunk in chunks for encoding in chunk]
-        method, chunks = method.prepare(prober, encodings), iter([encodings])
+    chunks: Iterable[list[Encoding]] = _encoded(prober.model, texts, units, segments)
+    if method.learns:
+        chunks = list(chunks)
+    method = method.prepare(prober, list(chain.from_iterable(chunks)) if method.learns else [])
     yield from prober.run(
         explanation(prober.model, method, encoding, target=target, against=against, seed=seed)
         for chunk in chunks
         for encoding in chunk
     )
+
+
+def _encoded(model: TextClassifier, texts: Texts, units: UnitKind, segments: Segments) -> Iterator[list[Encoding]]:
+    """The encodings of the texts, some at a time."""
+    if isinstance(texts, Data):
+        texts = match_labels(texts, model.labels, model.name)
+    source = iter(as_examples(texts))
+    return iter(lambda: model.encode(islice(source, _CHUNK), units, segments), [])
 
 
 def explanation(
@@ -98,7 +135,7 @@ def explanation(
     if other == chosen:
         other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
     ask = explainer.ask(replace(blank, target=chosen, against=other))
-    attribution = yield from (_told(ask, want, answer) if want.about_target else ask)
+    attribution = yield from (_answered(ask, want, answer) if want.about_target else ask)
     return replace(
         attribution,
         explainer=catalog.spec(explainer, full=True),
@@ -109,8 +146,8 @@ def explanation(
     )
 
 
-def _told(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
-    """The ask, answered at once where it wants what has been read of the whole input already."""
+def _answered(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
+    """The ask, answered at once where it needs what has been read of the whole input already."""
     reply: Answer | None = None
     while True:
         try:

@@ -36,13 +36,13 @@ def import_scores(
     signed: bool | None,
 ) -> Attribution:
     """Scores of character spans, of tokens or of our units, summed into units as our own token scores are."""
-    given = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
+    numbers = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
     if spans is not None and tokens is not None:
         raise TrothError("scores belong to spans or to tokens, not to both; pass one of them")
     classifier = load_model(model)
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
-    _check(encoding, given, spans, tokens)
+    _check(encoding, numbers, spans, tokens)
     if tokens is not None and list(tokens) == _own_tokens(classifier, encoding):
         places = encoding.units.numpy()
     elif tokens is not None:
@@ -52,13 +52,13 @@ def import_scores(
     else:
         places = np.arange(encoding.n_units)
     summed = np.zeros(encoding.n_units)
-    np.add.at(summed, places[places >= 0], given[places >= 0])
+    np.add.at(summed, places[places >= 0], numbers[places >= 0])
     answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
     return Attribution(
         Question(encoding, class_of(classifier.labels, target, example, int(answer.predicted[0]))),
         summed.astype(np.float32),
-        signed=bool((given < 0).any()) if signed is None else signed,
-        rest=float(given[places < 0].sum()),
+        signed=bool((numbers < 0).any()) if signed is None else signed,
+        rest=float(numbers[places < 0].sum()),
         model=classifier.fingerprint,
         labels=classifier.labels,
         probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
@@ -76,7 +76,7 @@ def _check(
     wanted = len(tokens) if tokens is not None else len(spans) if spans is not None else encoding.n_units
     what = "token" if tokens is not None else "span" if spans is not None else "unit"
     if scores.ndim != 1:
-        raise TrothError(f"example {example.id}: scores of shape {list(scores.shape)}; give one number a {what}")
+        raise TrothError(f"example {example.id}: scores of shape {list(scores.shape)}; give one number per {what}")
     if len(scores) != wanted:
         raise TrothError(f"example {example.id}: {len(scores)} scores for {wanted} {what}s; there must be one each")
     if not np.isfinite(scores).all():
@@ -95,7 +95,7 @@ def _own_tokens(model: TextClassifier, encoding: Encoding) -> list[str] | None:
 
 def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any, Any]:
     """The unit of every span; -1 for special tokens and for what the model never read."""
-    # What lies behind the last unit joins it, unless the text was cut off there.
+    # What comes after the last unit joins it, unless the text was cut off there.
     cut = encoding.truncated and encoding.unit_spans
     end = encoding.unit_spans[-1][1] if cut else len(encoding.example.text) + 1
     read = [number for number, span in enumerate(spans) if span is not None and span[0] < end]
@@ -129,13 +129,13 @@ def _locate(example: Example, tokens: Sequence[str]) -> list[Span | None]:
 
 
 def _find(text: str, cursor: int, token: str, gap: bool) -> Span:
-    """Where the token stands, behind white space or, where a gap is allowed, at the start of a word; -1 if nowhere."""
+    """Where the token stands, after white space or, where a gap is allowed, at the start of a word; -1 if nowhere."""
     before = r".*?(?:(?<!\w)|(?!\w))" if gap else r"\s*"
     for written in dict.fromkeys((token, _MARKS.sub("", token))):
         bare = re.escape(_folded(written).strip())
-        found = re.compile(f"{before}({bare})", re.DOTALL).match(text, cursor)
-        if found:
-            return found.span(1)
+        match = re.compile(f"{before}({bare})", re.DOTALL).match(text, cursor)
+        if match:
+            return match.span(1)
     return -1, -1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -13,27 +13,57 @@ from troth.engine.looks import Ask
 from troth.engine.prober import Prober
 from troth.engine.targets import gold_class
 from troth.explainers import Explainer, SignedExplainer
-from troth.metrics import Explain, Metric
+from troth.metrics import Explain, Metric, never
 from troth.models import TextClassifier, load_model
 
 
+@overload
 def measure(
     model: Any,
     attributions: Iterable[Attribution],
     metric: str | Metric,
     *,
+    explainer: str | Explainer | None = ...,
+    masking: str = ...,
+    seed: int = ...,
+) -> list[Score]: ...
+
+
+@overload
+def measure(
+    model: Any,
+    attributions: Iterable[Attribution],
+    metric: Iterable[str | Metric],
+    *,
+    explainer: str | Explainer | None = ...,
+    masking: str = ...,
+    seed: int = ...,
+) -> dict[str, list[Score]]: ...
+
+
+def measure(
+    model: Any,
+    attributions: Iterable[Attribution],
+    metric: str | Metric | Iterable[str | Metric],
+    *,
     explainer: str | Explainer | None = None,
     masking: str = "mask_token",
     seed: int = 0,
-) -> list[Score]:
-    """One score per attribution.
+) -> list[Score] | dict[str, list[Score]]:
+    """One score per attribution; several metrics give a dict of such lists, by the spec of each.
 
     Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
     the attribution's are (`.magnitude()`).
     """
-    attributions = list(attributions)
-    prober = Prober(load_model(model), masking)
-    return list(measure_each(prober, attributions, metric, explainer=explainer, seed=seed))
+    attributions, classifier = list(attributions), load_model(model)
+
+    def scores(judge: Metric) -> list[Score]:
+        # A prober for each metric: what one has asked would change how the next one's rows are batched.
+        return list(measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed))
+
+    if isinstance(metric, str | Metric):
+        return scores(catalog.build("metrics", metric))
+    return {name: scores(judge) for name, judge in catalog.by_spec("metrics", metric).items()}
 
 
 def measure_each(
@@ -53,26 +83,18 @@ def measure_each(
         method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
         key = "" if method is None else catalog.spec(method, full=True)
         if key not in prepared:
-            explain = _explain_with(prober, method, name, [one.question.encoding for one in attributions])
+            encodings = [each.question.encoding for each in attributions]
+            explain = _explain_with(prober, method, name, encodings)
             prepared[key] = (judge if method is None else judge.for_explainer(method)), explain
         return prepared[key]
 
     def asks() -> Iterator[Ask[Score]]:
         for attribution in attributions:
             _check(prober.model, attribution, judge, name)
-            question = attribution.question
-            metric_of_it, explain = again(attribution) if judge.explains_again else (judge, _never)
-            yield metric_of_it.ask(_with_seed(question, seed), attribution, explain)
+            settled, explain = again(attribution) if judge.explains_again else (judge, never)
+            yield settled.ask(replace(attribution.question, seed=seed), attribution, explain)
 
     yield from prober.run(asks())
-
-
-def _never(question: Question) -> Ask[Attribution]:
-    raise AssertionError("a metric that explains again says so: explains_again = True")
-
-
-def _with_seed(question: Question, seed: int) -> Question:
-    return Question(question.encoding, question.target, question.against, question.base, question.erased_by, seed)
 
 
 def _explainer_of(attribution: Attribution) -> Explainer | None:
