@@ -93,10 +93,14 @@ def aml(run: Path) -> Rows:
     for cell in _metrics(store, ""):
         explainer, _, options = cell.specs["explainer"].partition("(")
         fitted_for = re.search(r"/(\w+)'", options) if explainer == "attributive_masking" else None
-        if cell.specs["model"] not in models or (fitted_for and fitted_for[1] != cell.specs["metric"].partition("(")[0]):
+        if cell.specs["model"] not in models or (
+            fitted_for and fitted_for[1] != cell.specs["metric"].partition("(")[0]
+        ):
             continue
         method = ("fAML" if "steps" in options else "pAML") if fitted_for else explainer
-        yield from _by_example(store, cell, {"data": cell.specs["data"], "method": method, "metric": cell.specs["metric"]})
+        yield from _by_example(
+            store, cell, {"data": cell.specs["data"], "method": method, "metric": cell.specs["metric"]}
+        )
 
 
 def fmm(run: Path) -> Rows:
