@@ -22,6 +22,7 @@ ROOMS = {
     "maskings": "how a unit is erased",
     "engine": "what does the model say if only this much is kept?",
     "statistics": "intervals, tests, combination of p-values",
+    "performance": "accuracy, F1 and Matthews, from weighted counts",
     "seeds": "one reduction over examples and seeds",
     "salience": "importance without a model",
     "training": "one loop, recipes, bases, presets",

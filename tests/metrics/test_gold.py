@@ -10,8 +10,8 @@ from fakes import Lookup
 from troth.core import catalog
 from troth.core.types import Attribution, Example
 from troth.data import Data, load_data
-from troth.metrics.performance import performance_of
 from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.performance import performance_of
 from troth.sweep.bench import plan_of
 from troth.sweep.context import Context
 

@@ -8,8 +8,8 @@ from fakes import CORPUS, Lookup, encoder
 from troth import explain, measure
 from troth.core.errors import TrothError
 from troth.core.types import Example, Score
-from troth.metrics.performance import indicators, performance
 from troth.metrics.recursive_erasure import NEVER_FALLS, RecursiveErasure
+from troth.performance import indicators, performance
 
 YES, NO = [0, np.log(3)], [np.log(3), 0]
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.core.types import Example
 from troth.data import load_data
 from troth.training.examples import load_labeled
@@ -117,7 +117,7 @@ def test_on_the_hub_the_validation_split_is_used_if_there_is_one(monkeypatch):
 
     def read_hub(name, split):
         if split not in there:
-            raise TrothError(f"{name}: no split is called {split!r}; there are: train")
+            raise NoSplitError(f"{name}: no split is called {split!r}; there are: train")
         return Table.of(name, there[split])
 
     monkeypatch.setattr("troth.data.read_hub", read_hub)

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import f1_score, matthews_corrcoef
 
 from troth.training.quality import is_better, judge, majority, quality
 from troth.training.settings import settings
@@ -19,6 +20,25 @@ def test_metrics_by_hand():
     # Of the four pairs of a positive and a negative, three are in order.
     assert quality("auroc", binary, gold) == pytest.approx(0.75)
     assert quality("matthews", binary, gold) == pytest.approx((2 * 1 - 1 * 0) / math.sqrt(3 * 2 * 2 * 1))
+
+
+def test_what_one_class_or_no_example_scores():
+    one = torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 0])
+    assert [quality(metric, *one) for metric in ("accuracy", "macro_f1", "micro_f1", "matthews")] == [1, 1, 1, 0]
+    none = torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64)
+    for metric in ("accuracy", "macro_f1", "micro_f1", "matthews"):
+        assert math.isnan(quality(metric, *none))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 12])
+def test_the_same_to_the_last_bit_as_scikit_learn(classes):
+    generator = np.random.default_rng(classes)
+    for _ in range(20):
+        gold = generator.integers(0, classes, 40)
+        logits = generator.normal(size=(40, classes)) + 2 * np.eye(classes)[gold]
+        found = [quality(metric, torch.tensor(logits), torch.tensor(gold)) for metric in ("macro_f1", "matthews")]
+        predicted = logits.argmax(-1)
+        assert found == [f1_score(gold, predicted, average="macro"), matthews_corrcoef(gold, predicted)]
 
 
 def test_auroc_of_several_classes_is_each_against_the_rest():

@@ -63,11 +63,7 @@ def test_in_the_single_bilstm_only_the_attention_is_spared_from_decay():
 
 
 def preset(paper, data, recipe="plain", base="roberta-base", pair=False):
-    return settings_of(presets.like(paper, recipes.build(recipe), bases.build(base), data, pair=pair))
-
-
-def settings_of(options):
-    return settings(**{name: value for name, value in options.items() if name != "hold_out"})
+    return settings(**presets.like(paper, recipes.build(recipe), bases.build(base), data, pair=pair))
 
 
 @pytest.mark.parametrize(
@@ -95,9 +91,6 @@ def test_fmm(data, epochs):
     ],
 )  # fmt: skip
 def test_the_share_of_train_each_paper_validates_on(paper, data, share):
-    for base in ("roberta-base", "bilstm_attention"):
-        found = presets.like(paper, recipes.build("plain"), bases.build(base), data, pair=False)
-        assert found.get("hold_out") == share
     assert presets.held_out(paper, data) == share
     assert presets.held_out(None, data) is None
 

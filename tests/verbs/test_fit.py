@@ -18,7 +18,8 @@ from troth.cli import app
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models.encoder import Encoder
-from troth.verbs.fit import METRICS, Settings, _load, fit, judge, lambdas_of
+from troth.training.examples import load_training
+from troth.verbs.fit import METRICS, Settings, fit, judge, lambdas_of
 
 WORDS = ["film", "book", "plot", "cast", "service", "phone", "bill", "soup", "the", "was", "a", "with", "and"]
 
@@ -276,11 +277,11 @@ def test_the_training_split_is_used_where_there_is_one(tmp_path):
     for split, examples in (("train", planted(12)), ("test", planted(14, seed=1))):
         rows = [{"id": one.id, "text": one.text, "label": one.label} for one in examples]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert len(_load(tmp_path)) == len(_load(str(tmp_path))) == 12
+    assert len(load_training(tmp_path, required=False)) == len(load_training(str(tmp_path), required=False)) == 12
     (tmp_path / "train.jsonl").unlink()
-    assert len(_load(tmp_path)) == 14
-    assert _load("reviews").split == "test"  # the only one it has
-    assert len(_load(planted(9))) == 9
+    assert len(load_training(tmp_path, required=False)) == 14
+    assert load_training("reviews", required=False).split == "test"  # the only one it has
+    assert len(load_training(planted(9), required=False)) == 9
 
 
 def test_a_model_that_cannot_pad_gets_texts_of_one_length():

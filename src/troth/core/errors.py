@@ -28,3 +28,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
 def _by_initials(name: str, names: list[str]) -> list[str]:
     # People abbreviate: 'loo' is leave_one_out, 'ig' is integrated_gradients.
     return [known for known in names if "".join(part[0] for part in known.split("_") if part) == name.lower()]
+
+
+class NoSplitError(TrothError):
+    """The data does not have the split asked for, or has several and none was chosen."""
+
+
+class NoHeadError(TrothError):
+    """The model was never trained to classify."""

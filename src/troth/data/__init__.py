@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.core.types import Example
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
@@ -19,7 +19,7 @@ from troth.data.sources.folders import tables_in
 from troth.data.sources.hub import read_hub, table_of
 from troth.data.sources.readers import Table, is_data_file, read_file, require_readable
 
-__all__ = ["Data", "Dataset", "load_data"]
+__all__ = ["Data", "Dataset", "entry_of", "load_data"]
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
 
@@ -44,7 +44,7 @@ def load_data(
     `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
     """
     columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id)
-    entry = _entry(source)
+    entry = _entry_or_refused(source)
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
             raise TrothError(f"{entry.name} knows its columns and classes; leave --text, --label and the like out")
@@ -61,23 +61,31 @@ def load_data(
     return _limited(data, limit, seed=None)
 
 
-def _entry(source: Source) -> Dataset | None:
-    """The catalog entry a source stands for; a bare word that is neither an entry nor a path is an unknown name."""
+def entry_of(source: object) -> Dataset | None:
+    """The catalog entry a source stands for, if it does."""
     if isinstance(source, Dataset):
         return source
-    if not isinstance(source, str):
+    if not isinstance(source, str) or _word(source) not in catalog.names("data"):
         return None
-    name = source.partition("(")[0].strip()
-    if not name.isidentifier() or (name not in catalog.names("data") and Path(source).exists()):
-        return None
-    found: Dataset = catalog.build("data", source)
-    return found
+    entry: Dataset = catalog.build("data", source)
+    return entry
+
+
+def _entry_or_refused(source: object) -> Dataset | None:
+    """As `entry_of`; a bare word that is neither an entry nor a path is refused as an unknown name."""
+    if isinstance(source, str) and _word(source).isidentifier() and not Path(source).exists():
+        catalog.find("data", _word(source))
+    return entry_of(source)
+
+
+def _word(source: str) -> str:
+    return source.partition("(")[0].strip()
 
 
 def find_data(source: str) -> None:
     """One line for data that are not there, or of a kind that cannot be read; nothing is read."""
     path = Path(source)
-    if _entry(source) is not None:
+    if _entry_or_refused(source) is not None:
         return
     if path.is_dir():
         tables_in(path)
@@ -100,7 +108,7 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if path.exists():
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
-            raise TrothError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
+            raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
         return table
     if _is_hub_name(source):
         return read_hub(str(source), split)

@@ -14,7 +14,7 @@ from typing import ClassVar, overload
 import numpy as np
 
 from troth.core import catalog
-from troth.core.errors import TrothError, unknown
+from troth.core.errors import NoSplitError, TrothError, unknown
 from troth.core.types import Example
 
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "validate": "validation", "dev": "validation"}
@@ -109,13 +109,13 @@ def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
         for name in (wanted, standard_split(wanted)):
             if name in known:
                 return name
-        raise TrothError(f"{source}: {unknown('split', wanted, known)}")
+        raise NoSplitError(f"{source}: {unknown('split', wanted, known)}")
     for name in ("validation", "test"):
         if name in known:
             return name
     if len(known) == 1:
         return known[0]
-    raise TrothError(f"{source}: which split? there are: {', '.join(sorted(known))}")
+    raise NoSplitError(f"{source}: which split? there are: {', '.join(sorted(known))}")
 
 
 def hold_out(data: Data, share: float) -> tuple[Data, Data]:

@@ -33,7 +33,7 @@ from troth.maskings import Masking
 from troth.metrics import NO_UNITS, Explain, Metric, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
-from troth.metrics.performance import Performance, indicators, performance, performance_of
+from troth.performance import Performance, indicators, performance, performance_of
 
 if TYPE_CHECKING:
     from troth.data import Data

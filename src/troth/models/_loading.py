@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from troth.core.errors import TrothError
+from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
 
 Kind = Literal["text classifier", "causal language model"]
@@ -114,14 +114,14 @@ def from_pretrained(
     place = Path(name if own_files else source)
     if not given and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
-    if missing:
+    if missing and kind == "text classifier":
         asked = "; or ask it for a class word: prompt=…, class_words=…" if _writes(model.config) else ""
-        raise TrothError(
+        raise NoHeadError(
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "
             f"troth train plain --base {name}{asked}"
-            if kind == "text classifier"
-            else f"{name} is no causal language model ({missing[0]} is missing); leave prompt=… out"
         )
+    if missing:
+        raise TrothError(f"{name} is no causal language model ({missing[0]} is missing); leave prompt=… out")
     return model, tokenizer
 
 

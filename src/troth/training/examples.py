@@ -1,4 +1,4 @@
-"""Labeled examples to train and to validate on: splits found or held out, classes numbered alike, oddities said."""
+"""Labeled examples to train, validate and test on: splits found or held out, classes numbered alike, oddities noted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.core.types import Example
 from troth.data import Data, Dataset, load_data
+from troth.data import entry_of as entry_of
 from troth.data._base import hold_out as hold_out_of
 from troth.data.sources.folders import tables_in
 from troth.data.sources.labels import index_labels
@@ -49,9 +51,7 @@ def load_labeled(
     """What to train and validate on: the train and validation splits, another source, or a share held out of train."""
     entry, options = entry_of(source), dict(columns or {})
     splits = splits_of(source, entry)
-    training = load_data(source, split="train" if splits and "train" in splits else None, limit=limit, **options)
-    if splits and "train" not in splits and len(splits) > 1:
-        raise TrothError(f"{training.name} has no train split, only {', '.join(sorted(splits))}")
+    training = load_training(source, required=True, limit=limit, **options)
     if entry is None and training.labels:
         options["labels"] = training.labels  # the same numbers for the same words everywhere
     checking = None
@@ -60,7 +60,8 @@ def load_labeled(
     elif splits and "validation" in splits and hold_out is None:
         checking = load_data(source, split="validation", limit=limit, **options)
     elif hold_out is None and _on_hub(source, entry):
-        checking = _if_there(source, "validation", limit, options)
+        with suppress(NoSplitError):
+            checking = load_data(source, split="validation", limit=limit, **options)
     others = {_tested(name): load_data(source, split=name, limit=limit, **options) for name in tests}
     notes = list(training.notes)
     if checking is None:
@@ -90,14 +91,42 @@ def _tested(split: str) -> str:
     return f"{split} (test)" if split in _TAKEN else split
 
 
-def entry_of(source: Source) -> Dataset | None:
-    """The catalog entry a source stands for, if it does."""
-    if isinstance(source, Dataset):
-        return source
-    if isinstance(source, str) and source.partition("(")[0].strip() in catalog.names("data"):
-        found: Dataset = catalog.build("data", source)
-        return found
-    return None
+def load_training(source: Source, *, required: bool, limit: int | None = None, **columns: Any) -> Data:
+    """The training split; where there is none, an error if it is `required`, else the split there is."""
+    splits = splits_of(source, entry_of(source)) or set()
+    try:
+        training = load_data(source, split="train" if "train" in splits else None, limit=limit, **columns)
+    except NoSplitError:  # only reading tells what the hub has
+        if required:
+            raise
+        return load_data(source, limit=limit, **columns)
+    if required and "train" not in splits and len(splits) > 1:
+        raise TrothError(f"{training.name} has no train split, only {', '.join(sorted(splits))}")
+    return training
+
+
+def load_three_splits(source: Source, *, hold_out: float | None = None, limit: int | None = None) -> Labeled:
+    """As `load_labeled`, with examples to test on in `others["test"]`, from whatever splits there are.
+
+    Without a test split the validation split is tested on, or a fifth of train where that is missing, too; a share of
+    the rest, `hold_out` or a fifth, is then validated on.
+    """
+    if isinstance(source, Mapping) and not hasattr(source, "column_names"):  # not a DatasetDict, which has it
+        return _in_memory({str(name): part for name, part in source.items()}, limit)
+    if "test" in (splits_of(source, entry_of(source)) or ()):
+        return load_labeled(source, tests=("test",), hold_out=hold_out, limit=limit)
+    outer = load_labeled(source, limit=limit)
+    inner = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
+    notes = (*outer.notes, *inner.notes)
+    return replace(inner, name=outer.name, metric=outer.metric, others={"test": outer.validation}, notes=notes)
+
+
+def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labeled:
+    if not {"train", "test"} <= splits.keys():
+        raise TrothError(f"splits in memory must be train, test and perhaps validation, not {', '.join(splits)}")
+    tested = load_labeled(splits["train"], splits["test"], limit=limit).validation
+    labeled = load_labeled(splits["train"], splits.get("validation"), limit=limit)
+    return replace(labeled, others={"test": tested if limit is None else tested.limit(limit)})
 
 
 def splits_of(source: Source, entry: Dataset | None) -> set[str] | None:
@@ -113,15 +142,6 @@ def splits_of(source: Source, entry: Dataset | None) -> set[str] | None:
 
 def _on_hub(source: Source, entry: Dataset | None) -> bool:
     return entry is None and isinstance(source, str) and not Path(source).exists()
-
-
-def _if_there(source: Source, split: str, limit: int | None, options: Mapping[str, Any]) -> Data | None:
-    try:
-        return load_data(source, split=split, limit=limit, **options)
-    except TrothError as error:
-        if "no split is called" in str(error):
-            return None
-        raise
 
 
 def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]]:

@@ -1,21 +1,19 @@
-"""The settings of the papers, by data set where they differ: `--like fmm | roar | soft | saloss`."""
+"""The settings of a training: the user's, else a paper's (`--like fmm | roar | soft | saloss`), else the base's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from troth.core import catalog
 from troth.core.errors import unknown
+from troth.data import entry_of
 from troth.data._paper_splits import PaperSplits
 from troth.training.bases import Base
-from troth.training.bases.bilstm_attention import BilstmAttention
-from troth.training.bases.pretrained import Pretrained
-from troth.training.examples import entry_of
+from troth.training.bases.bilstm_attention import BilstmAttention, roar_bilstm
 from troth.training.recipes import Composed, Recipe, parts_of
 from troth.training.recipes.masked import Masked
-from troth.training.recipes.plain import Plain
 from troth.training.recipes.salience import Salience
 
 # Faithfulness measurable models, table 3.
@@ -23,12 +21,14 @@ _FMM_EPOCHS = {"boolq": 15, "cola": 15, "cb": 50, "rte": 30} | dict.fromkeys(
     ("imdb", "mnli", "qqp", "snli", "sst2"), 10
 )
 _FMM_OWN_VALIDATION = ("snli", "anemia", "diabetes")  # table 2: of the others a fifth of train
-# ROAR, tables 4 and 5: batch size and epochs of the BiLSTM, epochs of RoBERTa.
 _ROAR_BABI = ("babi", "babi1", "babi2", "babi3")  # the first is made here, in splits of its own
-_ROAR_BILSTM = {"snli": (128, 25)} | dict.fromkeys(_ROAR_BABI, (50, 100))
 # SaLoss, table 6: learning rate of the model and of the classifier.
 _SALOSS_RATES = {"evidence_inference": (5e-6, 2e-4), "multirc": (2e-6, 2e-4), "multirc_superglue": (2e-6, 2e-4)}
-_SALOSS_HELD_OUT = {"ag_news": 0.15, "semeval2017_4a": 0.25}  # table 5: 18,000 of 120,000; 2,000 of 8,000
+_HELD_OUT: Mapping[str, Mapping[str, float]] = {
+    "roar": dict.fromkeys(_ROAR_BABI[1:], 0.15),  # table 3: 1,500 of 10,000
+    "soft": {"ag_news": 0.15},  # table 1: 18,000 of 120,000
+    "saloss": {"ag_news": 0.15, "semeval2017_4a": 0.25},  # table 5: 18,000 of 120,000; 2,000 of 8,000
+}
 # Table 1: λ, chosen on the development sets; 1e-3 elsewhere.
 _SALOSS_WEIGHTS = {"ag_news": 1e-4, "evidence_inference": 1e-4}
 _OF_FINE_TUNING = (
@@ -38,8 +38,27 @@ _OF_FINE_TUNING = (
 _LONG = ("evidence_inference", "multirc", "multirc_superglue")
 
 
+def resolve(
+    user: Mapping[str, Any],
+    paper: str | None,
+    recipe: Recipe,
+    base: Base,
+    data: str,
+    *,
+    pair: bool,
+    without: Collection[str] = (),
+) -> dict[str, Any]:
+    """Settings by name: the user's, else the paper's, else the base's; what is in none has the default of `Settings`.
+
+    `data` is a catalog name, or empty; `without` names settings that paper and base do not decide.
+    """
+    papers = like(paper, recipe, base, data, pair=pair) if paper is not None else {}
+    suggested = {**base.settings(data, pair=pair), **papers}
+    return {name: value for name, value in suggested.items() if name not in without} | dict(user)
+
+
 def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Mapping[str, Any]:
-    """The settings a paper trains this data with; `hold_out` is the share of train it validates on."""
+    """The settings a paper trains this data with."""
     if paper not in _PAPERS:
         raise unknown("preset", paper, _PAPERS)
     settings = _PAPERS[paper](recipe, base, data, pair)
@@ -52,10 +71,12 @@ def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Ma
 def held_out(paper: str | None, source: Any) -> float | None:
     """The share of train a paper validates on; None: the data's own validation split, or the usual share."""
     entry = entry_of(source)
-    if paper is None or entry is None or (isinstance(entry, PaperSplits) and entry.as_in == paper):
+    if paper is None or (isinstance(entry, PaperSplits) and entry.as_in == paper):
         return None
-    share: float | None = like(paper, Plain(), Pretrained(), catalog.name_of(entry), pair=False).get("hold_out")
-    return share
+    name = "" if entry is None else catalog.name_of(entry)
+    if paper == "fmm":
+        return None if name in _FMM_OWN_VALIDATION else 0.2  # the public validation set is the paper's test set
+    return _HELD_OUT.get(paper, {}).get(name)
 
 
 def source_like(paper: str | None, source: Any) -> Any:
@@ -95,25 +116,6 @@ def starter(data: str) -> dict[str, Any] | None:
     }
 
 
-def roar_bilstm(data: str, *, pair: bool) -> dict[str, Any]:
-    """The BiLSTM of the ROAR paper: Adam with amsgrad; the attention of the single form does not decay."""
-    batch_size, epochs = _ROAR_BILSTM.get(data, (32, 8))
-    return {
-        "optimizer": "adam",
-        "amsgrad": True,
-        "learning_rate": 1e-3,
-        "betas": (0.9, 0.999),
-        "weight_decay": 1e-5,
-        "no_decay": () if pair else ("attention",),
-        "schedule": "constant",
-        "warmup": 0.0,
-        "batch_size": batch_size,
-        "epochs": epochs,
-        "metric": "accuracy" if pair else "auroc",
-        "precision": "no",
-    }
-
-
 def _fmm(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
     released = any(isinstance(part, Masked) and part.variant == "released" for part in parts_of(recipe))
     return {
@@ -124,23 +126,18 @@ def _fmm(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
         "epsilon": 1e-8 if released else 1e-6,
         "epochs": _FMM_EPOCHS.get(data, 20),
         "schedule_over": "examples" if released else "batches",
-        # The public validation set is the paper's test set.
-        **({} if data in _FMM_OWN_VALIDATION else {"hold_out": 0.2}),
     }
 
 
 def _roar(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    held = {"hold_out": 0.15} if data in _ROAR_BABI[1:] else {}  # table 3: 1,500 of 10,000
     if isinstance(base, BilstmAttention):
-        return {**roar_bilstm(data, pair=pair), **held}
-    metric = "accuracy" if pair else "auroc"
-    return {**_glue(), "epochs": 8 if data in _ROAR_BABI else 3, "metric": metric, **held}
+        return roar_bilstm(data, pair=pair)
+    # Tables 4 and 5.
+    return {**_glue(), "epochs": 8 if data in _ROAR_BABI else 3, "metric": "accuracy" if pair else "auroc"}
 
 
 def _soft(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    held = {"hold_out": 0.15} if data == "ag_news" else {}  # table 1: 18,000 of 120,000
     return {
-        **held,
         **_adamw(1e-5, 1e-4),
         "batch_size": 4 if data in _LONG else 8,
         "epochs": 3,
@@ -151,20 +148,16 @@ def _soft(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
 
 
 def _saloss(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    epochs = 20 if data == "semeval2017_4a" else 10
-    rates = _SALOSS_RATES.get(data, (1e-5, 1e-4))
-    held = {"hold_out": _SALOSS_HELD_OUT[data]} if data in _SALOSS_HELD_OUT else {}
     return {
-        **_adamw(*rates),
+        **_adamw(*_SALOSS_RATES.get(data, (1e-5, 1e-4))),
         # The defaults of transformers' AdamW then, which had no decay.
         "weight_decay": 0.0,
         "epsilon": 1e-6,
         # The paper gives no batch size; these are the released configuration's.
         "batch_size": 4 if data in ("ag_news", *_LONG) else 8,
-        "epochs": epochs,
+        "epochs": 20 if data == "semeval2017_4a" else 10,
         "warmup": 0.0,
         "metric": "macro_f1",
-        **held,
     }
 
 

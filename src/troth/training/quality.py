@@ -9,12 +9,12 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn import metrics
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from troth.performance import indicators, performance
+from troth.statistics import Floats
 from troth.training.settings import Metric, Settings
-
-Floats = NDArray[np.float64]
 
 
 def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:
@@ -26,15 +26,8 @@ def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:
     gold = labels.numpy()
     if metric == "auroc":
         return _auroc(logits.double().softmax(-1).numpy(), gold)
-    predicted = logits.argmax(-1).numpy()
-    if metric == "matthews":
-        if len(set(gold.tolist()) | set(predicted.tolist())) < 2:
-            return float("nan")
-        return float(metrics.matthews_corrcoef(gold, predicted))
-    if metric == "macro_f1":
-        return float(metrics.f1_score(gold, predicted, average="macro", zero_division=0))
-    # With one class a row, micro-F1 is the accuracy.
-    return float((gold == predicted).mean())
+    classes = int(max(logits.shape[-1], gold.max(initial=-1) + 1))
+    return float(performance(metric, indicators(gold, logits.argmax(-1).numpy(), classes).sum(0)))
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> float:
@@ -74,6 +67,6 @@ def _auroc(probabilities: Floats, gold: NDArray[np.int64]) -> float:
     if len(present) < 2:
         return float("nan")
     if probabilities.shape[1] == 2:
-        return float(metrics.roc_auc_score(gold, probabilities[:, 1]))
+        return float(roc_auc_score(gold, probabilities[:, 1]))
     # One class against the rest, averaged over the classes that are there.
-    return float(np.mean([metrics.roc_auc_score(gold == one, probabilities[:, one]) for one in present]))
+    return float(np.mean([roc_auc_score(gold == index, probabilities[:, index]) for index in present]))

@@ -134,13 +134,16 @@ def plan(
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
     """
     method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
-    method = presets.recipe_like(like, method, _name_and_form(data)[0])
-    chosen, held = _settle(method, start, data, like, hold_out, settings)
-    labeled = load_labeled(data, validation, hold_out=held, tests=tests, limit=limit, columns=columns)
-    if "metric" not in chosen and labeled.metric is not None:
-        chosen["metric"] = labeled.metric
+    entry = entry_of(data)
+    name, pair = ("", False) if entry is None else (catalog.name_of(entry), entry.auxiliary is not None)
+    method = presets.recipe_like(like, method, name)
+    chosen = presets.resolve(settings, like, method, start, name, pair=pair)
+    share = presets.held_out(like, data) if hold_out is None else hold_out
+    labeled = load_labeled(data, validation, hold_out=share, tests=tests, limit=limit, columns=columns)
+    if labeled.metric is not None:
+        chosen = {"metric": labeled.metric, **chosen}
     sources = {"data": _named(data), "validation": _named(validation), "tests": list(tests)}
-    which = {"hold_out": held, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
+    which = {"hold_out": share, "limit": limit, "columns": dict(columns or {}), "max_length": max_length}
     asked: dict[str, Any] = {**sources, **which, "like": like}
     settled = every_setting.settings(**chosen)
     every_setting.require_weights(settled, len(labeled.labels))
@@ -154,34 +157,6 @@ def _named(source: Source | None) -> str | None:
     if source is None or isinstance(source, str | os.PathLike):
         return None if source is None else str(source)
     return "examples in memory"
-
-
-def _settle(
-    recipe: recipes.Recipe,
-    base: bases.Base,
-    data: Source,
-    like: str | None,
-    hold_out: float | None,
-    given: Mapping[str, Any],
-) -> tuple[dict[str, Any], float | None]:
-    """A base's own settings, then the paper's, then the user's."""
-    name, pair = _name_and_form(data)
-    chosen = dict(base.settings(name, pair=pair))
-    if like is not None:
-        chosen |= presets.like(like, recipe, base, name, pair=pair)
-    chosen |= given
-    share = chosen.pop("hold_out", None)
-    if like and getattr(entry_of(data), "like", "") == like:
-        share = None  # the data set knows the paper's own splits
-    return chosen, share if hold_out is None else hold_out
-
-
-def _name_and_form(data: Source) -> tuple[str, bool]:
-    """The data's catalog name, if it has one, and whether it is of pairs."""
-    entry = entry_of(data)
-    if entry is None:
-        return "", False
-    return catalog.name_of(entry), entry.auxiliary is not None
 
 
 def corpus_of(model: Encoder, examples: Any) -> Corpus:

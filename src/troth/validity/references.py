@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.data import Data, load_data
 from troth.maskings import Masking
 from troth.models import TextClassifier
@@ -144,9 +144,7 @@ def splits_of(
     if validation is None and validation_split is None and split is None:
         try:
             return load_data(data, "test", limit), None if own else load_data(data, "validation")
-        except TrothError as error:
-            if "split" not in str(error):
-                raise
+        except NoSplitError:
             return load_data(data, limit=limit if own or limit is None else 2 * limit), None
     asked = load_data(data, split, limit)
     if validation is None and validation_split is None:

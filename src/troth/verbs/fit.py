@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from importlib import metadata
@@ -27,14 +27,13 @@ from troth.attribution_model.search import LAMBDAS, search, weighted
 from troth.attribution_model.start import Start, start
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
-from troth.data import Data, load_data
+from troth.data import Data
 from troth.data._classes import match_labels
-from troth.data.sources.folders import tables_in
 from troth.engine.prober import Prober
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.models import TextClassifier, load_model
 from troth.models._loading import fingerprint
-from troth.training.examples import Source, entry_of
+from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
 from troth.verbs.explain import explanation
 from troth.verbs.measure import measure_each
@@ -81,7 +80,7 @@ def fit(
     weighted(form or DualMask(), lambdas or {})  # a weight that cannot be is refused before any work
     folder, chosen = own_folder(Path(out), MARKER), settings or Settings()
     explained = load_model(model, **(model_options or {}))
-    drawn = match_labels(_load(data), explained.labels, explained.name)
+    drawn = match_labels(load_training(data, required=False), explained.labels, explained.name)
     begun = start(explained, backbone, chosen.seed, chosen.variant)
     training, validation = choose(explained, drawn, chosen)
     job = _Job(explained, begun, training, validation, chosen, form or DualMask(), tuple(without), say)
@@ -237,15 +236,6 @@ def settings_of(**options: Any) -> Settings:
         if name not in known:
             raise unknown("setting", name, known)
     return Settings(**{name: value for name, value in options.items() if value is not None})
-
-
-def _load(data: Source) -> Data:
-    """The training split where there is one, else what there is."""
-    entry = entry_of(data)
-    splits: Iterable[str] = () if entry is None else entry.split_names
-    if entry is None and isinstance(data, str | Path) and Path(data).is_dir():
-        splits = tables_in(Path(data))
-    return load_data(data, split="train" if "train" in splits else None)
 
 
 def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:

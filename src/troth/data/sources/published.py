@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import Tables, tables_in
@@ -78,12 +78,15 @@ class Published(Dataset):
         missing = f"$TROTH_DATA/{name} has no {split} split" if local else f"there is no folder {name} in $TROTH_DATA"
         if "TROTH_DATA" not in os.environ:
             missing = "TROTH_DATA names no folder"
+        kind = NoSplitError if local else TrothError
         if not self.hub:
-            raise TrothError(f"{name}: {missing}; {self.obtain}")
+            raise kind(f"{name}: {missing}; {self.obtain}")
         try:
             return read_hub(self.hub, self.hub_splits.get(split, split))
+        except NoSplitError as problem:
+            raise NoSplitError(f"{name}: {missing}; {problem}") from None
         except TrothError as problem:
-            raise TrothError(f"{name}: {missing}; {problem}") from None
+            raise kind(f"{name}: {missing}; {problem}") from None
 
     def _columns(self, table: Table) -> Columns:
         def one_of(*names: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog
-from troth.core.errors import TrothError
+from troth.core.errors import NoHeadError, TrothError
 from troth.core.types import Score
 from troth.data import Data, load_data
 from troth.data._classes import matches
@@ -86,9 +86,8 @@ def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
                 f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
                 f"({', '.join(labels)}); give a word for each, in this order: --class-words"
             )
-    except TrothError as error:
-        if "no trained classification head" not in str(error):
-            raise
+    except NoHeadError:
+        pass  # one is trained
     if not Store(setting.out).has(classifier.name):
         return None
     setting.context.store = setting.out.absolute()

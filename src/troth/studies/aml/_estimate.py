@@ -27,7 +27,7 @@ from troth.store.cells import Cell
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context, model_key
 from troth.training import train as training
-from troth.training.examples import load_labeled
+from troth.training.examples import load_labeled, load_training
 from troth.verbs import fit as attributive_masking
 from troth.verbs.explain import explain_each
 
@@ -95,7 +95,7 @@ def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context)
     specs, model = cell.specs, context.model(cell.specs)
     settings = Settings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
-    examples, checked = choose(model, attributive_masking._load(specs["data"]), settings)
+    examples, checked = choose(model, load_training(specs["data"], required=False), settings)
     few = examples.first(_STEPS * settings.batch_size)
 
     def steps() -> int:

@@ -17,6 +17,9 @@ from troth.models.encoder import Encoder
 from troth.training import vocabulary
 from troth.training.bases import Base, class_names, texts_of
 
+# ROAR, tables 4 and 5: batch size and epochs.
+_BATCHES_AND_EPOCHS = {"snli": (128, 25)} | dict.fromkeys(("babi", "babi1", "babi2", "babi3"), (50, 100))
+
 
 @dataclass(frozen=True)
 class BilstmAttention(Base):
@@ -61,9 +64,26 @@ class BilstmAttention(Base):
         return Encoder(model, tokenizer, name="bilstm_attention", max_length=max_length)
 
     def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
-        from troth.training.presets import roar_bilstm
-
         return roar_bilstm(data, pair=pair)
+
+
+def roar_bilstm(data: str, *, pair: bool) -> dict[str, Any]:
+    """The settings of the ROAR paper: Adam with amsgrad; the attention of the single form does not decay."""
+    batch_size, epochs = _BATCHES_AND_EPOCHS.get(data, (32, 8))
+    return {
+        "optimizer": "adam",
+        "amsgrad": True,
+        "learning_rate": 1e-3,
+        "betas": (0.9, 0.999),
+        "weight_decay": 1e-5,
+        "no_decay": () if pair else ("attention",),
+        "schedule": "constant",
+        "warmup": 0.0,
+        "batch_size": batch_size,
+        "epochs": epochs,
+        "metric": "accuracy" if pair else "auroc",
+        "precision": "no",
+    }
 
 
 def is_pair(examples: Sequence[Example]) -> bool:

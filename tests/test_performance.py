@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from troth.core.errors import TrothError
-from troth.metrics.performance import NAMES, indicators, performance
+from troth.performance import NAMES, indicators, performance
 
 REFERENCE = {
     "accuracy": accuracy_score,

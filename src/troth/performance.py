@@ -2,6 +2,7 @@
 
 As scikit-learn defines them: macro-F1 is the mean over classes that occur among labels or predictions, micro-F1 pools
 them (for single-label data it is the accuracy), Matthews is the multi-class coefficient, 0 where one side is constant.
+Of no examples all of them are NaN.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from troth.core import catalog
 from troth.core.errors import unknown
-from troth.metrics.formulas import Floats
+from troth.statistics import Floats
 
 if TYPE_CHECKING:
     from troth.data import Data
@@ -25,8 +26,8 @@ NAMES = ("accuracy", "macro_f1", "micro_f1", "matthews")
 def performance_of(data: Data) -> Performance | None:
     """How well a model does on this data set is measured; None where that is accuracy or not known."""
     name = data.name.partition("(")[0]
-    found: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
-    return None if found == "accuracy" else found
+    metric: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
+    return None if metric == "accuracy" else metric
 
 
 def indicators(labels: ArrayLike, predictions: ArrayLike, classes: int) -> Floats:
@@ -59,5 +60,6 @@ def performance(name: Performance, counts: Floats) -> Floats:
             spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (true**2).sum(-1))
             # Rounding leaves a crumb where one side is constant.
             constant = spread <= 1e-12 * total**4
-            return np.where(constant, 0.0, agreement / np.sqrt(np.where(constant, 1.0, spread)))
+            value = np.where(constant, 0.0, agreement / np.sqrt(np.where(constant, 1.0, spread)))
+            return np.where(total > 0, value, np.nan)
         return np.asarray(hit.sum(-1) / total)
