@@ -76,6 +76,17 @@ class Study(ABC):
         return None
 
 
+def joined(plans: Iterable[Plan], **about: Any) -> Plan:
+    """Several plans as one."""
+    whole = Plan({})
+    for plan in plans:
+        whole.cells.update(plan.cells)
+        tables, facts = whole.tables | plan.tables, whole.about | plan.about
+        whole = Plan({**whole.works, **plan.works}, whole.cells, tables, facts, {**whole.probes, **plan.probes})
+    whole.about.update(about)
+    return whole
+
+
 def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
     """The parts to run; a part that there is not is an error that names those there are."""
     for part in only:

@@ -23,7 +23,7 @@ from troth.studies._results import Results as Results  # its place for whoever p
 from troth.studies._works import SPLITS
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
-from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
+from troth.training.examples import Source, entry_of, load_three_splits
 
 WORKS = {
     "training": "troth.studies._works:train",
@@ -58,15 +58,8 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
     `examples`: how many to test on, 0 = all.
     """
     source = presets.source_like(like, source)
-    hold_out = presets.held_out(like, source)
-    if "test" in (splits_of(source, entry_of(source)) or ()):
-        labeled = load_labeled(source, hold_out=hold_out, tests=("test",), limit=limit)
-        test = labeled.others["test"]
-    else:
-        outer: Labeled = load_labeled(source, hold_out=None, limit=limit)
-        test = outer.validation
-        labeled = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
-    entry = entry_of(source)
+    labeled = load_three_splits(source, hold_out=presets.held_out(like, source), limit=limit)
+    test, entry = labeled.others["test"], entry_of(source)
     parts = (labeled.training, labeled.validation, test.limit(examples, seed=0) if examples else test)
     if entry is not None:
         name = catalog.name_of(entry)
@@ -82,13 +75,9 @@ def settings_like(
     """A recipe with its λ; the base's settings, then the paper's, then the changed ones (0 and "" change nothing)."""
     start = bases.build(base)
     method = presets.recipe_like(paper, recipes.build(recipe), material.name)
-    settings = dict(start.settings(material.name, pair=material.pair))
-    if paper is not None:
-        settings |= presets.like(paper, method, start, material.name, pair=material.pair)
-    settings.pop("hold_out", None)  # `load` holds out
-    if changed.get("learning_rate"):
-        settings.pop("head_learning_rate", None)
-    settings |= {name: value for name, value in changed.items() if value}
+    user = {name: value for name, value in changed.items() if value}
+    without = ("head_learning_rate",) if "learning_rate" in user else ()
+    settings = presets.resolve(user, paper, method, start, material.name, pair=material.pair, without=without)
     fields = {field.name for field in dataclasses.fields(every_setting.Settings)}
     # A wrong value is refused before any work.
     every_setting.settings(**{name: value for name, value in settings.items() if name in fields})

@@ -16,8 +16,8 @@ from troth.models import load_model
 from troth.store.store import Store
 from troth.studies.roar import _works
 from troth.studies.roar._benchmark import plan_for
-from troth.studies.roar._curves import Reader
 from troth.studies.roar._plan import Training
+from troth.studies.roar._reader import Reader
 from troth.studies.roar._steps import erase
 from troth.studies.roar.once import roar
 from troth.studies.roar.recursive import recursive_roar

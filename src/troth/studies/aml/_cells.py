@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from troth.metrics import Metric, Summary
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
-from troth.studies import Setting
+from troth.studies import Setting, joined
 from troth.studies.aml._tables import DRAWN, METRICS
 from troth.studies.aml._works import WORKS
 from troth.sweep.crossing import cross
@@ -69,8 +69,11 @@ class Result:
         return self.summary.spread if len(self.by_seed) > 1 else None
 
 
+Results = Mapping[tuple[str, str], Result]  # by method and judge
+
+
 def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
-    """The model that is explained: the given one, or the one that `classifier` trains; None if that is not trained."""
+    """The explained model: the base, or the one that `classifier` trains; None where that is not trained yet."""
     base, labels = setting.base or "embedded", load_data(name, limit=1).labels
     try:
         options = setting.model_options
@@ -79,7 +82,7 @@ def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
         if not labels or matches(labels, known):
             return specs
         if options and len(known) == len(labels) and "labels" not in options:
-            # Class words that are no names of classes stand in the order of the data's.
+            # Class words that are not names of classes are in the order of the data's.
             return setting.context.model_specs(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
@@ -95,33 +98,44 @@ def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
 
 
 def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
-    """The training of a model for data that the given one has no classes for; all seeds explain the same model."""
+    """The training of a model for data that the base has no classes for; all seeds explain the same model."""
     about = {
-        "base": setting.base or "embedded",
-        "data": name,
-        "epochs": study.classifier_epochs,
-        "batch_size": study.classifier_batch,
-        "limit": study.classifier_limit,
-        "seed": setting.seeds[0],
-    }
+        "base": setting.base or "embedded", "data": name, "epochs": study.classifier_epochs,
+        "batch_size": study.classifier_batch, "limit": study.classifier_limit, "seed": setting.seeds[0],
+    }  # fmt: skip
     return Cell("classifier", about)
+
+
+def ready(
+    study: Aml, setting: Setting, name: str, variants: Sequence[Variant] = VARIANTS[:1]
+) -> tuple[Specs, dict[tuple[str, int], Cell]]:
+    """The explained model and its attribution models, trained where they are not there yet."""
+    classifier = classifier_for(study, setting, name)
+    model = explained(setting, name, classifier)
+    if model is None:
+        _carry_out(setting, Plan(WORKS, {classifier.name: classifier}))
+        model = explained(setting, name, classifier)
+        assert model is not None
+    plan, cells = fits(study, setting, model, name, variants)
+    _carry_out(setting, plan)
+    return model, cells
+
+
+def _carry_out(setting: Setting, plan: Plan) -> None:
+    """Runs a plan of which nothing may fail."""
+    _, outcome = setting.carry_out(plan)
+    if outcome.failed:
+        raise TrothError(outcome.failed[0].error)
 
 
 def settings_of(study: Aml, seed: int) -> Settings:
     """Of the fit of attribution models."""
     return Settings(
-        examples=study.fit_examples,
-        validation=study.validation,
-        epochs=study.fit_epochs,
-        learning_rate=study.learning_rate,
-        trials=study.trials,
-        trial_examples=study.trial_examples,
-        trial_epochs=study.trial_epochs,
-        trials_per_metric=study.trials_per_metric,
-        search=study.search,
-        variant=study.variant,
-        seed=seed,
-    )
+        examples=study.fit_examples, validation=study.validation, epochs=study.fit_epochs,
+        learning_rate=study.learning_rate, trials=study.trials, trial_examples=study.trial_examples,
+        trial_epochs=study.trial_epochs, trials_per_metric=study.trials_per_metric, search=study.search,
+        variant=study.variant, seed=seed,
+    )  # fmt: skip
 
 
 def fits(
@@ -134,15 +148,10 @@ def fits(
         metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
         for seed in setting.seeds:
             specs = {
-                **model,
-                "data": name,
-                "backbone": study.backbone,
-                "metrics": list(metrics),
-                "recipe": variant.name or "whole loss",
-                "without": list(variant.without),
-                "form": asdict(variant.form),
+                **model, "data": name, "backbone": study.backbone, "metrics": list(metrics),
+                "recipe": variant.name or "whole loss", "without": list(variant.without), "form": asdict(variant.form),
                 "settings": asdict(settings_of(study, seed)),
-            }
+            }  # fmt: skip
             cells[variant.name, seed] = plan.add(Cell("attribution_models", specs))
     return plan, cells
 
@@ -167,59 +176,39 @@ def baselines(setting: Setting, specs: Mapping[str, str], metric: str) -> list[W
 
 
 def measuring(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: Specs, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
     """The plan of explanations and scores, and the cell of each method, judge and seed."""
-    whole, places = Plan({}), {}
+    plans, cells = [], {}
     for one in wanted:
         for seed, spec in one.explainers.items():
             plan = cross(setting.context, [model], [data], [spec], judges[one.metric], (seed,), units="token")
-            whole = joined([whole, plan])
+            plans.append(plan)
             for judge, cell in zip(judges[one.metric], plan.of("metric"), strict=True):
-                places[one.method, judge, seed] = cell
-    return whole, places
+                cells[one.method, judge, seed] = cell
+    return joined(plans), cells
 
 
 def measured(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
-) -> tuple[dict[tuple[str, str], Result], dict[str, str]]:
-    """(method, judge) -> result; and the methods that failed, with the reason. `judges`: of each metric of `wanted`."""
-    wanted = list(wanted)
-    plan, places = measuring(setting, model, data, wanted, judges)
+    setting: Setting, model: Specs, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
+) -> tuple[Results, dict[str, str]]:
+    """The results, and the methods that failed, with the reason; `judges` are those of each metric of `wanted`."""
+    plan, cells = measuring(setting, model, data, wanted, judges)
     store, outcome = setting.carry_out(plan)
     scores: dict[tuple[str, str], dict[int, list[Score]]] = {}
-    for (method, judge, seed), cell in places.items():
+    for (method, judge, seed), cell in cells.items():
         if store.has(cell.name):
             scores.setdefault((method, judge), {})[seed] = table_to_scores(store.table(cell.name))
-    found = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
+    results = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
     names = {_plain(spec): one.method for one in wanted for spec in one.explainers.values()}
-    failed = {names.get(str(one.specs.get("explainer")), one.kind): one.error for one in outcome.failed}
-    return found, failed
+    failed = {names.get(str(cell.specs.get("explainer")), cell.kind): cell.error for cell in outcome.failed}
+    return results, failed
 
 
 def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> Result:
     """Seeds are averaged within each example first, so the interval is over examples, not over repetitions of them."""
     values = {seed: judge.summarize(scores).value for seed, scores in by_seed.items()}
     return Result(judge.summarize(*by_seed.values()), values)
-
-
-def joined(plans: Iterable[Plan]) -> Plan:
-    """Several plans as one."""
-    whole = Plan({})
-    for plan in plans:
-        whole = Plan(
-            {**whole.works, **plan.works}, whole.cells, {**whole.tables, **plan.tables}, {**whole.about, **plan.about},
-            {**whole.probes, **plan.probes},
-        )  # fmt: skip
-        whole.cells.update(plan.cells)
-    return whole
-
-
-def carry_out(setting: Setting, plan: Plan) -> None:
-    """Runs a plan of which nothing may fail."""
-    _, outcome = setting.carry_out(plan)
-    if outcome.failed:
-        raise TrothError(outcome.failed[0].error)
 
 
 def _plain(explainer: str) -> str:

@@ -23,6 +23,8 @@ from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
+from troth.metrics import Metric
+from troth.metrics._erasing import Erasure
 from troth.store.cells import Cell
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context, model_key
@@ -83,11 +85,8 @@ def effort(settings: Settings, metrics: Sequence[str]) -> Effort:
 
 def _passes_to_judge(metrics: Sequence[str]) -> int:
     """Of one map: the whole text, and what each metric erases."""
-    return 1 + sum(_looks(metric) for metric in metrics)
-
-
-def _looks(metric: str) -> int:
-    return len(getattr(catalog.build("metrics", metric), "ratios", (0.2,)))
+    built: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
+    return 1 + sum(len(metric.shares) if isinstance(metric, Erasure) else 1 for metric in built)
 
 
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:

@@ -29,15 +29,15 @@ PROBES = {"training": "troth.studies.roar._probes:train", "importance": "troth.s
 
 @dataclass(frozen=True)
 class Training:
-    """One training: the seed, and what was erased: `trail` are the amounts in all, explained anew before each."""
+    """One training: the seed, and what was erased: `trail` has the total amounts, explained again before each."""
 
     seed: int
-    by: str = ""  # the explainer with every option; nobody chooses at 0 and 100 %
+    by: str = ""  # the explainer with every option; none chooses at 0 and 100 %
     trail: tuple[int, ...] = ()
     counted: Counted = "share"
 
     def name(self, common: Mapping[str, Any]) -> str:
-        """Of its folder in the run: the same wherever and with whomever it is trained."""
+        """Of its folder in the run: the same whatever else is trained in its cell."""
         return Cell("model", {**common, **self.specs()}).name
 
     def specs(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Planner:
 
     def add(self, explainers: Iterable[Explainer], ways: Sequence[Way]) -> Plan:
         """Everything that the curves of these explainers need."""
-        methods = {catalog.spec(one, full=True): one for one in explainers}
+        methods = {catalog.spec(explainer, full=True): explainer for explainer in explainers}
         self._train([(Training(seed), None, True) for seed in self.seeds])
         if ways:
             self._random()
@@ -80,7 +80,9 @@ class Planner:
             self._recursively(methods)
         if "once" in ways:
             for name in methods:
-                self._train([(one, self._first(one), False) for one in self._at_once(name)])
+                pairs = [(seed, amount) for amount in self.steps.inner for seed in self.seeds]
+                at_once = [self.training(name, "once", seed, amount) for seed, amount in pairs]
+                self._train([(one, self.importances[Training(one.seed)][name], False) for one in at_once])
         self.plan.about["trainings"] = len(self.trained_in)
         return self.plan
 
@@ -109,32 +111,24 @@ class Planner:
         last = self.steps.inner[-1] if self.steps.inner else 0
         for amount in self.steps.inner:
             pairs = [(name, seed) for name in methods for seed in self.seeds]
-            wanted = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
-            befores = [self._before(one) for one in wanted]
-            sources = [self.importances[before][one.by] for before, one in zip(befores, wanted, strict=True)]
-            self._train([(one, source, amount != last) for one, source in zip(wanted, sources, strict=True)])
+            trainings = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
+            self._train([(one, self.importances[self._before(one)][one.by], amount != last) for one in trainings])
             if amount != last:
-                for one in wanted:
-                    self._explain(methods[one.by], one)
+                for training in trainings:
+                    self._explain(methods[training.by], training)
 
     def _before(self, training: Training) -> Training:
-        """The training whose model tells what is erased next."""
+        """The training whose model decides what is erased next."""
         if len(training.trail) == 1:
             return Training(training.seed)
         return Training(training.seed, training.by, training.trail[:-1], training.counted)
 
-    def _at_once(self, by: str) -> list[Training]:
-        return [self.training(by, "once", seed, amount) for amount in self.steps.inner for seed in self.seeds]
-
-    def _first(self, training: Training) -> Cell:
-        return self.importances[Training(training.seed)][training.by]
-
     def _train(self, wanted: Sequence[tuple[Training, Cell | None, bool]]) -> None:
-        """Cells for trainings that no cell does yet, so many in each."""
-        fresh = [one for one in wanted if one[0] not in self.trained_in]
-        parts = math.ceil(len(fresh) / self.most)
-        for chosen in np.array_split(np.arange(len(fresh)), parts) if parts else ():
-            group = [fresh[number] for number in chosen]
+        """Cells for what no cell trains yet, `most` in each at most: (training, importance, is explained)."""
+        new = [job for job in wanted if job[0] not in self.trained_in]
+        parts = math.ceil(len(new) / self.most)
+        for numbers in np.array_split(np.arange(len(new)), parts) if parts else ():
+            group = [new[number] for number in numbers]
             sources = list(dict.fromkeys(cell.name for _, cell, _ in group if cell is not None))
             copies = [
                 {
@@ -170,7 +164,7 @@ class Planner:
         self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
 
     def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
-        """Of every token of every split; the parents tell the model, and what has been erased before."""
+        """Of every token of every split; the parents have the model, and what has been erased before."""
         own = {
             "explainer": catalog.spec(method),
             "explainer_full": catalog.spec(method, full=True),
