@@ -12,7 +12,7 @@ from troth import statistics
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.studies._trained import WORKS, Results, Trials, load, settings_like
+from troth.studies._trained import Results, Trials, load, settings_like
 from troth.studies.saloss._experiment import mean_and_deviation
 from troth.sweep.context import Context
 from troth.sweep.run import Progress, run
@@ -64,7 +64,7 @@ def compare(
 
     require(ratio, thresholder)
     store = Store(require_writable(Path(out)))  # somebody else's folder is refused before any work
-    context, plan = Context(), Plan(WORKS)
+    context, plan = Context(), Plan()
     trials = Trials(load(data, like=like, limit=limit), base, plan)
     material = trials.material
     plain, chosen = settings_like(like, "plain", base, material, **settings)
@@ -80,7 +80,7 @@ def compare(
         ]
 
     if support is not None:
-        own = [context.model_specs(support)] * len(seeds)
+        own = [context.model_spec(support)] * len(seeds)
         classifiers("support", own, explainer)
         classifiers("random", own, "random")
     else:
@@ -108,7 +108,7 @@ def _export(context: Context, store: Store, kinds: Mapping[str, Sequence[Cell]],
     folder.mkdir(exist_ok=True)
     for name, cells in kinds.items():
         for cell, seed in zip(cells, seeds, strict=True):
-            made = context.made_path(cell.name)
+            made = context.folder_path(cell.name)
             for file in made.glob("rationales-*.jsonl"):
                 split = file.stem.removeprefix("rationales-")
                 shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")

@@ -19,15 +19,16 @@ import torch
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.types import Attribution, Score
+from troth.core.types import Score
+from troth.core.units import UnitKind
 from troth.data import Data
-from troth.engine.prober import Prober
 from troth.models import load_model
 from troth.models._loading import without_bars
 from troth.statistics import Floats
-from troth.store.cells import Cell, Made, Plan
+from troth.store.cells import Cell, Output, Plan
+from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec, Spec
 from troth.store.store import Store
-from troth.store.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
+from troth.store.tables import examples_to_table, table_to_examples, table_to_scores
 from troth.sweep.context import Context
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
@@ -35,15 +36,8 @@ from troth.training import train as fit
 from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
 from troth.training.predicting import predict
 from troth.training.quality import quality
-from troth.verbs.explain import explain_each
 from troth.verbs.fresh import fresh
 
-WORKS = {
-    "training": "troth.studies._trained:train",
-    "fresh": "troth.studies._trained:train_on_rationales",
-    "explanation": "troth.studies._trained:explain",
-    "metric": "troth.sweep.work:measure",
-}
 PREDICTIONS = pa.schema(
     {
         "split": pa.string(),
@@ -112,17 +106,51 @@ def settings_like(
     return recipes.spec(method, full=True), plain
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec(Spec):
+    """A model folder, and what the model says of validation and test."""
+
+    kind = "training"
+    work = "troth.studies._trained:train"
+
+    data: str
+    labels: Sequence[str]
+    recipe: str
+    base: str
+    settings: Mapping[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshSpec(ModelSpec):
+    """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
+
+    kind = "fresh"
+    work = "troth.studies._trained:train_on_rationales"
+
+    data: str
+    labels: Sequence[str]
+    base: str
+    settings: Mapping[str, Any]
+    seed: int
+    explainer_full: str
+    ratio: float
+    thresholder: Any  # checked by `fresh`
+
+
 class Trials:
     """A plan of trainings on one data set, and of what is asked of the models they make."""
 
     def __init__(self, material: Material, base: str, plan: Plan | None = None) -> None:
         self.material, self.base = material, base
-        self.plan = Plan(WORKS) if plan is None else plan
+        self.plan = Plan() if plan is None else plan
         self.data = {split: self._data(split, part) for split, part in material.splits.items()}
 
     def _data(self, split: str, data: Data) -> Cell:
-        specs = {"data": data.name, "split": split, "examples": len(data), "data_fingerprint": data.fingerprint}
-        return self.plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
+        spec = DataSpec(
+            data=data.name, split=split, examples=len(data), data_fingerprint=data.fingerprint, labels=data.labels
+        )
+        return self.plan.add(spec.cell(), examples_to_table(data))
 
     @property
     def _parents(self) -> tuple[str, ...]:
@@ -130,13 +158,15 @@ class Trials:
 
     def training(self, recipe: str, settings: Mapping[str, Any], seed: int) -> Cell:
         """A model folder, and what the model says of validation and test."""
-        specs = {"recipe": recipe, "base": self.base, "settings": dict(settings), "seed": seed}
-        about = {"data": self.material.name, "labels": list(self.material.labels)}
-        return self.plan.add(Cell("training", {**about, **specs}, self._parents))
+        spec = TrainingSpec(
+            data=self.material.name, labels=self.material.labels, recipe=recipe, base=self.base,
+            settings=dict(settings), seed=seed,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self._parents))
 
     def fresh(
         self,
-        support: Cell | Mapping[str, Any],
+        support: Cell | ModelSpec,
         explainer: str,
         ratio: float,
         thresholder: str,
@@ -145,88 +175,67 @@ class Trials:
     ) -> Cell:
         """A classifier of rationales alone, and what it says of those of validation and test.
 
-        The support model is a training, or the specs of a model that there is already (Context.model_specs).
+        The support model is a training, or a model that there is already (Context.model_spec).
         """
-        model = {"model": f"cell:{support.name}"} if isinstance(support, Cell) else dict(support)
-        specs = {
-            "data": self.material.name, "labels": list(self.material.labels), **model, "base": self.base,
-            "settings": dict(settings), "seed": seed, "explainer_full": _full(explainer), "ratio": ratio,
-            "thresholder": thresholder,
-        }  # fmt: skip
-        awaited = (support.name,) if isinstance(support, Cell) else ()
-        return self.plan.add(Cell("fresh", specs, (*self._parents, *awaited)))
+        model = ModelSpec(model=f"cell:{support.name}") if isinstance(support, Cell) else support
+        spec = FreshSpec(
+            **vars(model), data=self.material.name, labels=self.material.labels, base=self.base,
+            settings=dict(settings), seed=seed, explainer_full=_full(explainer), ratio=ratio, thresholder=thresholder,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self._parents, *([support] if isinstance(support, Cell) else [])))
 
     def explanation(
         self,
         model: Cell,
         explainer: str,
         *,
-        units: str = "token",
+        units: UnitKind = "token",
         split: str = "test",
         magnitude: bool = False,
         over_sum: bool = False,
     ) -> Cell:
         """Attributions for the class a trained model predicts; `over_sum`: over their sum, whatever its sign."""
         data = self.data[split]
-        specs = {
-            **{key: value for key, value in data.specs.items() if key != "labels"},
-            "model": f"cell:{model.name}", "units": units, "target": "predicted", "against": None, "segments": "first",
-            "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
-            "magnitude": magnitude, "seed": model.specs["seed"], **({"over_sum": True} if over_sum else {}),
-        }  # fmt: skip
-        return self.plan.add(Cell("explanation", specs, (data.name, model.name)))
+        spec = ExplanationSpec(
+            **vars(SourceSpec.of(data)), model=f"cell:{model.name}", units=units, target="predicted", against=None,
+            segments="first", masking=_full("mask_token", "maskings"), explainer=explainer,
+            explainer_full=_full(explainer), magnitude=magnitude, seed=model.specs["seed"], over_sum=over_sum,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(data, model))
 
     def metric(self, explanation: Cell, metric: str) -> Cell:
         """Scores of an explanation."""
-        specs = {**explanation.specs, "metric": metric, "metric_full": _full(metric, "metrics")}
-        return self.plan.add(Cell("metric", specs, (explanation.name, explanation.parents[0])))
+        spec = MetricSpec(**explanation.specs, metric=metric, metric_full=_full(metric, "metrics"))
+        return self.plan.add(spec.cell(explanation, explanation.parents[0]))
 
 
 # The works
 
 
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """Trains a model into the cell's folder; the parents are train, validation and test."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
+    spec = TrainingSpec.of(cell)
+    data = _splits(spec, parents)
+    with context.new_folder(cell) as folder, _quiet():
         trained = fit.train(
-            specs["recipe"], data["train"], specs["base"], folder, validation=data["validation"], checkpoints=False,
-            seed=specs["seed"], **specs["settings"],
+            spec.recipe, data["train"], spec.base, folder, validation=data["validation"], checkpoints=False,
+            seed=spec.seed, **spec.settings,
         )  # fmt: skip
         model = load_model(str(trained.folder))
-        said = {split: predict(model, data[split]) for split in ("validation", "test")}
-    return Made(_predictions(data, said), folders=(cell.name,))
+        logits = {split: predict(model, data[split]) for split in ("validation", "test")}
+    return Output(_predictions(data, logits), folders=(cell.name,))
 
 
-def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
+    spec = FreshSpec.of(cell)
+    data = _splits(spec, parents)
+    with context.new_folder(cell) as folder, _quiet():
         done = fresh(
-            context.model(specs), data, specs["base"], folder, explainer=specs["explainer_full"], ratio=specs["ratio"],
-            thresholder=specs["thresholder"], seed=specs["seed"], checkpoints=False, **specs["settings"],
+            context.model(spec), data, spec.base, folder, explainer=spec.explainer_full, ratio=spec.ratio,
+            thresholder=spec.thresholder, seed=spec.seed, checkpoints=False, **spec.settings,
         )  # fmt: skip
-    return Made(_predictions(data, done.logits), folders=(cell.name,))
-
-
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """One attribution an example; the parents are the data and the model's training."""
-    specs, prober = cell.specs, Prober(context.model(cell.specs), cell.specs["masking"])
-    found = explain_each(
-        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], seed=specs["seed"]
-    )
-    if specs["magnitude"]:
-        found = (one.magnitude() for one in found)
-    if specs.get("over_sum"):
-        found = map(over_sum, found)
-    table = attributions_to_table(found)
-    return Made(table, prober.cost.forward, prober.cost.backward)
-
-
-def over_sum(attribution: Attribution) -> Attribution:
-    """Scores over their signed sum; as they are where that is 0."""
-    total = float(attribution.scores.sum())
-    return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
+    return Output(_predictions(data, done.logits), folders=(cell.name,))
 
 
 # What was stored
@@ -300,10 +309,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _splits(cell: Cell, parents: Sequence[pa.Table]) -> dict[str, Data]:
-    name, labels = cell.specs["data"], tuple(cell.specs["labels"])
-    tables = dict(zip(_SPLITS, parents, strict=False))
-    return {split: Data(name, table_to_examples(table), labels, (), split) for split, table in tables.items()}
+def _splits(spec: TrainingSpec | FreshSpec, parents: Sequence[pa.Table]) -> dict[str, Data]:
+    tables, labels = dict(zip(_SPLITS, parents, strict=False)), tuple(spec.labels)
+    return {split: Data(spec.data, table_to_examples(table), labels, (), split) for split, table in tables.items()}
 
 
 def _predictions(data: Mapping[str, Data], said: Mapping[str, torch.Tensor]) -> pa.Table:

@@ -22,7 +22,7 @@ from troth.metrics import Metric, Summary
 from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting, Study
-from troth.studies._trained import WORKS, Results, Trials, load, require_base, settings_like
+from troth.studies._trained import Results, Trials, load, require_base, settings_like
 from troth.studies.saloss._experiment import without_trainings
 from troth.verbs.tune import with_salience
 
@@ -57,13 +57,13 @@ class Recipes(Study):
         with_salience("salience", source=self.source, weight=self.weight)
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        plan = Plan(WORKS)
+        plan = Plan()
         for trials in self._trials(setting, plan):
             self._cells(trials, setting.seeds)
         return without_trainings(plan)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan(WORKS)
+        plan = Plan()
         planned = [(trials, *self._cells(trials, setting.seeds)) for trials in self._trials(setting, plan)]
         results = Results(setting.carry_out(plan)[0])
         for (trials, models, metrics), explainer in itertools.product(planned, self.explainers):

@@ -21,11 +21,11 @@ from troth.data import Data
 from troth.data._classes import without_labels
 from troth.models import short_name
 from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.studies import Section, Setting, Study
 from troth.studies.aml._cells import (
     VARIANTS,
-    Specs,
     Variant,
     Wanted,
     attributive,
@@ -41,7 +41,6 @@ from troth.studies.aml._cells import (
 from troth.studies.aml._estimate import PROBES, effort, passes_a_text
 from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, data_of_paper, of_paper, of_tables, solvex, tested
 from troth.studies.aml._words import about_seeds, best, facts_of, seconds, shown
-from troth.studies.aml._works import WORKS
 from troth.training import bases
 from troth.training.examples import load_labeled
 
@@ -102,17 +101,17 @@ class Aml(Study):
 
     def plan(self, part: str, setting: Setting) -> Plan:
         """Everything a part would do; a model that has to be trained first is stood in for by an untrained one."""
-        plans, names = [Plan({}, probes=PROBES)], (setting.data or ("sst2",))
+        plans, names = [Plan(probes=PROBES)], (setting.data or ("sst2",))
         count: dict[str, int] = {"trainings": 0, "forward": 0, "backward": 0}
         for name in names if part == "main" else names[:1]:
             classifier = classifier_for(self, setting, name)
             model = explained(setting, name, classifier)
             if model is None:
-                plans.append(Plan(WORKS, {classifier.name: classifier}))
+                plans.append(Plan({classifier.name: classifier}))
                 labeled = load_labeled(name, limit=2_000)
                 built = bases.build(setting.base or "embedded")
                 untrained = built.build(labeled.training.examples, labeled.labels, setting.seeds[0], None)
-                model = setting.context.model_specs(untrained)
+                model = setting.context.model_spec(untrained)
             fitted, cells = fits(self, setting, model, name, VARIANTS if part == "ablation" else VARIANTS[:1])
             plans.append(fitted)
             for cell in cells.values():
@@ -128,7 +127,7 @@ class Aml(Study):
         return whole
 
     def _work(
-        self, part: str, setting: Setting, model: Specs, name: str, cells: Mapping[tuple[str, int], Cell]
+        self, part: str, setting: Setting, model: ModelSpec, name: str, cells: Mapping[tuple[str, int], Cell]
     ) -> tuple[Data, list[Wanted], dict[str, tuple[str, ...]], list[str]]:
         """What a part explains and measures: data, methods, the judges of each metric, and what is left out and why."""
         if part == "ablation":
@@ -155,7 +154,7 @@ class Aml(Study):
         }
         return chosen | ({} if self.llm is None else {"LLM": self.llm})
 
-    def _affordable(self, setting: Setting, model: Specs, data: Data) -> tuple[dict[str, str], list[str]]:
+    def _affordable(self, setting: Setting, model: ModelSpec, data: Data) -> tuple[dict[str, str], list[str]]:
         """The baselines without Solvex on long texts, as in the paper, unless it is asked for by name."""
         known = self._baselines()
         lengths = [one.n_units for one in setting.context.model(model).encode(data.examples, "token")]
@@ -167,12 +166,12 @@ class Aml(Study):
 
     def _ready(
         self, setting: Setting, name: str, variants: Sequence[Variant] = VARIANTS[:1]
-    ) -> tuple[Specs, dict[tuple[str, int], Cell]]:
+    ) -> tuple[ModelSpec, dict[tuple[str, int], Cell]]:
         """The explained model and its attribution models, trained where they are not there yet."""
         classifier = classifier_for(self, setting, name)
         model = explained(setting, name, classifier)
         if model is None:
-            carry_out(setting, Plan(WORKS, {classifier.name: classifier}))
+            carry_out(setting, Plan({classifier.name: classifier}))
             model = explained(setting, name, classifier)
             assert model is not None
         plan, cells = fits(self, setting, model, name, variants)
@@ -199,7 +198,7 @@ class Aml(Study):
         named = {**METRICS, **{f"{short}_released": spec for short, spec in RELEASED.items()}}
         facts = {
             data.name: {
-                "examples": len(data), "split": data.split, "model": short_name(model["model"]),
+                "examples": len(data), "split": data.split, "model": short_name(model.model),
                 "seeds": list(setting.seeds), "failed": failed, "left_out": left_out, "lambdas": lambdas,
                 "methods": {method: facts_of(found, method, named) for method in methods},
             }
@@ -208,7 +207,7 @@ class Aml(Study):
         words += [about_seeds(setting.seeds), f"The attribution models start from {lambdas[0]['backbone']}."]
         if {row["split"] for row in lambdas} == {data.split}:
             words.append("The attribution models were fitted on texts of the same split.")
-        who = "a model trained for it" if model["model"].startswith("cell:") else short_name(model["model"])
+        who = "a model trained for it" if model.model.startswith("cell:") else short_name(model.model)
         split = f" ({data.split})" if data.split else ""
         title = f"{who} on {len(data)} examples of {data.name}{split}, next to the paper's {self.beside}"
         return Section("main", title, columns, rows, " ".join(filter(None, words)), facts)

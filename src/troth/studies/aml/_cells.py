@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog
@@ -14,18 +14,17 @@ from troth.data import Data, load_data
 from troth.data._classes import matches
 from troth.metrics import Metric, Summary
 from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.studies import Setting
 from troth.studies.aml._tables import DRAWN, METRICS
-from troth.studies.aml._works import WORKS
+from troth.studies.aml._works import AttributionModelsSpec, ClassifierSpec
 from troth.sweep.crossing import cross
 from troth.verbs.fit import Settings
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
-
-Specs = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,18 @@ class Result:
         return self.summary.spread if len(self.by_seed) > 1 else None
 
 
-def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
+def explained(setting: Setting, name: str, classifier: Cell) -> ModelSpec | None:
     """The model that is explained: the given one, or the one that `classifier` trains; None if that is not trained."""
     base, labels = setting.base or "embedded", load_data(name, limit=1).labels
     try:
         options = setting.model_options
-        specs = setting.context.model_specs(base, options)
+        specs = setting.context.model_spec(base, options)
         known = setting.context.model(specs).labels
         if not labels or matches(labels, known):
             return specs
         if options and len(known) == len(labels) and "labels" not in options:
             # Class words that are no names of classes stand in the order of the data's.
-            return setting.context.model_specs(base, {**options, "labels": list(labels)})
+            return setting.context.model_spec(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
                 f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
@@ -92,20 +91,15 @@ def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
     if not Store(setting.out).has(classifier.name):
         return None
     setting.context.store = setting.out.absolute()
-    return setting.context.model_specs(f"cell:{classifier.name}")
+    return setting.context.model_spec(f"cell:{classifier.name}")
 
 
 def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
     """The training of a model for data that the given one has no classes for; all seeds explain the same model."""
-    about = {
-        "base": setting.base or "embedded",
-        "data": name,
-        "epochs": study.classifier_epochs,
-        "batch_size": study.classifier_batch,
-        "limit": study.classifier_limit,
-        "seed": setting.seeds[0],
-    }
-    return Cell("classifier", about)
+    return ClassifierSpec(
+        base=setting.base or "embedded", data=name, epochs=study.classifier_epochs, batch_size=study.classifier_batch,
+        limit=study.classifier_limit, seed=setting.seeds[0],
+    ).cell()  # fmt: skip
 
 
 def settings_of(study: Aml, seed: int) -> Settings:
@@ -126,25 +120,20 @@ def settings_of(study: Aml, seed: int) -> Settings:
 
 
 def fits(
-    study: Aml, setting: Setting, model: Specs, name: str, variants: Sequence[Variant]
+    study: Aml, setting: Setting, model: ModelSpec, name: str, variants: Sequence[Variant]
 ) -> tuple[Plan, dict[tuple[str, int], Cell]]:
     """The cells of the attribution models of each variant of the loss and each seed, and the plan of them."""
-    plan, cells = Plan(WORKS), {}
+    plan, cells = Plan(), {}
     for variant in variants:
         # The whole loss is fitted for all five metrics, once; the ablation shows two.
         metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
         for seed in setting.seeds:
-            specs = {
-                **model,
-                "data": name,
-                "backbone": study.backbone,
-                "metrics": list(metrics),
-                "recipe": variant.name or "whole loss",
-                "without": list(variant.without),
-                "form": asdict(variant.form),
-                "settings": asdict(settings_of(study, seed)),
-            }
-            cells[variant.name, seed] = plan.add(Cell("attribution_models", specs))
+            spec = AttributionModelsSpec(
+                **vars(model), data=name, backbone=study.backbone, metrics=tuple(metrics),
+                recipe=variant.name or "whole loss", without=variant.without, form=asdict(variant.form),
+                settings=asdict(settings_of(study, seed)),
+            )  # fmt: skip
+            cells[variant.name, seed] = plan.add(spec.cell())
     return plan, cells
 
 
@@ -168,10 +157,10 @@ def baselines(setting: Setting, specs: Mapping[str, str], metric: str) -> list[W
 
 
 def measuring(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: ModelSpec, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
     """The plan of explanations and scores, and the cell of each method, judge and seed."""
-    whole, places = Plan({}), {}
+    whole, places = Plan(), {}
     for one in wanted:
         for seed, spec in one.explainers.items():
             plan = cross(setting.context, [model], [data], [spec], judges[one.metric], (seed,), units="token")
@@ -182,7 +171,7 @@ def measuring(
 
 
 def measured(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: ModelSpec, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[dict[tuple[str, str], Result], dict[str, str]]:
     """(method, judge) -> result; and the methods that failed, with the reason. `judges`: of each metric of `wanted`."""
     wanted = list(wanted)
@@ -206,13 +195,12 @@ def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> Result:
 
 def joined(plans: Iterable[Plan]) -> Plan:
     """Several plans as one."""
-    whole = Plan({})
+    whole = Plan()
     for plan in plans:
         whole = Plan(
-            {**whole.works, **plan.works}, whole.cells, {**whole.tables, **plan.tables}, {**whole.about, **plan.about},
+            whole.cells | plan.cells, whole.tables | plan.tables, whole.about | plan.about,
             {**whole.probes, **plan.probes},
         )  # fmt: skip
-        whole.cells.update(plan.cells)
     return whole
 
 

@@ -329,4 +329,4 @@ def _number(row: Mapping[str, str], key: str) -> float | None:
 def _joined(one: Plan, other: Plan) -> Plan:
     """Two data sets' plans as one, to be looked at."""
     about = {**one.about, "trainings": one.about["trainings"] + other.about["trainings"]}
-    return Plan(one.works, one.cells | other.cells, one.tables | other.tables, about, one.probes)
+    return Plan(one.cells | other.cells, one.tables | other.tables, about, one.probes)

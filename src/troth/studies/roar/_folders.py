@@ -42,7 +42,7 @@ class Result:
 
 def is_there(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
     """Whether a training is done, with its model where that is needed; what is damaged is named and set aside."""
-    folder = context.made_path(name)
+    folder = context.folder_path(name)
     try:
         found = result(context, name)
         if any(found[key] != value for key, value in training.specs().items()):
@@ -60,7 +60,7 @@ def is_there(context: Context, name: str, training: Training, tested: int, class
 
 def result(context: Context, name: str) -> dict[str, Any]:
     """What a training came to; an error where its file is not what was written."""
-    return records.read(context.made_path(name) / _NAME, Result)
+    return records.read(context.folder_path(name) / _NAME, Result)
 
 
 def write(folder: Path, found: Mapping[str, Any], model: Encoder | None) -> None:
@@ -75,11 +75,11 @@ def write(folder: Path, found: Mapping[str, Any], model: Encoder | None) -> None
 
 def deal_out(context: Context, cell: Cell) -> None:
     """Gives every training of a finished cell its own place; after a kill, those that have none yet."""
-    whole = context.made_path(cell.name)
+    whole = context.folder_path(cell.name)
     if not whole.is_dir():
         return
     for part in sorted(whole.iterdir()):
-        place = context.made_path(part.name)
+        place = context.folder_path(part.name)
         if place.exists():  # without its model, which nobody had asked for then
             shutil.rmtree(place)
         part.rename(place)

@@ -23,7 +23,8 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.models._loading import without_bars
 from troth.models.encoder import Encoder
-from troth.store.cells import Cell, Made, canonical
+from troth.store.cells import Cell, Output, canonical
+from troth.store.specs import ModelSpec
 from troth.store.tables import table_to_examples
 from troth.studies.roar import _folders
 from troth.studies.roar._plan import Training
@@ -82,7 +83,7 @@ class Read:
 
 
 @without_bars()
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """Trains what no cell has trained yet; one row a training, with its predictions on the test examples."""
     specs, common = cell.specs, shared(cell)
     wanted = [(_training(given), given) for given in specs["copies"]]
@@ -99,9 +100,9 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         data = [_data(read, wanted[number], parents[3:]) for number in missing]
         models = [untrained(cell, parents[0], context, wanted[number][0].seed) for number in missing]
         seeds = [wanted[number][0].seed for number in missing]
-        checkpoints = context.made_path(f".{names[missing[0]]}.checkpoints")
+        checkpoints = context.folder_path(f".{names[missing[0]]}.checkpoints")
         fitted = fit_all(models, data, seeds, settings_of(cell), checkpoints)
-        with context.making(cell) as folder:
+        with context.new_folder(cell) as folder:
             for number, model, (_, _, test), done in zip(missing, models, data, fitted, strict=True):
                 training, given = wanted[number]
                 found = {**training.specs(), **_outcome(model, test, done, settings_of(cell))}
@@ -110,11 +111,11 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         shutil.rmtree(checkpoints, ignore_errors=True)
     rows = [{"training": name, **_folders.result(context, name)} for name in names]
     kept = tuple(name for name, (_, given) in zip(names, wanted, strict=True) if given["keep_model"])
-    return Made(pa.Table.from_pylist(rows, schema=RESULTS), folders=kept)
+    return Output(pa.Table.from_pylist(rows, schema=RESULTS), folders=kept)
 
 
 @without_bars()
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
     specs = cell.specs
     read = read_examples(cell, parents[:3], context)
@@ -136,7 +137,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         pa.ListArray.from_arrays(offsets, pa.array(found.astype(np.float32))),
     ]
     table = pa.Table.from_arrays(columns, schema=IMPORTANCES)
-    return Made(table, prober.cost.forward, prober.cost.backward)
+    return Output(table, prober.cost.forward, prober.cost.backward)
 
 
 def importance(table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
@@ -260,6 +261,6 @@ def settings_of(cell: Cell) -> Settings:
     return every_setting.settings(**cell.specs["settings"])
 
 
-def _loaded(cell: Cell) -> dict[str, Any]:
+def _loaded(cell: Cell) -> ModelSpec:
     longest = cell.specs["max_length"]
-    return {"model": cell.specs["model"], "model_options": {} if longest is None else {"max_length": longest}}
+    return ModelSpec(model=cell.specs["model"], model_options=None if longest is None else {"max_length": longest})

@@ -19,7 +19,7 @@ from troth import statistics
 from troth.core.errors import TrothError, unknown
 from troth.store.cells import Plan
 from troth.studies import Section, Setting, Study
-from troth.studies._trained import WORKS, Material, Results, Trials, load
+from troth.studies._trained import Material, Results, Trials, load
 from troth.studies.saloss import _tables as _saloss_tables
 from troth.studies.saloss import _tagging
 from troth.studies.saloss._experiment import (
@@ -77,7 +77,7 @@ class Saloss(Study):
     def plan(self, part: str, setting: Setting) -> Plan | None:
         if part == "data":
             return None
-        plan = Plan(WORKS)
+        plan = Plan()
         for experiment in self._experiments(setting, plan):
             if self.weight == "search":
                 experiment.search()
@@ -88,7 +88,7 @@ class Saloss(Study):
         if part == "data":
             yield _saloss_tables.data_table([self._material(name, setting) for name in setting.data or _DATA])
             return
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self._experiments(setting, plan)
         if self.weight == "search":
             for experiment in experiments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,5 +131,4 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
 
 def without_trainings(plan: Plan) -> Plan:
     """The plan for an estimate, which tries cells on a few examples: a training is not tried out."""
-    works = {kind: work for kind, work in plan.works.items() if kind not in ("training", "fresh")}
-    return Plan(works, plan.cells, plan.tables, plan.about)
+    return replace(plan, probes={"training": "", "fresh": ""})

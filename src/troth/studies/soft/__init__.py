@@ -20,7 +20,7 @@ from troth.core.errors import TrothError
 from troth.metrics._soft import ScoreMap
 from troth.store.cells import Plan
 from troth.studies import Section, Setting, Study
-from troth.studies._trained import WORKS, Results, Trials, load
+from troth.studies._trained import Results, Trials, load
 from troth.studies.saloss._experiment import without_trainings
 from troth.studies.soft import _tables as _soft_tables
 from troth.studies.soft._experiment import HARD, METHODS, METRICS, SOFT, Experiment, mean, pairs
@@ -58,13 +58,13 @@ class Soft(Study):
             raise TrothError(f"soft: samples must be at least 1, not {self.samples}")
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        plan = Plan(WORKS)
+        plan = Plan()
         for experiment in self._experiments(setting, plan):
             self._add(part, experiment)
         return without_trainings(plan)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self._experiments(setting, plan)
         for experiment in experiments:
             self._add(part, experiment)
