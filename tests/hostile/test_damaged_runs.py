@@ -9,10 +9,9 @@ import signal
 import time
 
 import pytest
-from tests.sweep.works import expected, ladder
+from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
-from troth.store.cells import Cell
 from troth.store.listing import list_runs
 from troth.store.store import Store
 from troth.sweep.run import run
@@ -110,7 +109,7 @@ def patience():
 @pytest.fixture
 def plan(tmp_path):
     plan = ladder(2, 2)
-    plan.add(Cell("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
+    plan.add(cell_of("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
     return plan
 
 

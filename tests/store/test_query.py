@@ -2,7 +2,7 @@ import datetime
 
 import pyarrow as pa
 import pytest
-from tests.sweep.works import ladder
+from tests.sweep.works import cell_of, ladder
 
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_left_out_and_named(tmp_path):
 def test_other_kinds_have_their_own_views(tmp_path):
     store = Store(tmp_path / "run")
     plan = ladder(0, 0)
-    plan.add(Cell("training", {"number": 3, "recipe": "plain"}))
+    plan.add(cell_of("training", {"number": 3, "recipe": "plain"}))
     run(plan, store)
     assert ask(store, "select recipe, max(value) v from training group by 1") == [{"recipe": "plain", "v": 7.0}]
 

@@ -10,7 +10,7 @@ import time
 import pytest
 from tests.sweep.test_kill import kill_and_resume
 from tests.sweep.test_run import values
-from tests.sweep.works import expected, ladder
+from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
 from troth.data import load_data
@@ -86,14 +86,13 @@ def test_one_of_two_nodes_dies(tmp_path, cluster):
 
 
 def test_failed_cells_and_dead_workers_on_ray(tmp_path, cluster):
-    from troth.store.cells import Cell
 
     (tmp_path / "obstacles").mkdir()
     (tmp_path / "obstacles" / "one").touch()
     plan = ladder(2, 1)
-    plan.add(Cell("dying", {"number": 3, "obstacles": str(tmp_path / "obstacles")}))
+    plan.add(cell_of("dying", {"number": 3, "obstacles": str(tmp_path / "obstacles")}))
     (tmp_path / "obstacle").touch()
-    broken = plan.add(Cell("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
+    broken = plan.add(cell_of("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
     outcome = run(plan, Store(tmp_path / "run"), engine="ray", address=cluster.address, workers=2)
     assert outcome.computed == 5
     (failed,) = outcome.failed

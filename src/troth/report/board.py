@@ -16,13 +16,14 @@ from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, beats_random, meta_report
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Measured, joined
+from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
 _CHECK = "the check whether masked inputs are in distribution"
-_ABOUT = ("model", "model_options", "model_fingerprint", "data", "data_fingerprint", "units")
+_ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
 

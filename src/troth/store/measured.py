@@ -12,12 +12,13 @@ from troth.core.types import Score
 from troth.metrics import NOT_MEASURED
 from troth.statistics import Floats
 from troth.store.cells import canonical
+from troth.store.specs import SourceSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 
 Key = tuple[str, str, int]  # fingerprint of the data, the example's id, the how-manieth of this id
 _MISSING = Score(math.nan, {}, NOT_MEASURED)
-_OF_DATA = ("data", "split", "examples", "data_fingerprint", "first")
+_OF_DATA = (*names(SourceSpec), "first")
 
 
 @dataclass(frozen=True, eq=False)

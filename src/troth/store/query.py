@@ -13,13 +13,17 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
-from troth.store.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.store.segments import Segment
+from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
 from troth.store.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
-VIEWS = {"explanation": "explanations", "metric": "scores", "data": "examples", "check": "checks"}
-SCHEMAS = {"explanations": EXPLANATIONS, "scores": SCORES, "examples": EXAMPLES, "checks": CHECKS}
+VIEWS = {
+    ExplanationSpec.kind: ("explanations", ExplanationSpec.columns),
+    MetricSpec.kind: ("scores", MetricSpec.columns),
+    DataSpec.kind: ("examples", DataSpec.columns),
+    CheckSpec.kind: ("checks", CheckSpec.columns),
+}
 _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "finished", "host", "error")
 
 
@@ -84,17 +88,20 @@ def connect(store: Store) -> Any:
     connection.execute("create view cells as select * from stored_cells")
     for kind in sorted({segment.kind for segment in segments} | VIEWS.keys()):
         of_kind = [segment for segment in segments if segment.kind == kind]
-        _create_view(connection, VIEWS.get(kind, kind), store, of_kind, table.column_names)
+        name, columns = VIEWS.get(kind, (kind, None))
+        _create_view(connection, name, columns, store, of_kind, table.column_names)
     return connection
 
 
-def _create_view(connection: Any, name: str, store: Store, segments: Sequence[Segment], specs: Sequence[str]) -> None:
+def _create_view(
+    connection: Any, name: str, columns: Any, store: Store, segments: Sequence[Segment], specs: Sequence[str]
+) -> None:
     if segments:
         own = {column for segment in segments for column in segment.columns.names}
         rows = _rows(store, segments)
     else:
         # A query over a run without explanations answers with no rows, not with an error.
-        empty = pa.schema([("cell", pa.string()), *SCHEMAS[name]]).empty_table()
+        empty = pa.schema([("cell", pa.string()), *columns]).empty_table()
         connection.register(f"no_{name}", empty)
         own, rows = set(empty.column_names), f'select *, null as filename from "no_{name}"'
     beside = [
@@ -102,9 +109,9 @@ def _create_view(connection: Any, name: str, store: Store, segments: Sequence[Se
         for column in specs
         if column not in (*_CELL, "specs")
     ]
-    columns = ", ".join([*beside, "stored.* exclude (filename)"])
+    shown = ", ".join([*beside, "stored.* exclude (filename)"])
     joined = f"({rows}) stored join cells on cells.name = stored.cell"
-    connection.execute(f'create view "{name}" as select {columns} from {joined}')
+    connection.execute(f'create view "{name}" as select {shown} from {joined}')
 
 
 def _rows(store: Store, segments: Sequence[Segment]) -> str:

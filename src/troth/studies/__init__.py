@@ -78,13 +78,13 @@ class Study(ABC):
 
 def joined(plans: Iterable[Plan], **about: Any) -> Plan:
     """Several plans as one."""
-    whole = Plan({})
+    whole, probes = Plan(), {}
     for plan in plans:
-        whole.cells.update(plan.cells)
-        tables, facts = whole.tables | plan.tables, whole.about | plan.about
-        whole = Plan({**whole.works, **plan.works}, whole.cells, tables, facts, {**whole.probes, **plan.probes})
-    whole.about.update(about)
-    return whole
+        whole.cells |= plan.cells
+        whole.tables |= plan.tables
+        whole.about |= plan.about
+        probes |= plan.probes
+    return Plan(whole.cells, whole.tables, whole.about | about, probes)
 
 
 def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:

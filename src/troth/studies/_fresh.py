@@ -13,7 +13,7 @@ from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Setting
 from troth.studies._results import Results, mean_and_deviation
-from troth.studies._trained import WORKS, Trials, load, settings_like
+from troth.studies._trained import Trials, load, settings_like
 from troth.sweep.run import Progress
 from troth.training import bases
 from troth.training.output import require_writable
@@ -64,7 +64,7 @@ def compare(
     require(ratio, thresholder)
     setting = Setting(require_writable(Path(out)), workers=workers, progress=progress)
     Store(setting.out)  # somebody else's folder is refused before any work
-    plan = Plan(WORKS)
+    plan = Plan()
     trials = Trials(load(data, like=like, limit=limit), base, plan)
     material = trials.material
     plain, chosen = settings_like(like, "plain", base, material, **settings)
@@ -80,7 +80,7 @@ def compare(
         ]
 
     if support is not None:
-        own = [setting.context.model_specs(support)] * len(seeds)
+        own = [setting.context.model_spec(support)] * len(seeds)
         classifiers("support", own, explainer)
         classifiers("random", own, "random")
     else:
@@ -98,7 +98,7 @@ def compare(
     folder.mkdir(exist_ok=True)
     for name, cells in kinds.items():
         for cell, seed in zip(cells, seeds, strict=True):
-            for file in setting.context.made_path(cell.name).glob("rationales-*.jsonl"):
+            for file in setting.context.folder_path(cell.name).glob("rationales-*.jsonl"):
                 split = file.stem.removeprefix("rationales-")
                 shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")
     return Comparison(store.folder, material.name, f1, p, results.troubles(plan))

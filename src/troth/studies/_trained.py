@@ -15,22 +15,16 @@ import numpy as np
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.units import word_spans
+from troth.core.units import UnitKind, word_spans
 from troth.data import Data
 from troth.store.cells import Cell, Plan
+from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec
 from troth.store.tables import examples_to_table
 from troth.studies._results import Results as Results  # its place for whoever plans trainings
-from troth.studies._works import SPLITS
+from troth.studies._works import SPLITS, FreshSpec, TrainingSpec
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
 from troth.training.examples import Source, entry_of, load_three_splits
-
-WORKS = {
-    "training": "troth.studies._works:train",
-    "fresh": "troth.studies._works:train_on_rationales",
-    "explanation": "troth.studies._works:explain",
-    "metric": "troth.sweep.work:measure",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,69 +84,56 @@ class Trials:
 
     def __init__(self, material: Material, base: str, plan: Plan | None = None) -> None:
         self.material, self.base = material, base
-        self.plan = Plan(WORKS) if plan is None else plan
+        self.plan = Plan() if plan is None else plan
         self.data = {split: self._data(split, part) for split, part in material.splits.items()}
 
     def _data(self, split: str, data: Data) -> Cell:
-        specs = {"data": data.name, "split": split, "examples": len(data), "data_fingerprint": data.fingerprint}
-        return self.plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
-
-    @property
-    def _parents(self) -> tuple[str, ...]:
-        return tuple(self.data[split].name for split in SPLITS)
+        spec = DataSpec(
+            data=data.name, split=split, examples=len(data), data_fingerprint=data.fingerprint, labels=data.labels
+        )
+        return self.plan.add(spec.cell(), examples_to_table(data))
 
     def training(self, recipe: str, settings: Mapping[str, Any], seed: int) -> Cell:
         """A model folder, and the model's predictions on validation and test."""
-        specs = {"recipe": recipe, "base": self.base, "settings": dict(settings), "seed": seed}
-        about = {"data": self.material.name, "labels": list(self.material.labels)}
-        return self.plan.add(Cell("training", {**about, **specs}, self._parents))
+        spec = TrainingSpec(**self._about(settings, seed), recipe=recipe)
+        return self.plan.add(spec.cell(*self.data.values()))
 
     def fresh(
-        self,
-        support: Cell | Mapping[str, Any],
-        explainer: str,
-        ratio: float,
-        thresholder: str,
-        settings: Mapping[str, Any],
+        self, support: Cell | ModelSpec, explainer: str, ratio: float, thresholder: str, settings: Mapping[str, Any],
         seed: int,
-    ) -> Cell:
+    ) -> Cell:  # fmt: skip
         """A classifier of rationales alone, and its predictions on those of validation and test.
 
-        The support model is a training, or the specs of an existing model (Context.model_specs).
+        The support model is a training, or an existing model (Context.model_spec).
         """
-        model = {"model": f"cell:{support.name}"} if isinstance(support, Cell) else dict(support)
-        specs = {
-            "data": self.material.name, "labels": list(self.material.labels), **model, "base": self.base,
-            "settings": dict(settings), "seed": seed, "explainer_full": _full(explainer), "ratio": ratio,
-            "thresholder": thresholder,
-        }  # fmt: skip
-        awaited = (support.name,) if isinstance(support, Cell) else ()
-        return self.plan.add(Cell("fresh", specs, (*self._parents, *awaited)))
+        model = ModelSpec(model=f"cell:{support.name}") if isinstance(support, Cell) else support
+        spec = FreshSpec(
+            **vars(model), **self._about(settings, seed), explainer_full=_full(explainer), ratio=ratio,
+            thresholder=thresholder,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self.data.values(), *([support] if isinstance(support, Cell) else [])))
+
+    def _about(self, settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        labels = self.material.labels
+        return {"data": self.material.name, "labels": labels, "base": self.base, "settings": settings, "seed": seed}
 
     def explanation(
-        self,
-        model: Cell,
-        explainer: str,
-        *,
-        units: str = "token",
-        split: str = "test",
-        magnitude: bool = False,
+        self, model: Cell, explainer: str, *, units: UnitKind = "token", split: str = "test", magnitude: bool = False,
         over_sum: bool = False,
-    ) -> Cell:
+    ) -> Cell:  # fmt: skip
         """Attributions for the class that a trained model predicts; `over_sum` divides them by their signed sum."""
         data = self.data[split]
-        specs = {
-            **{key: value for key, value in data.specs.items() if key != "labels"},
-            "model": f"cell:{model.name}", "units": units, "target": "predicted", "against": None, "segments": "first",
-            "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
-            "magnitude": magnitude, "seed": model.specs["seed"], **({"over_sum": True} if over_sum else {}),
-        }  # fmt: skip
-        return self.plan.add(Cell("explanation", specs, (data.name, model.name)))
+        spec = ExplanationSpec(
+            **vars(SourceSpec.of(data)), model=f"cell:{model.name}", units=units, target="predicted", against=None,
+            segments="first", masking=_full("mask_token", "maskings"), explainer=explainer,
+            explainer_full=_full(explainer), magnitude=magnitude, seed=model.specs["seed"], over_sum=over_sum,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(data, model))
 
     def metric(self, explanation: Cell, metric: str) -> Cell:
         """Scores of an explanation."""
-        specs = {**explanation.specs, "metric": metric, "metric_full": _full(metric, "metrics")}
-        return self.plan.add(Cell("metric", specs, (explanation.name, explanation.parents[0])))
+        spec = MetricSpec(**explanation.specs, metric=metric, metric_full=_full(metric, "metrics"))
+        return self.plan.add(spec.cell(explanation, explanation.parents[0]))
 
 
 def require_base(base: str | None, example: str) -> str:
@@ -164,8 +145,7 @@ def require_base(base: str | None, example: str) -> str:
 
 def without_trainings(plan: Plan) -> Plan:
     """The plan for an estimate, which tries cells on a few examples: a training is not tried out."""
-    works = {kind: work for kind, work in plan.works.items() if kind not in ("training", "fresh")}
-    return Plan(works, plan.cells, plan.tables, plan.about)
+    return replace(plan, probes={"training": "", "fresh": ""})
 
 
 def _full(spec: str, kind: str = "explainers") -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from troth.store.cells import Plan
 from troth.studies import Setting, Study
-from troth.studies._trained import WORKS, Material, Results, Trials, load, settings_like, without_trainings
+from troth.studies._trained import Material, Results, Trials, load, settings_like, without_trainings
 from troth.training.recipes import RecipeLike
 
 
@@ -79,7 +79,7 @@ class TrainedStudy(Study, Generic[E]):
         return [self.experiment(material, plan, setting) for material in self.materials(setting)]
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        plan = Plan(WORKS)
+        plan = Plan()
         for experiment in self.experiments(setting, plan):
             self.add_cells(part, experiment)
         return without_trainings(plan)

@@ -1,26 +1,25 @@
-"""The works of studies that train models: a training, a classifier of rationales, an explanation of a trained model."""
+"""The works of studies that train models: a training, and a classifier that reads rationales alone."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import torch
 
-from troth.core.types import Attribution
 from troth.data import Data
-from troth.engine.prober import Prober
 from troth.models import load_model
 from troth.models._loading import without_bars
-from troth.store.cells import Cell, Made
-from troth.store.tables import attributions_to_table, table_to_examples
+from troth.store.cells import Cell, Output
+from troth.store.specs import ModelSpec, Spec
+from troth.store.tables import table_to_examples
 from troth.sweep.context import Context
 from troth.training import train as fit
 from troth.training.predicting import predict
-from troth.verbs.explain import explain_each
 from troth.verbs.fresh import fresh
 
 SPLITS = ("train", "validation", "test")
@@ -35,48 +34,62 @@ PREDICTIONS = pa.schema(
 )
 
 
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec(Spec):
+    """A model folder, and the model's predictions on validation and test."""
+
+    kind = "training"
+    work = "troth.studies._works:train"
+
+    data: str
+    labels: Sequence[str]
+    recipe: str
+    base: str
+    settings: Mapping[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshSpec(ModelSpec):
+    """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
+
+    kind = "fresh"
+    work = "troth.studies._works:train_on_rationales"
+
+    data: str
+    labels: Sequence[str]
+    base: str
+    settings: Mapping[str, Any]
+    seed: int
+    explainer_full: str
+    ratio: float
+    thresholder: Any  # checked by `fresh`
+
+
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """Trains a model into the cell's folder; the parents are train, validation and test."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
+    spec = TrainingSpec.of(cell)
+    data = _splits(spec, parents)
+    with context.new_folder(cell) as folder, _quiet():
         trained = fit.train(
-            specs["recipe"], data["train"], specs["base"], folder, validation=data["validation"], checkpoints=False,
-            seed=specs["seed"], **specs["settings"],
+            spec.recipe, data["train"], spec.base, folder, validation=data["validation"], checkpoints=False,
+            seed=spec.seed, **spec.settings,
         )  # fmt: skip
         model = load_model(str(trained.folder))
         logits = {split: predict(model, data[split]) for split in ("validation", "test")}
-    return Made(_predictions(data, logits), folders=(cell.name,))
+    return Output(_predictions(data, logits), folders=(cell.name,))
 
 
-def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
+    spec = FreshSpec.of(cell)
+    data = _splits(spec, parents)
+    with context.new_folder(cell) as folder, _quiet():
         trained = fresh(
-            context.model(specs), data, specs["base"], folder, explainer=specs["explainer_full"], ratio=specs["ratio"],
-            thresholder=specs["thresholder"], seed=specs["seed"], checkpoints=False, **specs["settings"],
+            context.model(spec), data, spec.base, folder, explainer=spec.explainer_full, ratio=spec.ratio,
+            thresholder=spec.thresholder, seed=spec.seed, checkpoints=False, **spec.settings,
         )  # fmt: skip
-    return Made(_predictions(data, trained.logits), folders=(cell.name,))
-
-
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """One attribution per example; the parents are the data and the model's training."""
-    specs, prober = cell.specs, Prober(context.model(cell.specs), cell.specs["masking"])
-    attributions = explain_each(
-        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], seed=specs["seed"]
-    )
-    if specs["magnitude"]:
-        attributions = (attribution.magnitude() for attribution in attributions)
-    if specs.get("over_sum"):
-        attributions = map(over_sum, attributions)
-    table = attributions_to_table(attributions)
-    return Made(table, prober.cost.forward, prober.cost.backward)
-
-
-def over_sum(attribution: Attribution) -> Attribution:
-    """Scores over their signed sum; unchanged where that is 0."""
-    total = float(attribution.scores.sum())
-    return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
+    return Output(_predictions(data, trained.logits), folders=(cell.name,))
 
 
 @contextmanager
@@ -86,10 +99,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _splits(cell: Cell, parents: Sequence[pa.Table]) -> dict[str, Data]:
-    name, labels = cell.specs["data"], tuple(cell.specs["labels"])
-    tables = dict(zip(SPLITS, parents, strict=False))
-    return {split: Data(name, table_to_examples(table), labels, (), split) for split, table in tables.items()}
+def _splits(spec: TrainingSpec | FreshSpec, parents: Sequence[pa.Table]) -> dict[str, Data]:
+    tables, labels = dict(zip(SPLITS, parents, strict=False)), tuple(spec.labels)
+    return {split: Data(spec.data, table_to_examples(table), labels, (), split) for split, table in tables.items()}
 
 
 def _predictions(data: Mapping[str, Data], logits_by_split: Mapping[str, torch.Tensor]) -> pa.Table:

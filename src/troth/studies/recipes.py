@@ -23,7 +23,7 @@ from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Results, with_interval
-from troth.studies._trained import WORKS, Material, Trials, require_base
+from troth.studies._trained import Material, Trials, require_base
 from troth.studies._trained_study import Experiment, TrainedStudy
 from troth.verbs.tune import with_salience
 
@@ -94,7 +94,7 @@ class Recipes(TrainedStudy[RecipesExperiment]):
             experiment.scores(recipe, explainer, name)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self.experiments(setting, plan)
         results, troubles = self.train(part, setting, plan, experiments)
         for experiment, explainer in itertools.product(experiments, self.explainers):

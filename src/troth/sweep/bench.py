@@ -20,6 +20,7 @@ from troth.metrics import Metric
 from troth.models import Segments
 from troth.report.board import Leaderboard, leaderboards
 from troth.store.cells import FORMAT_VERSION, Plan
+from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
@@ -150,8 +151,8 @@ def _references(
     limit: int | None,
 ) -> Sequence[Example]:
     """What a check compares with: the part held out of the model's training, else what the limit left out."""
-    (one, *_) = plan.of("explanation")
-    held_out, _ = held_out_beside(context.model(one.specs), examples)
+    explanation = ExplanationSpec.of(next(plan.of("explanation")))
+    held_out, _ = held_out_beside(context.model(explanation), examples)
     if held_out is not None:
         return held_out
     return _beside(data, split, examples, columns) if limit is not None else ()

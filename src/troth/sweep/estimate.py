@@ -14,6 +14,7 @@ from troth.core.units import sentence_spans, word_spans
 from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
+from troth.store.specs import ExplanationSpec, MetricSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
@@ -147,9 +148,10 @@ class _Probe:
 
     def try_out(self, cell: Cell, pace: Pace) -> None:
         if cell.kind in self._plan.probes:
-            self.count += 1
-            probe: Probe = find_work(self._plan.probes[cell.kind])
-            pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
+            if self._plan.probes[cell.kind]:
+                self.count += 1
+                probe: Probe = find_work(self._plan.probes[cell.kind])
+                pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
             return
         costly = self._passes(cell) > _MOST
         seconds, table = self._make(self._explained_by("random", cell) if costly else cell)
@@ -162,19 +164,20 @@ class _Probe:
         """Of one explanation, on average over the first examples."""
         tables = [table for table in map(self._known, cell.parents) if table is not None]
         texts = [text for table in tables if "text" in table.column_names for text in table.column("text").to_pylist()]
-        if not texts or "explainer_full" not in cell.specs:
+        if not texts or cell.kind not in (ExplanationSpec.kind, MetricSpec.kind):
             return 0.0
-        spans = sentence_spans if cell.specs["units"] == "sentence" else word_spans
-        method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+        spec = ExplanationSpec.of(cell)
+        spans = sentence_spans if spec.units == "sentence" else word_spans
+        method: Explainer = catalog.build("explainers", spec.explainer_full)
         return sum(method.passes(len(spans(text))) for text in texts) / len(texts)
 
     def _explaining(self, cell: Cell) -> float:
         """Seconds an example of the explanations that were not tried, from what a pass takes."""
         explanations = 1
-        if "metric_full" in cell.specs:
-            metric: Metric = catalog.build("metrics", cell.specs["metric_full"])
-            method = catalog.build("explainers", cell.specs["explainer_full"])
-            explanations = metric.for_explainer(method).explanations()
+        if cell.kind == MetricSpec.kind:
+            spec = MetricSpec.of(cell)
+            metric: Metric = catalog.build("metrics", spec.metric_full)
+            explanations = metric.for_explainer(catalog.build("explainers", spec.explainer_full)).explanations()
         key = (cell.specs.get("model"), cell.parents[-1])
         if key not in self._paces:
             whole = cell if cell.kind == "explanation" else self._plan.cells[cell.parents[0]]
@@ -192,16 +195,16 @@ class _Probe:
             explanation = self._explained_by(explainer, self._plan.cells[parents[0]])
             self._tables[explanation.name] = self._make(explanation)[1]
             parents = (explanation.name, *parents[1:])
-        return Cell(cell.kind, specs, parents)
+        return Cell(cell.kind, specs, parents, cell.work)
 
     def _known(self, name: str) -> pa.Table | None:
         return self._table(name) if name in self._plan.tables else None
 
     def _make(self, cell: Cell) -> tuple[float, pa.Table | None]:
         parents = [self._table(parent) for parent in cell.parents]
-        if any(parent is None for parent in parents) or cell.kind not in self._plan.works:
+        if any(parent is None for parent in parents) or cell.kind in self._plan.probes:
             return 0.0, None
-        task = Task(cell, self._plan.works[cell.kind], [to_bytes(parent) for parent in parents])
+        task = Task(cell, [to_bytes(parent) for parent in parents])
         reply = carry_out(task, self._context)
         return reply.seconds, None if reply.error else from_bytes(reply.table)
 

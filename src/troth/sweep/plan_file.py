@@ -111,7 +111,7 @@ class PlanFile:
         models = []
         for model in _many(content["models"]):
             path, options = (model, {}) if isinstance(model, str) else _apart(model)
-            models.append(self._at(path, lambda path=path, options=options: context.model_specs(path, options)))
+            models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
         return cross(context, models, data, _many(content["explainers"]), _many(content["metrics"]), seeds, **rest)

@@ -27,8 +27,8 @@ class Actor:
     def ready(self) -> bool:
         return True
 
-    def carry_out(self, cell: Any, work: str, *tables: bytes) -> Reply:
-        return carry_out(Task(cell, work, tables), self._context, self._threads)
+    def carry_out(self, cell: Any, *tables: bytes) -> Reply:
+        return carry_out(Task(cell, tables), self._context, self._threads)
 
 
 class RayCrew:
@@ -64,7 +64,7 @@ class RayCrew:
 
     def hand(self, worker: int, task: Task) -> None:
         tables = [self._shared(table) for table in task.tables]
-        promise = self._actors[worker].carry_out.remote(task.cell, task.work, *tables)
+        promise = self._actors[worker].carry_out.remote(task.cell, *tables)
         self._busy[promise] = (worker, task.cell.name)
 
     def collect(self, timeout: float) -> list[Reply]:

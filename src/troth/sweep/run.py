@@ -206,7 +206,7 @@ class _Run:
             self.last[worker] = group(cell)
             self.running[cell.name] = cell
             tables = [self._table(parent) for parent in cell.parents]
-            crew.hand(worker, Task(cell, self.plan.works[cell.kind], tables))
+            crew.hand(worker, Task(cell, tables))
 
     def _next(self, last: Hashable) -> Cell | None:
         """A cell that is neither finished nor claimed by another process."""

@@ -26,10 +26,9 @@ _FRAMES = 6  # of a traceback that is kept
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, who carries it out, and its parents' tables as bytes."""
+    """A cell, and its parents' tables as bytes."""
 
     cell: Cell
-    work: str
     tables: Sequence[bytes]
 
 
@@ -55,11 +54,11 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     host = socket.gethostname()
     loading, begun = context.loading, time.perf_counter()
     try:
-        work = find_work(task.work)
+        work = find_work(task.cell.work)
         with _same_start(task.cell, threads):
             begun = time.perf_counter()  # what has to be imported is not the cell's time
-            made = work(task.cell, [from_bytes(table) for table in task.tables], context)
-            table = to_bytes(made.table)
+            output = work(task.cell, [from_bytes(table) for table in task.tables], context)
+            table = to_bytes(output.table)
     except Exception as error:
         message, frames = _told(error)
         seconds = time.perf_counter() - begun
@@ -67,7 +66,7 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
             task.cell.name, seconds=seconds, host=host, error=message, traceback=frames, disk_full=is_full(error)
         )
     seconds = time.perf_counter() - begun - (context.loading - loading)
-    return Reply(task.cell.name, table, seconds, made.forward, made.backward, host, made.folders)
+    return Reply(task.cell.name, table, seconds, output.forward, output.backward, host, output.folders)
 
 
 def serve(connection: Connection, store: str, home: str, threads: int) -> None:

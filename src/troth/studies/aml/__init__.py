@@ -21,11 +21,11 @@ from troth.core.errors import unknown
 from troth.data import Data
 from troth.data._classes import without_labels
 from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.studies import Section, Setting, Study, joined
 from troth.studies.aml import _sections
 from troth.studies.aml._cells import (
     VARIANTS,
-    Specs,
     Wanted,
     attributive,
     baselines,
@@ -36,7 +36,6 @@ from troth.studies.aml._cells import (
 )
 from troth.studies.aml._estimate import PROBES, effort, passes_a_text
 from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, tested
-from troth.studies.aml._works import WORKS
 from troth.training import bases
 from troth.training.examples import load_labeled
 
@@ -91,17 +90,17 @@ class Aml(Study):
 
     def plan(self, part: str, setting: Setting) -> Plan:
         """Everything a part would do; an untrained model stands for one that has to be trained first."""
-        plans, names = [Plan({}, probes=PROBES)], (setting.data or ("sst2",))
+        plans, names = [Plan(probes=PROBES)], (setting.data or ("sst2",))
         count = Counter({"trainings": 0, "forward": 0, "backward": 0})
         for name in names if part == "main" else names[:1]:
             classifier = classifier_for(self, setting, name)
             model = explained(setting, name, classifier)
             if model is None:
-                plans.append(Plan(WORKS, {classifier.name: classifier}))
+                plans.append(Plan({classifier.name: classifier}))
                 labeled = load_labeled(name, limit=2_000)
                 built = bases.build(setting.base or "embedded")
                 untrained = built.build(labeled.training.examples, labeled.labels, setting.seeds[0], None)
-                model = setting.context.model_specs(untrained)
+                model = setting.context.model_spec(untrained)
             fitted, cells = fits(self, setting, model, name, VARIANTS if part == "ablation" else VARIANTS[:1])
             plans.append(fitted)
             for cell in cells.values():
@@ -113,7 +112,7 @@ class Aml(Study):
         return joined(plans, fits=dict(count))
 
     def work(
-        self, part: str, setting: Setting, model: Specs, name: str, cells: Mapping[tuple[str, int], Cell]
+        self, part: str, setting: Setting, model: ModelSpec, name: str, cells: Mapping[tuple[str, int], Cell]
     ) -> tuple[Data, list[Wanted], dict[str, tuple[str, ...]], list[str]]:
         """What a part explains and measures: data, methods, the judges of each metric, and what is left out and why."""
         count = setting.limit or self.examples
@@ -142,7 +141,7 @@ class Aml(Study):
         }
         return chosen | ({} if self.llm is None else {"LLM": self.llm})
 
-    def _affordable(self, setting: Setting, model: Specs, data: Data) -> tuple[dict[str, str], list[str]]:
+    def _affordable(self, setting: Setting, model: ModelSpec, data: Data) -> tuple[dict[str, str], list[str]]:
         """The baselines; without Solvex on long texts, as in the paper, unless it is asked for by name."""
         chosen = self._baselines()
         lengths = [encoding.n_units for encoding in setting.context.model(model).encode(data.examples, "token")]

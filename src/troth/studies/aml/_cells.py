@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog
@@ -14,18 +14,17 @@ from troth.data import Data, load_data
 from troth.data._classes import matches
 from troth.metrics import Metric, Summary
 from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.studies import Setting, joined
 from troth.studies.aml._tables import DRAWN, METRICS
-from troth.studies.aml._works import WORKS
+from troth.studies.aml._works import AttributionModelsSpec, ClassifierSpec
 from troth.sweep.crossing import cross
 from troth.verbs.fit import Settings
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
-
-Specs = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -72,18 +71,18 @@ class Result:
 Results = Mapping[tuple[str, str], Result]  # by method and judge
 
 
-def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
+def explained(setting: Setting, name: str, classifier: Cell) -> ModelSpec | None:
     """The explained model: the base, or the one that `classifier` trains; None where that is not trained yet."""
     base, labels = setting.base or "embedded", load_data(name, limit=1).labels
     try:
         options = setting.model_options
-        specs = setting.context.model_specs(base, options)
+        specs = setting.context.model_spec(base, options)
         known = setting.context.model(specs).labels
         if not labels or matches(labels, known):
             return specs
         if options and len(known) == len(labels) and "labels" not in options:
             # Class words that are not names of classes are in the order of the data's.
-            return setting.context.model_specs(base, {**options, "labels": list(labels)})
+            return setting.context.model_spec(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
                 f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
@@ -94,26 +93,25 @@ def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
     if not Store(setting.out).has(classifier.name):
         return None
     setting.context.store = setting.out.absolute()
-    return setting.context.model_specs(f"cell:{classifier.name}")
+    return setting.context.model_spec(f"cell:{classifier.name}")
 
 
 def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
     """The training of a model for data that the base has no classes for; all seeds explain the same model."""
-    about = {
-        "base": setting.base or "embedded", "data": name, "epochs": study.classifier_epochs,
-        "batch_size": study.classifier_batch, "limit": study.classifier_limit, "seed": setting.seeds[0],
-    }  # fmt: skip
-    return Cell("classifier", about)
+    return ClassifierSpec(
+        base=setting.base or "embedded", data=name, epochs=study.classifier_epochs, batch_size=study.classifier_batch,
+        limit=study.classifier_limit, seed=setting.seeds[0],
+    ).cell()  # fmt: skip
 
 
 def ready(
     study: Aml, setting: Setting, name: str, variants: Sequence[Variant] = VARIANTS[:1]
-) -> tuple[Specs, dict[tuple[str, int], Cell]]:
+) -> tuple[ModelSpec, dict[tuple[str, int], Cell]]:
     """The explained model and its attribution models, trained where they are not there yet."""
     classifier = classifier_for(study, setting, name)
     model = explained(setting, name, classifier)
     if model is None:
-        _carry_out(setting, Plan(WORKS, {classifier.name: classifier}))
+        _carry_out(setting, Plan({classifier.name: classifier}))
         model = explained(setting, name, classifier)
         assert model is not None
     plan, cells = fits(study, setting, model, name, variants)
@@ -139,20 +137,20 @@ def settings_of(study: Aml, seed: int) -> Settings:
 
 
 def fits(
-    study: Aml, setting: Setting, model: Specs, name: str, variants: Sequence[Variant]
+    study: Aml, setting: Setting, model: ModelSpec, name: str, variants: Sequence[Variant]
 ) -> tuple[Plan, dict[tuple[str, int], Cell]]:
     """The cells of the attribution models of each variant of the loss and each seed, and the plan of them."""
-    plan, cells = Plan(WORKS), {}
+    plan, cells = Plan(), {}
     for variant in variants:
         # The whole loss is fitted for all five metrics, once; the ablation shows two.
         metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
         for seed in setting.seeds:
-            specs = {
-                **model, "data": name, "backbone": study.backbone, "metrics": list(metrics),
-                "recipe": variant.name or "whole loss", "without": list(variant.without), "form": asdict(variant.form),
-                "settings": asdict(settings_of(study, seed)),
-            }  # fmt: skip
-            cells[variant.name, seed] = plan.add(Cell("attribution_models", specs))
+            spec = AttributionModelsSpec(
+                **vars(model), data=name, backbone=study.backbone, metrics=tuple(metrics),
+                recipe=variant.name or "whole loss", without=variant.without, form=asdict(variant.form),
+                settings=asdict(settings_of(study, seed)),
+            )  # fmt: skip
+            cells[variant.name, seed] = plan.add(spec.cell())
     return plan, cells
 
 
@@ -176,7 +174,7 @@ def baselines(setting: Setting, specs: Mapping[str, str], metric: str) -> list[W
 
 
 def measuring(
-    setting: Setting, model: Specs, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: ModelSpec, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
     """The plan of explanations and scores, and the cell of each method, judge and seed."""
     plans, cells = [], {}
@@ -190,7 +188,7 @@ def measuring(
 
 
 def measured(
-    setting: Setting, model: Specs, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: ModelSpec, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[Results, dict[str, str]]:
     """The results, and the methods that failed, with the reason; `judges` are those of each metric of `wanted`."""
     plan, cells = measuring(setting, model, data, wanted, judges)

@@ -26,8 +26,9 @@ from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.metrics._erasing import Erasure
 from troth.store.cells import Cell
+from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
 from troth.store.tables import table_to_examples
-from troth.sweep.context import Context, model_key
+from troth.sweep.context import Context
 from troth.training import train as training
 from troth.training.examples import load_labeled, load_training
 from troth.verbs import fit as attributive_masking
@@ -91,7 +92,7 @@ def _passes_to_judge(metrics: Sequence[str]) -> int:
 
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From two steps of a training and the judging of a few maps."""
-    specs, model = cell.specs, context.model(cell.specs)
+    specs, model = cell.specs, context.model(ModelSpec.of(cell))
     settings = Settings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
     examples, checked = choose(model, load_training(specs["data"], required=False), settings)
@@ -113,18 +114,18 @@ def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context)
 def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
     examples = table_to_examples(tables[cell.parents[0]])
-    method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+    method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
     passes = _passes(method, cell, tables, context)
     unfitted = cell.specs["explainer"].startswith("attributive_masking")
     if unfitted or max(passes) > _MOST:
         return float(sum(passes) * _seconds_a_pass(cell, tables, context))
-    prober = Prober(context.model(cell.specs), cell.specs["masking"])
+    prober = Prober(context.model(ModelSpec.of(cell)), cell.specs["masking"])
     return _pace(lambda: len(list(explain_each(prober, examples[:_TEXTS], method, units="token")))) * len(examples)
 
 
 def seconds_of_metric(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From its passes."""
-    looks = _passes_to_judge([cell.specs["metric_full"]])
+    looks = _passes_to_judge([MetricSpec.of(cell).metric_full])
     return float(looks * tables[cell.parents[1]].num_rows * _seconds_a_pass(cell, tables, context))
 
 
@@ -153,14 +154,14 @@ def _passes(method: Explainer, cell: Cell, tables: Mapping[str, pa.Table], conte
 
 def _lengths(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
     examples = table_to_examples(tables[cell.parents[-1]])
-    return [encoding.n_units for encoding in context.model(cell.specs).encode(examples, "token")]
+    return [encoding.n_units for encoding in context.model(ModelSpec.of(cell)).encode(examples, "token")]
 
 
 def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """Of one erased text among many: leave-one-out over a few texts."""
 
     def measure() -> float:
-        prober = Prober(context.model(cell.specs))
+        prober = Prober(context.model(ModelSpec.of(cell)))
         examples = table_to_examples(tables[cell.parents[-1]])[:_TEXTS]
 
         def ask() -> int:
@@ -173,7 +174,7 @@ def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context
 
 
 def _key(cell: Cell) -> tuple[str, str]:
-    return model_key(cell.specs), cell.parents[-1]
+    return ModelSpec.of(cell).key, cell.parents[-1]
 
 
 def _pace(work: Callable[[], int]) -> float:

@@ -46,7 +46,7 @@ def main(study: Aml, setting: Setting, name: str) -> Section:
     lambdas = [{"seed": seed, **row} for (_, seed), cell in cells.items() for row in store.table(cell.name).to_pylist()]
     named = {**METRICS, **{f"{short}_released": spec for short, spec in RELEASED.items()}}
     facts = {
-        "examples": len(data), "split": data.split, "model": short_name(model["model"]), "seeds": list(setting.seeds),
+        "examples": len(data), "split": data.split, "model": short_name(model.model), "seeds": list(setting.seeds),
         "failed": failed, "left_out": left_out, "lambdas": lambdas,
         "methods": {method: _facts(results, method, named) for method in methods},
     }  # fmt: skip
@@ -54,7 +54,7 @@ def main(study: Aml, setting: Setting, name: str) -> Section:
     words += [_about_seeds(setting.seeds), f"The attribution models start from {lambdas[0]['backbone']}."]
     if {row["split"] for row in lambdas} == {data.split}:
         words.append("The attribution models were fitted on texts of the same split.")
-    subject = "a model trained for it" if model["model"].startswith("cell:") else short_name(model["model"])
+    subject = "a model trained for it" if model.model.startswith("cell:") else short_name(model.model)
     split = f" ({data.split})" if data.split else ""
     title = f"{subject} on {len(data)} examples of {data.name}{split}, next to the paper's {study.beside}"
     return Section("main", title, columns, rows, " ".join(filter(None, words)), {data.name: facts})

@@ -42,7 +42,7 @@ class Result:
 
 def is_done(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
     """Whether a training is done, with its model where that is needed; a damaged one is named and set aside."""
-    folder = context.made_path(name)
+    folder = context.folder_path(name)
     try:
         stored = result(context, name)
         if any(stored[key] != value for key, value in training.specs().items()):
@@ -60,7 +60,7 @@ def is_done(context: Context, name: str, training: Training, tested: int, classe
 
 def result(context: Context, name: str) -> dict[str, Any]:
     """A training's result; an error where its file is not what was written."""
-    return records.read(context.made_path(name) / _NAME, Result)
+    return records.read(context.folder_path(name) / _NAME, Result)
 
 
 def write(folder: Path, result: Mapping[str, Any], model: Encoder | None) -> None:
@@ -75,11 +75,11 @@ def write(folder: Path, result: Mapping[str, Any], model: Encoder | None) -> Non
 
 def distribute(context: Context, cell: Cell) -> None:
     """Moves every training of a finished cell to its own place; after a kill, those that are not there yet."""
-    whole = context.made_path(cell.name)
+    whole = context.folder_path(cell.name)
     if not whole.is_dir():
         return
     for part in sorted(whole.iterdir()):
-        place = context.made_path(part.name)
+        place = context.folder_path(part.name)
         if place.exists():  # without its model, which nothing needed then
             shutil.rmtree(place)
         part.rename(place)

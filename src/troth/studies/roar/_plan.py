@@ -17,14 +17,56 @@ from troth.core import catalog
 from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.store.cells import Cell, Plan
+from troth.store.specs import DataSpec, Spec
 from troth.store.tables import examples_to_table
 from troth.studies.roar._steps import ALL, Counted, Steps
 from troth.studies.roar._subject import Subject
 
 Way = Literal["once", "recursive"]
 
-WORKS = {"training": "troth.studies.roar._works:train", "importance": "troth.studies.roar._works:explain"}
 PROBES = {"training": "troth.studies.roar._probes:train", "importance": "troth.studies.roar._probes:explain"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainingSpec(Spec):
+    """What every cell of a benchmark has in common."""
+
+    base: str
+    settings: Mapping[str, Any]
+    labels: Sequence[str]
+    max_length: int | None
+    masking: str
+    fingerprints: Mapping[str, str]
+    absolute: bool
+    data: str
+    examples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingsSpec(RetrainingSpec):
+    """Trainings side by side."""
+
+    kind = "training"
+    work = "troth.studies.roar._works:train"
+
+    recipe: str
+    model: str
+    copies: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportanceSpec(RetrainingSpec):
+    """How important every token is to a model; random importances have no `model`."""
+
+    kind = "importance"
+    work = "troth.studies.roar._works:explain"
+
+    explainer: str
+    explainer_full: str
+    seed: int
+    model: str | None = None
+    counted: Counted | None = None  # how `erased` is counted
+    erased: int | None = None  # before this
 
 
 @dataclass(frozen=True)
@@ -56,10 +98,10 @@ class Planner:
         self.common = {**subject.specs, "absolute": absolute}
         labeled = subject.labeled
         about = {"data": {labeled.name: {name: len(data) for name, data in subject.sets.items()}}}
-        self.plan = Plan(WORKS, about={**about, "seeds": list(self.seeds)}, probes=PROBES)
+        self.plan = Plan(about={**about, "seeds": list(self.seeds)}, probes=PROBES)
         self.data = tuple(
             self.plan.add(
-                Cell("data", {"data": data.name, "split": name, "data_fingerprint": data.fingerprint}),
+                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(),
                 examples_to_table(data),
             ).name
             for name, data in subject.sets.items()
@@ -138,15 +180,11 @@ class Planner:
                 }
                 for training, cell, goes_on in group
             ]
-            specs = {
-                "recipe": "plain",
-                "model": catalog.spec(self.subject.base),
-                "data": self.subject.labeled.name,
-                **self.common,
-                "copies": copies,
-                "examples": len(group) * len(self.subject.labeled.training),
-            }
-            cell = self.plan.add(Cell("training", specs, (*self.data, *sources)))
+            spec = TrainingsSpec(
+                **self.common, recipe="plain", model=catalog.spec(self.subject.base), data=self.subject.labeled.name,
+                copies=copies, examples=len(group) * len(self.subject.labeled.training),
+            )  # fmt: skip
+            cell = self.plan.add(spec.cell(*self.data, *sources))
             for training, _, _ in group:
                 self.trained_in[training] = cell
 
@@ -165,11 +203,8 @@ class Planner:
 
     def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
         """Of every token of every split; the parents have the model, and what has been erased before."""
-        own = {
-            "explainer": catalog.spec(method),
-            "explainer_full": catalog.spec(method, full=True),
-            "data": self.subject.labeled.name,
-            "seed": seed,
-            "examples": sum(map(len, self.subject.sets.values())),
-        }
-        return self.plan.add(Cell("importance", {**self.common, **own, **specs}, (*self.data, *parents)))
+        spec = ImportanceSpec(
+            **self.common, **specs, explainer=catalog.spec(method), explainer_full=catalog.spec(method, full=True),
+            data=self.subject.labeled.name, seed=seed, examples=sum(map(len, self.subject.sets.values())),
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self.data, *parents))

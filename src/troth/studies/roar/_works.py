@@ -18,7 +18,8 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.models._loading import without_bars
 from troth.models.encoder import Encoder
-from troth.store.cells import Cell, Made
+from troth.store.cells import Cell, Output
+from troth.store.specs import ModelSpec
 from troth.studies.roar import _folders
 from troth.studies.roar._plan import Training
 from troth.studies.roar._steps import ALL, erase
@@ -52,7 +53,7 @@ _WINDOW = 2048  # examples under way: most explainers ask one row of each
 
 
 @without_bars()
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """Trains what no cell has trained yet; one row per training, with its predictions on the test examples."""
     specs, common = cell.specs, shared(cell)
     copies = [(_training(of_copy), of_copy) for of_copy in specs["copies"]]
@@ -69,10 +70,10 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         data = [_data(read, *copies[number], parents[3:]) for number in missing]
         seeds = [copies[number][0].seed for number in missing]
         models = [untrained(cell, parents[0], context, seed) for seed in seeds]
-        checkpoints = context.made_path(f".{names[missing[0]]}.checkpoints")
+        checkpoints = context.folder_path(f".{names[missing[0]]}.checkpoints")
         settings = settings_of(cell)
         fitted = fit_all(models, data, seeds, settings, checkpoints)
-        with context.making(cell) as folder:
+        with context.new_folder(cell) as folder:
             for number, model, (_, _, test), outcome in zip(missing, models, data, fitted, strict=True):
                 training, of_copy = copies[number]
                 result = {**training.specs(), **_result(model, test, outcome, settings)}
@@ -81,11 +82,11 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         shutil.rmtree(checkpoints, ignore_errors=True)
     rows = [{"training": name, **_folders.result(context, name)} for name in names]
     folders = tuple(name for name, (_, of_copy) in zip(names, copies, strict=True) if of_copy["keep_model"])
-    return Made(pa.Table.from_pylist(rows, schema=RESULTS), folders=folders)
+    return Output(pa.Table.from_pylist(rows, schema=RESULTS), folders=folders)
 
 
 @without_bars()
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
     specs = cell.specs
     read = read_examples(cell, parents[:3], context)
@@ -107,7 +108,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
         pa.ListArray.from_arrays(offsets, pa.array(scores.astype(np.float32))),
     ]
     table = pa.Table.from_arrays(columns, schema=IMPORTANCES)
-    return Made(table, prober.cost.forward, prober.cost.backward)
+    return Output(table, prober.cost.forward, prober.cost.backward)
 
 
 def importance(table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
@@ -153,6 +154,6 @@ def _training(of_copy: Mapping[str, Any]) -> Training:
     return Training(of_copy["seed"], of_copy["by"], tuple(of_copy["trail"]), of_copy["counted"])
 
 
-def _loaded(cell: Cell) -> dict[str, Any]:
+def _loaded(cell: Cell) -> ModelSpec:
     longest = cell.specs["max_length"]
-    return {"model": cell.specs["model"], "model_options": {} if longest is None else {"max_length": longest}}
+    return ModelSpec(model=cell.specs["model"], model_options=None if longest is None else {"max_length": longest})

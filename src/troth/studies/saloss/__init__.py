@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from troth.core.errors import TrothError, unknown
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._trained import WORKS, Material, Results, Trials
+from troth.studies._trained import Material, Results, Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.saloss import _tables, _tagging, _words
 from troth.studies.saloss._experiment import (
@@ -79,7 +79,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
         if part == "data":
             yield _tables.data(self.materials(setting))
             return
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self.experiments(setting, plan)
         if self.weight == "search":
             for experiment in experiments:

@@ -19,7 +19,7 @@ from troth.core.errors import TrothError
 from troth.metrics._soft import ScoreMap
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._trained import WORKS, Material, Results, Trials
+from troth.studies._trained import Material, Results, Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.soft import _tables
 from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment, mean_diagnosticity
@@ -61,7 +61,7 @@ class Soft(TrainedStudy[SoftExperiment]):
         return SoftExperiment(Trials(material, setting.base or "bert-base-uncased", plan), setting.seeds, self.changed)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self.experiments(setting, plan)
         results, troubles = self.train(part, setting, plan, experiments)
         if part == "alternatives":  # the test scores wait for the variance that validation chose
