@@ -78,7 +78,7 @@ class Study(ABC):
 
 def joined(plans: Iterable[Plan], **about: Any) -> Plan:
     """Several plans as one."""
-    whole, probes = Plan(), {}
+    whole, probes = Plan(), dict[str, str]()
     for plan in plans:
         whole.cells |= plan.cells
         whole.tables |= plan.tables
