@@ -1,7 +1,7 @@
 """What the AML study would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine.
 
-Nothing is fitted for it. Explainers are tried on a few texts; those of more passes than a try should take (beam search
-on long texts), and attribution models that do not exist yet, are reckoned from their passes.
+Nothing is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes for that (beam
+search on long texts), and of attribution models that do not exist yet, is computed from their passes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROBES = {
     "metric": "troth.studies.aml._estimate:seconds_of_metric",
 }
 _TEXTS = 2  # of a try
-_MOST = 200  # passes a text that are tried; more are reckoned
+_MOST = 200  # passes per text that are tried; with more, the time is computed from them
 _STEPS = 2  # of a training that is tried
 _CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training that is tried
 
@@ -165,8 +165,8 @@ def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context
         examples = table_to_examples(tables[cell.parents[-1]])[:_TEXTS]
 
         def ask() -> int:
-            found = list(explain_each(prober, examples, "leave_one_out", units="token"))
-            return sum(len(one.units) + 1 for one in found)
+            attributions = explain_each(prober, examples, "leave_one_out", units="token")
+            return sum(len(attribution.units) + 1 for attribution in attributions)
 
         return _pace(ask)
 
@@ -178,7 +178,7 @@ def _key(cell: Cell) -> tuple[str, str]:
 
 
 def _pace(work: Callable[[], int]) -> float:
-    """Seconds for one of what the work says it did; on a GPU the first go warms up."""
+    """Seconds per item of some work, which returns how many it did; on a GPU a first run warms up."""
     if torch.cuda.is_available():
         work()
     begun = time.perf_counter()
