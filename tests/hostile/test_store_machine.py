@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from troth.store import files
+from troth.core import files
+from troth.core.files import CannotWriteError
 from troth.store.cells import FORMAT_VERSION, Cell
-from troth.store.files import CannotWriteError
 from troth.store.store import Store
 
 FILLS = ("open", "open file", "write", "fsync", "mkdir", "replace")  # what a full disk refuses

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from troth.core import files
 from troth.core.errors import TrothError
-from troth.store import compaction, files, segments
+from troth.core.files import CannotWriteError
+from troth.store import compaction, segments
 from troth.store.cells import FORMAT_VERSION, Cell
-from troth.store.files import CannotWriteError
 from troth.store.query import query
 from troth.store.schemas import EXPLANATIONS
 from troth.store.store import Store, open_run

@@ -243,6 +243,6 @@ def _list(lines: Any) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def write_report(store: Store, path: Path) -> None:
-    """One page with every leaderboard of a run."""
-    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store)])
+def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = ()) -> None:
+    """One page with every leaderboard of a run; those that are `computed` and still hold are not computed again."""
+    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store, computed=computed)])

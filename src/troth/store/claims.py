@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from troth.core.files import cannot_write
 from troth.store import records
-from troth.store.files import cannot_write
 from troth.store.records import DamagedError
 
 BEAT = 10.0  # seconds between two signs of life
@@ -41,7 +41,7 @@ class Claims:
         """Claims a cell; False when somebody alive has it."""
         self._beat_on()
         path = self.folder / name
-        if not self._create(path) and not (self._dead(path) and self._bury(path) and self._create(path)):
+        if not self._create(path) and not (self._dead(path) and self._remove_dead(path) and self._create(path)):
             return False
         self._held.add(name)
         return True
@@ -105,15 +105,15 @@ class Claims:
         """Whether no sign of life came for so long; a date from the future is none either."""
         return abs(self._now() - path.lstat().st_mtime) > seconds
 
-    def _bury(self, path: Path) -> bool:
-        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed anew by now."""
-        spade = path.with_name(f".{path.name}.burial")
+    def _remove_dead(self, path: Path) -> bool:
+        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed again by now."""
+        guard = path.with_name(f".{path.name}.removal")
         try:
-            os.close(os.open(spade, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            os.close(os.open(guard, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
             with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
-                if self._silent(spade, _UNSIGNED):
-                    _remove(spade)
+                if self._silent(guard, _UNSIGNED):
+                    _remove(guard)
             return False
         try:
             before = _version(path)
@@ -124,7 +124,7 @@ class Claims:
         except FileNotFoundError:
             return True  # just given back: whoever creates it first has it
         finally:
-            spade.unlink(missing_ok=True)
+            guard.unlink(missing_ok=True)
 
     def _now(self) -> float:
         """The file server's clock: machines' own clocks differ."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from troth.core.errors import TrothError, unknown
-from troth.store.files import write_aside
+from troth.core.files import write_aside
 from troth.store.store import Store
 
 

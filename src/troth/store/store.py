@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError, unknown
+from troth.core.files import write_aside
 from troth.store import compaction, quarantine, records
 from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.claims import Claims
-from troth.store.files import write_aside
 from troth.store.records import DamagedError
 from troth.store.records import Stored as Stored  # its place for whoever reads a store
 from troth.store.segments import Facts, Segment, pack

@@ -54,6 +54,7 @@ def compare(
     limit: int | None = None,
     workers: int | None = 1,
     progress: Callable[[Progress], None] | None = None,
+    command: str = "",
     **settings: Any,
 ) -> Comparison:
     """Classifiers of rationales beside one of the whole text; rationales are exported to `out`/rationales.
@@ -89,10 +90,10 @@ def compare(
             how = settings_like(like, asked, base, material, **settings)
             classifiers(name, [trials.training(*how, seed) for seed in seeds], explainer)
         classifiers("random", full, "random")
-    outcome = run(plan, store, workers=workers, progress=progress, context=context)
+    outcome = run(plan, store, workers=workers, progress=progress, context=context, command=command)
     if outcome.interrupted:
         raise KeyboardInterrupt
-    if outcome.failed and not outcome.computed and not outcome.found:
+    if outcome.failed and not outcome.computed and not outcome.stored:
         raise TrothError(outcome.failed[0].error)
     results = Results(store)
     found = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}

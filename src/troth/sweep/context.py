@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -11,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
+from troth.core import files
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
 from troth.store.specs import ModelSpec
@@ -83,18 +82,9 @@ class Context:
     @contextmanager
     def new_folder(self, cell: Cell) -> Iterator[Path]:
         """A folder for what a cell makes besides rows; it appears in the store, whole, when the block ends well."""
-        final = self.folder_path(cell.name)
-        aside = final.with_name(f".{final.name}.{uuid4().hex[:8]}")
-        aside.mkdir(parents=True)
-        try:
+        with files.writing_aside(self.folder_path(cell.name)) as aside:
+            aside.mkdir()
             yield aside
-            old = final.with_name(f".{final.name}.old.{uuid4().hex[:8]}")
-            if final.exists():  # a process was killed before the rows were written
-                final.rename(old)
-            aside.rename(final)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
 
     def folder(self, name: str) -> Path:
         """The folder another cell has made."""

@@ -30,7 +30,7 @@ class Graph:
         self.lost = {name for names in needs.values() for name in names}  # finished, but to be made again
         missing |= {name: plan.cells[name] for name in self.lost}
         self.computed = 0
-        self.found = len(plan) - len(missing)  # finished before, or by another process
+        self.stored = len(plan) - len(missing)  # finished before, or by another process
         self.failed: dict[str, Stored] = {}
         self.blocked: dict[str, Cell] = {}  # a parent failed
         self.ready = Ready(shard)
@@ -76,10 +76,10 @@ class Graph:
         """Cells that can still be done."""
         return len(self._waiting)
 
-    def finish(self, cell: Cell, *, found: bool) -> None:
+    def finish(self, cell: Cell, *, stored: bool) -> None:
         """A cell is done: its children may become ready, and come before others, while its rows are in memory."""
-        self.found += found
-        self.computed += not found
+        self.stored += stored
+        self.computed += not stored
         self._withdraw(cell)
         for child in reversed(self._children.pop(cell.name, [])):
             if child.name in self._waiting:

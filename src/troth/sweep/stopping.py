@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-CHEAP = 10.0  # seconds that cells under way are given to finish
+GRACE = 10.0  # seconds that cells under way are given to finish
 
 
 @dataclass
@@ -20,12 +20,12 @@ class Stop:
 
 @contextmanager
 def on_request() -> Iterator[Stop]:
-    """The first signal only asks; the second, or `CHEAP` seconds later, raises KeyboardInterrupt."""
+    """The first signal only asks; the second, or `GRACE` seconds later, raises KeyboardInterrupt."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    timer = threading.Timer(CHEAP, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(GRACE, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.daemon = True
 
     def handle(_number: int, _frame: Any) -> None:

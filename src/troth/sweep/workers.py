@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
+from troth.core.files import is_full
 from troth.store.cells import Cell, find_work
-from troth.store.files import is_full
 from troth.sweep.context import Context
 
 _FRAMES = 6  # of a traceback that is kept
