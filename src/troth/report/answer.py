@@ -45,7 +45,7 @@ def answer(board: Leaderboard) -> list[str]:
     if board.repeated:
         lines.append(
             f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
-            "their own, so intervals and tests here are too sure: drop them."
+            "their own, so intervals and tests here are too sure: remove them."
         )
     lines += [*_failed(board), *_seeds(board), _methods(board)]
     return lines

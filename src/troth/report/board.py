@@ -55,12 +55,10 @@ class Leaderboard:
 
     @property
     def setting(self) -> str:
-        """Units, target and the like, where not the default."""
         return ", ".join(f"{name} {value}" for name, value in self.options.items())
 
     @property
     def title(self) -> str:
-        """What was measured on what."""
         how = f" ({self.setting})" if self.setting else ""
         return f"{self.model} on {self.examples} examples of {self.data}{how}"
 
@@ -71,7 +69,7 @@ class Leaderboard:
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
-        matching = [known for known in self.metrics if metric in (known, known.split("(")[0])]
+        matching = [name for name in self.metrics if metric in (name, name.partition("(")[0])]
         if not matching:
             raise unknown("metric of this run", metric, self.metrics)
         return tuple(sorted(self.explainers, key=lambda explainer: _badness(self, explainer, matching[0])))

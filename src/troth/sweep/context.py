@@ -1,4 +1,4 @@
-"""What a worker keeps between cells: models loaded once, and whatever else is dear to make."""
+"""What a worker keeps between cells: models loaded once, and whatever else is expensive to make."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _THINGS = 16
 
 
 class Context:
-    """One a worker. `home` is where relative paths of models start, `store` the run's folder."""
+    """One per worker. `home` is where relative paths of models start, `store` the run's folder."""
 
     def __init__(self, store: str | Path = "", home: str | Path | None = None) -> None:
         self.store = Path(store)
@@ -54,9 +54,9 @@ class Context:
 
         in_memory = not isinstance(model, str | Path)
         name = "" if in_memory else os.path.normpath(model) if _is_path(model) else str(model)
-        asked = ModelSpec(model=name, model_options=dict(options) if options else None)
-        loaded = load_model(model, **(options or {})) if in_memory else self._load(asked)
-        spec = replace(asked, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
+        named = ModelSpec(model=name, model_options=dict(options) if options else None)
+        loaded = load_model(model, **(options or {})) if in_memory else self._load(named)
+        spec = replace(named, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
         chosen: Mapping[str, Any] = getattr(loaded, "spec", {})  # by a prompted model itself
         if chosen and in_memory:
             spec = replace(spec, model_options=chosen)
@@ -87,7 +87,6 @@ class Context:
             yield aside
 
     def folder(self, name: str) -> Path:
-        """The folder another cell has made."""
         path = self.folder_path(name)
         if not path.is_dir():
             raise TrothError(
@@ -97,7 +96,6 @@ class Context:
         return path
 
     def folder_path(self, name: str) -> Path:
-        """Where a cell's folder is, or will be."""
         return self.store / "files" / name
 
     def _load(self, spec: ModelSpec) -> TextClassifier:

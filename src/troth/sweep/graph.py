@@ -9,7 +9,7 @@ from pathlib import Path
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.store import Store, Stored
-from troth.sweep.estimate import Remaining
+from troth.sweep.pace import Remaining
 from troth.sweep.ready import Ready, Shard
 
 _NAME = re.compile(r"[0-9a-f]{32}")  # of a cell, or of a folder in files/
@@ -62,14 +62,14 @@ class Graph:
             folder: name for name in self._folders if name in plan.cells and self.is_lost(name)
             for folder in self._folders[name]
         }  # fmt: skip
-        found: dict[str, set[str]] = {}
+        needs: dict[str, set[str]] = {}
         waiting = list(cells) if makers else []
         while waiting:
             cell = waiting.pop()
             named = _NAME.findall(canonical([cell.specs, cell.parents]))
-            found[cell.name] = {makers[folder] for folder in named if folder in makers}
-            waiting += [plan.cells[name] for name in found[cell.name] if name not in found]
-        return found
+            needs[cell.name] = {makers[folder] for folder in named if folder in makers}
+            waiting += [plan.cells[name] for name in needs[cell.name] if name not in needs]
+        return needs
 
     @property
     def open(self) -> int:

@@ -40,7 +40,6 @@ def gpus() -> list[str]:
 
 
 def cores() -> int:
-    """The processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

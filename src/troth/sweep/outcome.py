@@ -36,5 +36,4 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell of the plan is finished."""
         return not (self.failed or self.blocked or self.left)

@@ -86,7 +86,7 @@ class Processes:
         try:
             self._workers[worker][1].send(task)
         except OSError:
-            return  # it has died, as collect will tell
+            return  # it has died, as collect will show
 
     def collect(self, timeout: float) -> list[Reply]:
         connections = {self._workers[worker][1]: worker for worker in self._busy}

@@ -111,7 +111,7 @@ def serve(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def _answering(connection: Connection) -> Iterator[list[Any]]:
-    """Sends what the block puts into the list, or its error: (answer, what a user can mend, a fault of ours)."""
+    """Sends what the block puts into the list, or its error: (answer, what a user can fix, a fault of ours)."""
     answer: list[Any] = []
     try:
         yield answer

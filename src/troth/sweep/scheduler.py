@@ -11,9 +11,9 @@ from troth.core.files import CannotWriteError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.sweep import stopping
-from troth.sweep.estimate import Pace
 from troth.sweep.graph import Graph
 from troth.sweep.outcome import Outcome, Progress
+from troth.sweep.pace import Pace
 from troth.sweep.pools import Pool
 from troth.sweep.ready import Shard, group
 from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
@@ -49,11 +49,11 @@ class Scheduler:
         self.interrupted = False
 
     def carry_out(self, pool: Pool, compact_every: int) -> None:
-        """Hands out cells until none is left or somebody asks to stop."""
+        """Hands out cells until none is left or a stop is requested."""
         try:
             with stopping.on_request() as stop:
                 self._work(pool, compact_every, stop)
-                self.interrupted = stop.asked and bool(self.graph.open)
+                self.interrupted = stop.requested and bool(self.graph.open)
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -64,10 +64,10 @@ class Scheduler:
     def _work(self, pool: Pool, compact_every: int, stop: stopping.Stop) -> None:
         looked = time.monotonic()
         while self.graph.open:
-            if not stop.asked:
+            if not stop.requested:
                 self._hand_out(pool)
             self._report(pool, stop)
-            if not self.running and (stop.asked or self._others_do_the_rest()):
+            if not self.running and (stop.requested or self._others_do_the_rest()):
                 return
             for reply in pool.collect(_POLL):
                 self._settle(reply)
@@ -153,12 +153,11 @@ class Scheduler:
                 running=len(self.running),
                 seconds=time.monotonic() - self.begun,
                 left=None if seconds is None else seconds / max(1, min(pool.size, graph.open)),
-                stopping=stop.asked,
+                stopping=stop.requested,
             )
         )
 
     def outcome(self) -> Outcome:
-        """What has been done so far."""
         graph = self.graph
         return Outcome(
             computed=graph.computed,

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signal a cluster sends before it takes a machine away: first a request, then an end."""
+"""Ctrl-C, and the signal that a cluster sends before it takes a machine away: first a request, then an end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ GRACE = 10.0  # seconds that cells under way are given to finish
 
 @dataclass
 class Stop:
-    asked: bool = False
+    requested: bool = False
 
 
 @contextmanager
 def on_request() -> Iterator[Stop]:
-    """The first signal only asks; the second, or `GRACE` seconds later, raises KeyboardInterrupt."""
+    """The first signal requests; the second, or `GRACE` seconds later, raises KeyboardInterrupt."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -29,9 +29,9 @@ def on_request() -> Iterator[Stop]:
     timer.daemon = True
 
     def handle(_number: int, _frame: Any) -> None:
-        if stop.asked:
+        if stop.requested:
             raise KeyboardInterrupt
-        stop.asked = True
+        stop.requested = True
         timer.start()
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
