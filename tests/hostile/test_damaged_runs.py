@@ -131,7 +131,7 @@ def folder(tmp_path, plan):
     (store.folder / "claims").mkdir(exist_ok=True)
     owner = {"host": "elsewhere", "pid": "1", "started": "1", "token": "t"}
     (store.folder / "claims" / open_cell.name).write_text(json.dumps(owner))
-    (store.folder / "claims" / f".{open_cell.name}.burial").write_text("")
+    (store.folder / "claims" / f".{open_cell.name}.removal").write_text("")
     for path in (store.folder / "claims").iterdir():
         os.utime(path, (1, 1))
     return store.folder
@@ -183,7 +183,7 @@ def test_a_place_that_is_no_folder_does_not_block(folder, plan, place, harm):
     assert {name: Store(folder).table(name).column("value").to_pylist() for name in plan.cells} == expected(plan)
 
 
-@pytest.mark.parametrize("name", ["claim", "burial"])
+@pytest.mark.parametrize("name", ["claim", "removal"])
 def test_a_claim_dated_tomorrow_is_dead(folder, plan, name):
     for path in (folder / "claims").glob("[!.]*" if name == "claim" else ".*"):
         os.utime(path, (TOMORROW, TOMORROW))

@@ -85,7 +85,7 @@ def test_views_can_be_looked_at(store):
 )
 def test_sql_that_writes_is_refused(store, sql):
     before = sorted(path for path in store.folder.rglob("*"))
-    with pytest.raises(TrothError, match="a run is only read: give one SELECT, not "):
+    with pytest.raises(TrothError, match="a run can only be read: give one SELECT, not "):
         query(store, sql.format(folder=store.folder))
     assert sorted(path for path in store.folder.rglob("*")) == before
 
@@ -162,5 +162,5 @@ def test_a_view_that_is_given_is_computed_for_sql_that_names_it(store):
     assert asked == []
     assert query(store, "select value * 2 v from Mine", views).to_pylist() == [{"v": 3.0}]
     assert asked == [1]
-    with pytest.raises(TrothError, match="a run is only read"):
+    with pytest.raises(TrothError, match="a run can only be read"):
         query(store, "drop view mine", views)

@@ -35,7 +35,7 @@ def test_it_is_done_again_for_what_is_made_from_it(folder):
     first, second = plan.of("training")
     reading = plan.add(cell_of("reading", {"again": True}, (first.name,)))
     outcome = run(plan, Store(folder))
-    assert (outcome.complete, outcome.computed, outcome.found) == (True, 2, 3)
+    assert (outcome.complete, outcome.computed, outcome.stored) == (True, 2, 3)
     store = Store(folder)
     assert value(store, reading) == 3.0
     assert [path.name for path in (folder / "files").iterdir()] == [first.name]  # nobody needs the second
@@ -51,12 +51,12 @@ def test_it_is_done_again_for_a_cell_that_only_names_it(folder):
         path.unlink()
     grandchild = plan.add(cell_of("naming", {"model": f"cell:{first.name}"}, (reading.name,)))
     outcome = run(plan, Store(folder))
-    assert (outcome.complete, outcome.computed, outcome.found) == (True, 2, 3)
+    assert (outcome.complete, outcome.computed, outcome.stored) == (True, 2, 3)
     assert value(Store(folder), grandchild) == 3.0
 
 
 def test_nothing_is_done_where_nothing_needs_it(folder):
     shutil.rmtree(folder / "files")
     outcome = run(trainings(), Store(folder))
-    assert (outcome.complete, outcome.computed, outcome.found) == (True, 0, 4)
+    assert (outcome.complete, outcome.computed, outcome.stored) == (True, 0, 4)
     assert not (folder / "files").exists()

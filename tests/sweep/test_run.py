@@ -12,7 +12,7 @@ from tests.sweep.works import cell_of, expected, ladder
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.sweep import run as module
+from troth.sweep import stopping
 from troth.sweep.context import Context
 from troth.sweep.run import Outcome, run
 
@@ -29,15 +29,15 @@ def test_a_plan_is_carried_out_and_not_repeated(tmp_path, workers):
     plan = ladder(5, 3)
     store = Store(tmp_path / "run")
     outcome = run(plan, store, workers=workers)
-    assert (outcome.computed, outcome.found, outcome.complete) == (20, 0, True)
+    assert (outcome.computed, outcome.stored, outcome.complete) == (20, 0, True)
     assert values(store) == expected(plan)
     again = run(plan, Store(tmp_path / "run"), workers=workers)
-    assert (again.computed, again.found, again.complete) == (0, 20, True)
+    assert (again.computed, again.stored, again.complete) == (0, 20, True)
     stored = {cell.name: cell for cell in store.cells()}
     assert all(stored[name].forward == 5 for name in plan.cells)
     assert all(stored[name].backward == cell.specs["number"] for name, cell in plan.cells.items())
     larger = run(ladder(6, 3), Store(tmp_path / "run"), workers=workers)
-    assert (larger.computed, larger.found) == (4, 20)
+    assert (larger.computed, larger.stored) == (4, 20)
 
 
 def test_run_json_says_what_a_run_was_made_with(tmp_path):
@@ -89,7 +89,7 @@ def test_a_failed_cell_keeps_its_error_and_stops_nothing_else(tmp_path, workers)
     again = run(plan, Store(tmp_path / "run"), workers=workers)
     assert (again.computed, len(again.failed), len(again.blocked)) == (0, 1, 2)
     retried = run(plan, Store(tmp_path / "run"), workers=workers, retry=True)
-    assert (retried.computed, retried.found, retried.complete) == (3, 4, True)
+    assert (retried.computed, retried.stored, retried.complete) == (3, 4, True)
     assert values(Store(tmp_path / "run")) == expected(plan)
 
 
@@ -175,7 +175,7 @@ def test_rows_known_when_planning_are_stored(tmp_path):
     plan.add(cell_of("metric", {"number": 1}, (source.name,)))
     other = Store(tmp_path / "second")
     outcome = run(plan, other)
-    assert (outcome.computed, outcome.found) == (1, 1)
+    assert (outcome.computed, outcome.stored) == (1, 1)
     assert values(other) == expected(plan)
 
 
@@ -239,12 +239,12 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(tmp_path):
     # The cell that had been handed out is cheap and was finished.
     assert (outcome.computed, outcome.left, outcome.interrupted, outcome.complete) == (4, 8, True, False)
     again = run(plan, Store(tmp_path / "run"))
-    assert (again.computed, again.found, again.complete) == (8, 4, True)
+    assert (again.computed, again.stored, again.complete) == (8, 4, True)
     assert values(Store(tmp_path / "run")) == expected(plan)
 
 
-def test_ctrl_c_does_not_wait_for_what_is_dear(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.stopping, "CHEAP", 0.2)
+def test_ctrl_c_does_not_wait_for_a_long_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(stopping, "GRACE", 0.2)
     plan = ladder(1, 0, sleep=30)
 
     def interrupt(progress):
@@ -334,7 +334,7 @@ def test_a_full_disk_stops_the_run_with_one_line(tmp_path):
     store = Store(tmp_path / "run")
     assert values(store) == expected(plan)
     assert not list((tmp_path / "run" / "claims").iterdir())
-    assert run(plan, store).found == 6
+    assert run(plan, store).stored == 6
 
 
 def test_a_disk_that_fills_up_in_a_worker_stops_the_run(tmp_path):

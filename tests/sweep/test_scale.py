@@ -80,7 +80,7 @@ def check_scale(tmp_path: Path, count: int, plan_limit: float, resume_limit: flo
     begun = time.perf_counter()
     outcome = run(plan, Store(tmp_path / "run"))
     resumed = time.perf_counter() - begun
-    assert (outcome.found, outcome.computed, outcome.complete) == (count, 1, True)
+    assert (outcome.stored, outcome.computed, outcome.complete) == (count, 1, True)
 
     sql = "select explainer, metric, count(*) n, avg(value) v from scores where number >= 0 group by all order by all"
     begun = time.perf_counter()

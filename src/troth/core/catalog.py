@@ -35,7 +35,6 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
-_NONE = dataclasses.MISSING
 _TRUTHS = {"true": True, "false": False}
 _LONGEST = 10_000  # characters of a spec
 _BYTES = 8  # what one unit of one sample or step takes at least
@@ -87,10 +86,20 @@ def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
         _check(name, option, value, hints[option])
-    missing = [option for option, field in allowed.items() if option not in options and _default(field) is _NONE]
+    missing = [option for option in required(kind, name) if option not in options]
     if missing:
         raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
     return found(**options)
+
+
+def required(kind: str, name: str) -> list[str]:
+    """The options that must be given: the fields of the class that have no default.
+
+    >>> required("explainers", "attributive_masking"), required("explainers", "lime")
+    (['checkpoint'], [])
+    """
+    fields = dataclasses.fields(find(kind, name))
+    return [field.name for field in fields if field.init and _default(field) is dataclasses.MISSING]
 
 
 def parse(spec: str) -> tuple[str, dict[str, Any]]:

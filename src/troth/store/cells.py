@@ -78,8 +78,8 @@ class Plan:
     cells: dict[str, Cell] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)  # cells whose rows were known when planning
     about: dict[str, Any] = field(default_factory=dict)  # for run.json: models and data with their fingerprints, seeds
-    # By kind, how an estimate finds the time a cell takes, where a try on a few examples would not tell:
-    # "package.module:function", or "" where it cannot be told.
+    # By kind, how an estimate finds the time a cell takes, where a try on a few examples says nothing:
+    # "package.module:function", or "" where nothing does.
     probes: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, cell: Cell, table: pa.Table = None) -> Cell:
@@ -90,7 +90,6 @@ class Plan:
         return cell
 
     def of(self, kind: str) -> Iterator[Cell]:
-        """The cells of one kind."""
         return (cell for cell in self.cells.values() if cell.kind == kind)
 
     def __len__(self) -> int:

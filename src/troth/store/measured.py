@@ -1,4 +1,4 @@
-"""What one metric says of one explainer: every seed's scores, of the same examples in the same order."""
+"""The scores of one explainer by one metric: every seed's, of the same examples in the same order."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Measured:
     def values(self, keys: Sequence[Key]) -> Floats:
         """[seeds, keys] the values of these examples, NaN where undefined or not measured."""
         places = {key: place for place, key in enumerate(self.keys)}
-        found = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
-        return np.array(found, np.float64).reshape(len(self.by_seed), len(keys))
+        values = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
+        return np.array(values, np.float64).reshape(len(self.by_seed), len(keys))
 
 
 def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:

@@ -34,7 +34,6 @@ class Spec:
 
     @classmethod
     def from_dict(cls, specs: Mapping[str, Any]) -> Self:
-        """From plain values."""
         return cls(**{name: specs[name] for name in names(cls) if name in specs})
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,7 +48,6 @@ class Spec:
 
 
 def names(spec: type[Spec]) -> tuple[str, ...]:
-    """Of a kind's fields."""
     return tuple(field.name for field in fields(spec))
 
 
@@ -124,8 +122,6 @@ class ExplanationSpec(ModelSpec, SourceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(ExplanationSpec):
-    """Scores of an explanation."""
-
     kind = "metric"
     work = "troth.sweep.work:measure"
     columns = schemas.SCORES

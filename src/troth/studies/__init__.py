@@ -48,14 +48,17 @@ class Setting:
     progress: Callable[[Progress], None] | None = None
     context: Context = field(default_factory=Context)
     model_options: Mapping[str, Any] | None = None  # of load_model: a prompt and its class words
+    command: str = ""  # noted in run.json
 
     def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
         """Runs a plan in the study's own store; what is stored is not computed again."""
         store = Store(self.out)
-        outcome = run(plan, store, workers=self.workers, progress=self.progress, context=self.context)
+        outcome = run(
+            plan, store, workers=self.workers, progress=self.progress, context=self.context, command=self.command
+        )
         if outcome.interrupted:
             raise KeyboardInterrupt
-        if outcome.failed and not outcome.computed and not outcome.found:
+        if outcome.failed and not outcome.computed and not outcome.stored:
             raise TrothError(outcome.failed[0].error)
         return store, outcome
 

@@ -53,6 +53,7 @@ def compare(
     limit: int | None = None,
     workers: int | None = 1,
     progress: Callable[[Progress], None] | None = None,
+    command: str = "",
     **settings: Any,
 ) -> Comparison:
     """Classifiers of rationales next to one of the whole text; rationales are exported to `out`/rationales.
@@ -62,7 +63,7 @@ def compare(
     from troth.verbs.tune import with_salience
 
     require(ratio, thresholder)
-    setting = Setting(require_writable(Path(out)), workers=workers, progress=progress)
+    setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
     Store(setting.out)  # somebody else's folder is refused before any work
     plan = Plan()
     trials = Trials(load(data, like=like, limit=limit), base, plan)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.files import write_aside
 from troth.models import short_name
 from troth.store.claims import Claims
-from troth.store.files import write_aside
 
 if TYPE_CHECKING:
     from troth.studies import Section, Setting, Study

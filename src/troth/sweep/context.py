@@ -1,9 +1,8 @@
-"""What a worker keeps between cells: models loaded once, and whatever else is dear to make."""
+"""What a worker keeps between cells: models loaded once, and whatever else is expensive to make."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -11,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
+from troth.core import files
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
 from troth.store.specs import ModelSpec
@@ -27,7 +26,7 @@ _THINGS = 16
 
 
 class Context:
-    """One a worker. `home` is where relative paths of models start, `store` the run's folder."""
+    """One per worker. `home` is where relative paths of models start, `store` the run's folder."""
 
     def __init__(self, store: str | Path = "", home: str | Path | None = None) -> None:
         self.store = Path(store)
@@ -55,9 +54,9 @@ class Context:
 
         in_memory = not isinstance(model, str | Path)
         name = "" if in_memory else os.path.normpath(model) if _is_path(model) else str(model)
-        asked = ModelSpec(model=name, model_options=dict(options) if options else None)
-        loaded = load_model(model, **(options or {})) if in_memory else self._load(asked)
-        spec = replace(asked, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
+        named = ModelSpec(model=name, model_options=dict(options) if options else None)
+        loaded = load_model(model, **(options or {})) if in_memory else self._load(named)
+        spec = replace(named, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
         chosen: Mapping[str, Any] = getattr(loaded, "spec", {})  # by a prompted model itself
         if chosen and in_memory:
             spec = replace(spec, model_options=chosen)
@@ -83,21 +82,11 @@ class Context:
     @contextmanager
     def new_folder(self, cell: Cell) -> Iterator[Path]:
         """A folder for what a cell makes besides rows; it appears in the store, whole, when the block ends well."""
-        final = self.folder_path(cell.name)
-        aside = final.with_name(f".{final.name}.{uuid4().hex[:8]}")
-        aside.mkdir(parents=True)
-        try:
+        with files.writing_aside(self.folder_path(cell.name)) as aside:
+            aside.mkdir()
             yield aside
-            old = final.with_name(f".{final.name}.old.{uuid4().hex[:8]}")
-            if final.exists():  # a process was killed before the rows were written
-                final.rename(old)
-            aside.rename(final)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
 
     def folder(self, name: str) -> Path:
-        """The folder another cell has made."""
         path = self.folder_path(name)
         if not path.is_dir():
             raise TrothError(
@@ -107,7 +96,6 @@ class Context:
         return path
 
     def folder_path(self, name: str) -> Path:
-        """Where a cell's folder is, or will be."""
         return self.store / "files" / name
 
     def _load(self, spec: ModelSpec) -> TextClassifier:

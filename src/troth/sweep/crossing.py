@@ -86,7 +86,7 @@ def cross(
 
 
 def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
-    """A cell for each model and data set that tells whether inputs masked at random are in distribution.
+    """A cell for each model and data set: whether inputs masked at random are in distribution.
 
     Planned where a metric masks, and only then are references looked for; without any, half of the examples are kept
     back as such.
@@ -94,15 +94,15 @@ def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tu
     masking = [masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")]
     if TESTED not in masking:
         return
-    beside: list[Cell] = []
+    others: list[Cell] = []
     references = find_references()
     if references:
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
-        beside.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
+        others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
     how = {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
-        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *beside))
+        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

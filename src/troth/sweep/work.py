@@ -68,7 +68,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
 
 
 def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
-    """p-values of examples masked at random; the parents are the data and, where there are any to spare, references."""
+    """p-values of examples masked at random; the parents are the data and, where there are any, references."""
     spec = CheckSpec.of(cell)
     data, *others = (Data(spec.data, table_to_examples(parent), ()) for parent in parents)
     try:

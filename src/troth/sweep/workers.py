@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
+from troth.core.files import is_full
 from troth.store.cells import Cell, find_work
-from troth.store.files import is_full
 from troth.sweep.context import Context
 
 _FRAMES = 6  # of a traceback that is kept
@@ -34,8 +34,6 @@ class Task:
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of a task."""
-
     name: str
     table: bytes = b""
     seconds: float = 0.0
@@ -60,7 +58,7 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
             output = work(task.cell, [from_bytes(table) for table in task.tables], context)
             table = to_bytes(output.table)
     except Exception as error:
-        message, frames = _told(error)
+        message, frames = _described(error)
         seconds = time.perf_counter() - begun
         return Reply(
             task.cell.name, seconds=seconds, host=host, error=message, traceback=frames, disk_full=is_full(error)
@@ -92,7 +90,6 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """A table that has traveled."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_all()
 
@@ -117,7 +114,7 @@ def _same_start(cell: Cell, threads: int) -> Iterator[None]:
                 torch.set_num_threads(before)
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _described(error: Exception) -> tuple[str, str]:
     """One line, and where a fault of ours (not a user's) came from."""
     if isinstance(error, TrothError):
         return str(error), ""

@@ -77,15 +77,15 @@ def explained(setting: Setting, name: str, classifier: Cell) -> ModelSpec | None
     try:
         options = setting.model_options
         specs = setting.context.model_spec(base, options)
-        known = setting.context.model(specs).labels
-        if not labels or matches(labels, known):
+        classes = setting.context.model(specs).labels
+        if not labels or matches(labels, classes):
             return specs
-        if options and len(known) == len(labels) and "labels" not in options:
+        if options and len(classes) == len(labels) and "labels" not in options:
             # Class words that are not names of classes are in the order of the data's.
             return setting.context.model_spec(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
-                f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
+                f"the prompt has {len(classes)} class words ({', '.join(classes)}), but {name} has {len(labels)} classes "
                 f"({', '.join(labels)}); give a word for each, in this order: --class-words"
             )
     except NoHeadError:
@@ -178,12 +178,12 @@ def measuring(
 ) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
     """The plan of explanations and scores, and the cell of each method, judge and seed."""
     plans, cells = [], {}
-    for one in wanted:
-        for seed, spec in one.explainers.items():
-            plan = cross(setting.context, [model], [data], [spec], judges[one.metric], (seed,), units="token")
+    for pair in wanted:
+        for seed, spec in pair.explainers.items():
+            plan = cross(setting.context, [model], [data], [spec], judges[pair.metric], (seed,), units="token")
             plans.append(plan)
-            for judge, cell in zip(judges[one.metric], plan.of("metric"), strict=True):
-                cells[one.method, judge, seed] = cell
+            for judge, cell in zip(judges[pair.metric], plan.of("metric"), strict=True):
+                cells[pair.method, judge, seed] = cell
     return joined(plans), cells
 
 
@@ -198,7 +198,7 @@ def measured(
         if store.has(cell.name):
             scores.setdefault((method, judge), {})[seed] = table_to_scores(store.table(cell.name))
     results = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
-    names = {_plain(spec): one.method for one in wanted for spec in one.explainers.values()}
+    names = {_plain(spec): pair.method for pair in wanted for spec in pair.explainers.values()}
     failed = {names.get(str(cell.specs.get("explainer")), cell.kind): cell.error for cell in outcome.failed}
     return results, failed
 

@@ -1,6 +1,6 @@
 """What the AML study would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine.
 
-Nothing is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes for that (beam
+Nothing is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes (beam
 search on long texts), and of attribution models that do not exist yet, is computed from their passes.
 """
 

@@ -31,7 +31,7 @@ def main(study: Aml, setting: Setting, name: str) -> Section:
     model, cells = ready(study, setting, name)
     data, wanted, judges, left_out = study.work("main", setting, model, name, cells)
     results, failed = measured(setting, model, data, wanted, judges)
-    methods = list(dict.fromkeys(one.method for one in wanted))
+    methods = list(dict.fromkeys(pair.method for pair in wanted))
     columns = ["method"]
     for short in METRICS:
         columns += [short, *(["released"] if short in RELEASED else []), "paper"]
@@ -66,7 +66,7 @@ def ablation(study: Aml, setting: Setting, name: str) -> Section:
     results, failed = measured(setting, model, data, wanted, judges)
     named = {short: spec for short, (spec,) in judges.items()}
     rows, by_method = [], {}
-    for method in dict.fromkeys(one.method for one in wanted):
+    for method in dict.fromkeys(pair.method for pair in wanted):
         row: list[Any] = [method]
         for short, spec in named.items():
             row += [_shown(results, method, spec), published.number("aml_ablation", method=method, metric=short)]
@@ -86,7 +86,7 @@ def human(study: Aml, setting: Setting, name: str) -> Section:
     marked, wanted, judges, _ = study.work("human", setting, model, name, cells)
     results, failed = measured(setting, model, marked, wanted, judges)
     rows, by_method = [], {}
-    for method in dict.fromkeys(one.method for one in wanted):
+    for method in dict.fromkeys(pair.method for pair in wanted):
         result = results.get((method, AGREEMENT))
         macro = None if result is None else result.summary.value
         micro = None if result is None else result.summary.extra.get("micro_f1")
@@ -111,7 +111,7 @@ def runtime(study: Aml, setting: Setting, names: Sequence[str]) -> Section:
     others = {"SIG": BASELINES["SIG"], "DCMP": BASELINES["DCMP"]}
     others |= {f"SLVX-{width}": solvex(width) for width in (10, 50, 100)}
     chosen = study.methods or BASELINES
-    methods = {one.method: one.explainers[first] for one in attributive(study, setting, cells, "aopc_comp")}
+    methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
     methods |= {method: spec for method, spec in others.items() if method.split("-")[0] in chosen}
     rows: list[list[Any]] = [[method] for method in methods]
     facts: dict[str, Any] = {}

@@ -65,7 +65,9 @@ class Soft(TrainedStudy[SoftExperiment]):
         experiments = self.experiments(setting, plan)
         results, troubles = self.train(part, setting, plan, experiments)
         if part == "alternatives":  # the test scores wait for the variance that validation chose
-            specs = {one.name: self._alternatives(self._tuned(one, results)) for one in experiments}
+            specs = {
+                experiment.name: self._alternatives(self._tuned(experiment, results)) for experiment in experiments
+            }
             for experiment in experiments:
                 experiment.add_scores(list(specs[experiment.name].values()))
             results = Results(setting.carry_out(plan)[0])
