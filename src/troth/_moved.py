@@ -26,6 +26,7 @@ MOVED = {
     "looks": "engine.looks",
     "measuring": "verbs.measure",
     "meta": "metrics._diagnosticity",
+    "metrics.performance": "performance",
     "probing": "engine.prober",
     "published": "studies.published",
     "sweep.cells": "store.cells",

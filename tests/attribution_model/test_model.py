@@ -17,10 +17,10 @@ def test_label_encoding_by_hand():
     own = attribution_model()
     own.prediction.data = torch.arange(16.0)
     own.classes.data = torch.stack([torch.ones(16), 10 * torch.ones(16), 100 * torch.ones(16)])
-    told = own.told(torch.tensor([[0.5, 0.3, 0.2]]))
+    told = own.label_vector(torch.tensor([[0.5, 0.3, 0.2]]))
     torch.testing.assert_close(told, torch.arange(16.0)[None] + 0.5 + 3 + 20)
     own.variant = "released"  # divides the sum by the number of classes
-    torch.testing.assert_close(own.told(torch.tensor([[0.5, 0.3, 0.2]])), torch.arange(16.0)[None] + 23.5 / 3)
+    torch.testing.assert_close(own.label_vector(torch.tensor([[0.5, 0.3, 0.2]])), torch.arange(16.0)[None] + 23.5 / 3)
 
 
 def test_label_vectors_are_drawn_with_the_range_of_the_backbone():
@@ -73,7 +73,7 @@ def test_weights_of_its_own_for_each_row_are_as_one_model_each(family):
     own = models[0]
     weights = {name: torch.stack([one.own_weights()[name] for one in models]) for name in own.own_weights()}
     page = read(own, rows)
-    found = own.scores_of_each(weights, page, own.told(told))
+    found = own.scores_of_each(weights, page, own.label_vector(told))
     for row, one in enumerate(models):
         one.prediction.data, one.classes.data = own.prediction.data, own.classes.data
         expected = one.scores(page.take(slice(row, row + 1)), told[[row]])

@@ -74,8 +74,8 @@ def test_other_records(place, tmp_path):
     ("base", "why"),
     [
         ("scratch(layers=2)", "was not fine-tuned from a pretrained encoder"),
-        ("pretrained(path='/gone/away')", "names /gone/away, which is not to be had here"),
-        ("pretrained(path='nobody/nothing')", "names nobody/nothing, which is not to be had here"),
+        ("pretrained(path='/gone/away')", "names /gone/away, which is not available here"),
+        ("pretrained(path='nobody/nothing')", "names nobody/nothing, which is not available here"),
     ],
 )
 def test_without_one_the_explained_encoder_is_used_and_the_reason_given(place, tmp_path, base, why):

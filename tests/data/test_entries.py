@@ -45,7 +45,7 @@ def test_without_folder_and_network_one_line_says_how_to_come_by_it(name, monkey
     assert "\n" not in message
     assert message.startswith(f"{name}: TROTH_DATA names no folder; ")
     entry = catalog.build("data", name)
-    assert (f"{entry.hub} is not to be had from the hub" if entry.hub else entry.obtain) in message
+    assert (f"{entry.hub} cannot be loaded from the hub" if entry.hub else entry.obtain) in message
 
 
 @pytest.mark.parametrize("name", ["anemia", "diabetes"])

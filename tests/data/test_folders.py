@@ -145,7 +145,7 @@ def test_a_repository_with_a_script_is_read_from_its_parquet_copy(saved, monkeyp
 
 def test_the_hub_out_of_reach_is_one_line():
     message = fails("nobody/nothing-at-all")
-    assert message.startswith("nobody/nothing-at-all is not to be had from the hub (")
+    assert message.startswith("nobody/nothing-at-all cannot be loaded from the hub (")
     assert message.endswith("check the name and the network, or give a file or folder that exists")
 
 
@@ -200,7 +200,7 @@ def test_eraser_rows_with_several_documents_packed_in_one_file(tmp_path):
         (annotation("c.txt", "NEG", []), ": row 1 names the document 'c.txt', which is not in docs"),
         (annotation("../test.jsonl", "NEG", []), ": row 1 names the document '../test.jsonl', which is not in docs"),
         (annotation("b.txt", "NEG", [("b.txt", 2, 9)]), ": row 1: the rationale names tokens 2 to 9, the text has 4"),
-        ({"text": "a"}, ": row 1 is no ERASER annotation: it wants annotation_id and classification"),
+        ({"text": "a"}, ": row 1 is not an ERASER annotation: it needs annotation_id and classification"),
     ],
 )
 def test_broken_eraser_rows(eraser, row, problem):

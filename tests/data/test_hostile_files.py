@@ -50,7 +50,7 @@ BROKEN = [
     ),
     ("s/dataset_dict.json", "{}", {}, "(dataset_dict.json lists no splits)"),
     ("s/dataset_dict.json", "nope", {}, "(dataset_dict.json: Expecting value"),
-    ("s/state.json", "[]", {}, "(state.json is no JSON object)"),
+    ("s/state.json", "[]", {}, "(state.json is not a JSON object)"),
 ]
 
 
@@ -91,7 +91,7 @@ def test_a_broken_eraser_annotation_is_one_clear_line(tmp_path, changes, expecte
 def test_a_broken_eraser_document_is_one_clear_line(tmp_path, row):
     (tmp_path / "docs.jsonl").write_text(json.dumps(row))
     (tmp_path / "val.jsonl").write_text('{"annotation_id": "d", "classification": "x"}')
-    assert fails(tmp_path) == "docs.jsonl: row 1 is no ERASER document: it needs docid and document"
+    assert fails(tmp_path) == "docs.jsonl: row 1 is not an ERASER document: it needs docid and document"
 
 
 def parquet(path, table):

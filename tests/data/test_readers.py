@@ -107,10 +107,12 @@ def test_empty_files(tmp_path):
 
 def test_bad_json_names_file_and_line(tmp_path):
     path = write(tmp_path / "films.jsonl", '{"text": "a", "label": 1}\n\n{"text": \n')
-    assert fails(path) == "films.jsonl: line 3 is no JSON (Expecting value)"
-    assert fails(write(tmp_path / "list.jsonl", "[1]\n")) == "list.jsonl: line 1 is no JSON object but list"
-    assert fails(write(tmp_path / "films.json", '[\n{"text": }]')) == "films.json: line 2 is no JSON (Expecting value)"
-    assert fails(write(tmp_path / "two.json", '{"a": [], "b": []}')) == "two.json: wanted a list of objects, one a row"
+    assert fails(path) == "films.jsonl: line 3 is not JSON (Expecting value)"
+    assert fails(write(tmp_path / "list.jsonl", "[1]\n")) == "list.jsonl: line 1 is not a JSON object but list"
+    assert fails(write(tmp_path / "films.json", '[\n{"text": }]')) == "films.json: line 2 is not JSON (Expecting value)"
+    assert (
+        fails(write(tmp_path / "two.json", '{"a": [], "b": []}')) == "two.json: expected a list of objects, one per row"
+    )
 
 
 def test_not_utf8_names_file_and_line(tmp_path):

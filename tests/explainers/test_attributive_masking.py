@@ -45,7 +45,7 @@ def test_scores_are_what_the_attribution_model_says():
     ids = model.tokenizer("the soup was cold")["input_ids"]
     told = model.model(torch.tensor([ids])).logits.softmax(-1)
     words = own.backbone.get_input_embeddings()(torch.tensor([ids]))
-    states = own.backbone(inputs_embeds=torch.cat([words, own.told(told)[:, None]], dim=1)).last_hidden_state
+    states = own.backbone(inputs_embeds=torch.cat([words, own.label_vector(told)[:, None]], dim=1)).last_hidden_state
     expected = own.score(torch.tanh(own.hidden(states)))[0, 1:-2, 0].sigmoid()
     np.testing.assert_allclose(found.scores, expected.detach(), rtol=1e-4)
 
@@ -88,7 +88,7 @@ def one_by_one(model, own, text, steps=4, decay="linear"):
     own_words = own.backbone.get_input_embeddings()(own_ids(own, text)).detach()
     maps = []
     while True:
-        states = own.backbone(inputs_embeds=torch.cat([own_words, own.told(told)[:, None].detach()], 1))
+        states = own.backbone(inputs_embeds=torch.cat([own_words, own.label_vector(told)[:, None].detach()], 1))
         tokens = own.score(torch.tanh(own.hidden(states.last_hidden_state)))[0, 1:-2, 0].sigmoid()
         # Every word of these texts is one token or several: the highest counts.
         spans = own.tokenizer(text, return_offsets_mapping=True)["offset_mapping"][1:-1]

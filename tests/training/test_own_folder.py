@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_training_begins_anew(stopped,
     damage(path)
     again = train("plain", examples, BASE, tmp_path / "m", **OPTIONS)
     assert again.report["history"] == whole.report["history"]
-    assert [note for note in again.report["notes"] if "was damaged" in note and "began anew" in note]
+    assert [note for note in again.report["notes"] if "was damaged" in note and "started over" in note]
     assert not (tmp_path / "m" / "checkpoints").exists()
 
 

@@ -290,10 +290,10 @@ def test_bad_input_is_one_line(films, tmp_path):
     with pytest.raises(TrothError, match="2 scores for 1 spans"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     path.write_text("salience")
-    with pytest.raises(TrothError, match="is no file of scores"):
+    with pytest.raises(TrothError, match="is not a file of scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     path.write_text('{"id": "0"}\n')
-    with pytest.raises(TrothError, match="entry 1 has not all of id, spans, scores"):
+    with pytest.raises(TrothError, match="entry 1 lacks one of id, spans, scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     with pytest.raises(TrothError, match="call prepare"):
         Salience().penalty(

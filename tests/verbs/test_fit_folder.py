@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
@@ -77,8 +76,8 @@ def killed(model, out, point):
         setattr(module, name, call)
 
     names = {
-        "trial": (_attributive_search, "_write"), "training": (attributive_masking, "is_better"),
-        "weights": (saving, "save_file"), "facts": (Path, "replace"), "claim": (attributive_masking, "claim"),
+        "trial": (_attributive_search, "write_json"), "training": (attributive_masking, "is_better"),
+        "weights": (saving, "save_file"), "facts": (os, "replace"), "claim": (attributive_masking, "claim"),
         "settle": (attributive_masking, "settle"),
     }  # fmt: skip
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -71,16 +71,25 @@ class Settings:
         return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
 
 
+def settings_of(**options: Any) -> Settings:
+    """Settings from options by name; None leaves the default."""
+    known = {field.name for field in fields(Settings)}
+    for name in options:
+        if name not in known:
+            raise unknown("setting", name, known)
+    return Settings(**{name: value for name, value in options.items() if value is not None})
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Texts as the classifier reads them, and what it says of each whole."""
 
     encodings: Sequence[Encoding]
-    told: Tensor  # [examples, classes]
+    probabilities: Tensor  # [examples, classes]
 
     def first(self, count: int) -> Examples:
         """The first so many; they are in an order that mixes the classes."""
-        return Examples(self.encodings[:count], self.told[:count])
+        return Examples(self.encodings[:count], self.probabilities[:count])
 
 
 @dataclass(eq=False)
@@ -100,14 +109,16 @@ def choose(model: TextClassifier, examples: Sequence[Example], settings: Setting
     if all(example.label is not None for example in examples):
         strata = [str(example.label) for example in examples]
     else:
-        said = _told(model, model.encode(examples, settings.units))
+        said = _probabilities(model, model.encode(examples, settings.units))
         strata = [str(index) for index in said.argmax(-1).tolist()]
     order = stratified(strata, draws.key(settings.seed, "attributive examples"))
     checking = min(settings.validation, len(order) // 6)
     chosen = [examples[place] for place in order[: checking + settings.examples]]
     encodings = [encoding for encoding in model.encode(chosen, settings.units) if encoding.n_units]
-    told = _told(model, encodings)
-    return Examples(encodings[checking:], told[checking:]), Examples(encodings[:checking], told[:checking])
+    probabilities = _probabilities(model, encodings)
+    return Examples(encodings[checking:], probabilities[checking:]), Examples(
+        encodings[:checking], probabilities[:checking]
+    )
 
 
 def stratified(strata: Sequence[str], seed: int) -> list[int]:
@@ -140,7 +151,7 @@ def train(
     """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
     begun = time.perf_counter()
     corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
-    told = training.told.to(model.device)
+    probabilities = training.probabilities.to(model.device)
     size = min(settings.batch_size, len(corpus))
     a_round = -(-len(corpus) // size)
     steps = settings.steps(len(corpus), epochs)
@@ -161,7 +172,7 @@ def train(
             index = _batch(len(corpus), size, step, settings.seed)
             for part in _parts(model, corpus, index, settings.rows_per_pass):
                 rows = corpus.rows(part, torch.zeros_like(part), model)
-                page, said = read(own, rows), told[part.to(told.device)]
+                page, said = read(own, rows), probabilities[part.to(probabilities.device)]
                 each = loss(model, rows, own.scores(page, said), page.present, said)
                 (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -185,13 +196,13 @@ def is_better(metric: str) -> Callable[[Found, Found], bool]:
     built: Any = catalog.build("metrics", metric)
     sign = -1.0 if built.higher_is_better is False else 1.0
 
-    def better(one: Found, other: Found) -> bool:
-        return sign * one[metric] > sign * other[metric] or (np.isnan(other[metric]) and not np.isnan(one[metric]))
+    def better(new: Found, old: Found) -> bool:
+        return sign * new[metric] > sign * old[metric] or (np.isnan(old[metric]) and not np.isnan(new[metric]))
 
     return better
 
 
-def _told(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
+def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
     """What the classifier says of whole texts. [examples, classes]"""
     return logits_of(model, encodings).softmax(-1)
 

@@ -35,14 +35,16 @@ class DualMask:
             if not 0 <= getattr(self, name) < math.inf:
                 raise TrothError(f"the weight of a loss must be 0 or more, not {name} = {getattr(self, name)}")
 
-    def __call__(self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, told: Tensor) -> Tensor:
+    def __call__(
+        self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, probabilities: Tensor
+    ) -> Tensor:
         """[rows] the loss of each example, from scores before the sigmoid, [rows, units], and what F predicts."""
         masked, inverted = dual_logits(model, rows, scores.sigmoid())
         loss = self.sparsity * sparsity_loss(scores, present, self.sparsity_form)
         if self.prediction:
-            loss = loss + self.prediction * prediction_loss(masked, told)
+            loss = loss + self.prediction * prediction_loss(masked, probabilities)
         if self.inverse:
-            loss = loss + self.inverse * inverse_loss(inverted, told.argmax(-1), self.inverse_form)
+            loss = loss + self.inverse * inverse_loss(inverted, probabilities.argmax(-1), self.inverse_form)
         return loss
 
 
@@ -59,9 +61,9 @@ def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor
     return masked, inverted
 
 
-def prediction_loss(logits: Tensor, told: Tensor) -> Tensor:
+def prediction_loss(logits: Tensor, probabilities: Tensor) -> Tensor:
     """L_p: cross-entropy of what F says of the masked input with what it said of the whole. -> [rows]"""
-    return -(told * logits.log_softmax(-1)).sum(-1)
+    return -(probabilities * logits.log_softmax(-1)).sum(-1)
 
 
 def inverse_loss(logits: Tensor, target: Tensor, form: Inverse = "log") -> Tensor:

@@ -32,8 +32,8 @@ class Map(Want):
         own = self.attribution_model
         with torch.no_grad():
             logits = model.forward(rows).logits
-            page, told = _ready(own, model, rows, logits)
-            maps = own.scores(page, told).sigmoid()
+            page, prediction = _ready(own, model, rows, logits)
+            maps = own.scores(page, prediction).sigmoid()
         return Reading(logits, rows={"maps": maps[:, None]}, more=Passes(beside=len(rows)))
 
 
@@ -54,17 +54,17 @@ class Tuned(Want):
         own = self.attribution_model
         with torch.no_grad():
             logits = model.forward(rows).logits
-            page, told = _ready(own, model, rows, logits)
+            page, prediction = _ready(own, model, rows, logits)
         size = min(len(rows), self.together or _fitting(own))
         parts = []
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            parts.append(self._tune(model, take(rows, part), page.take(part), told[part]))
+            parts.append(self._tune(model, take(rows, part), page.take(part), prediction[part]))
         count, steps = len(rows), self.steps
         more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
         return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
 
-    def _tune(self, model: TextClassifier, rows: Rows, page: Page, told: Tensor) -> Tensor:
+    def _tune(self, model: TextClassifier, rows: Rows, page: Page, prediction: Tensor) -> Tensor:
         """[rows, steps + 1, units] every example with its own copy of the weights; AdamW works element by element."""
         own = self.attribution_model
         weights = {
@@ -73,7 +73,7 @@ class Tuned(Want):
         }
         on_gpu = own.device.type == "cuda"
         optimizer = torch.optim.AdamW(weights.values(), lr=self.learning_rate, fused=on_gpu)
-        label = own.told(told).detach()
+        label = own.label_vector(prediction).detach()
         maps = []
         with torch.enable_grad():
             for step in range(self.steps):
@@ -81,7 +81,7 @@ class Tuned(Want):
                     group["lr"] = self.learning_rate * (1 - step / self.steps if self.decay == "linear" else 1)
                 scores = own.scores_of_each(weights, page, label)
                 maps.append(scores.detach().sigmoid())
-                loss = self.loss(model, rows, scores, page.present, told)
+                loss = self.loss(model, rows, scores, page.present, prediction)
                 gradients = torch.autograd.grad(loss.sum(), list(weights.values()))
                 for weight, gradient in zip(weights.values(), gradients, strict=True):
                     weight.grad = gradient.contiguous()  # vmap may leave strides that the fused kernel refuses
@@ -92,7 +92,7 @@ class Tuned(Want):
 
 
 def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:
-    """What G reads of these rows, and what it is told: F's prediction, or the class asked about where it is another."""
+    """What G reads of these rows, and the prediction it is given: F's, or the class asked about where it is another."""
     own.require_fit(model)
     if own.device != model.device:
         own.to(model.device)
@@ -110,7 +110,7 @@ def take(rows: Rows, part: slice) -> Rows:
 
 
 def _fitting(own: AttributionModel) -> int:
-    """How many examples' own weights fit beside each other."""
+    """How many examples' own weights fit into memory together."""
     size = sum(weight.numel() * weight.element_size() for weight in own.own_weights().values()) * _COPIES
     if own.device.type != "cuda":
         return max(1, _ON_CPU // size)

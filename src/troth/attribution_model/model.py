@@ -32,7 +32,7 @@ _FROM_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")  # positions be
 
 
 class AttributionModel(nn.Module):
-    """Scores before the sigmoid, one a token; the label encoding is frozen while one example is fine-tuned."""
+    """Scores before the sigmoid, one per token; the label encoding is frozen while one example is fine-tuned."""
 
     def __init__(self, backbone: Any, tokenizer: Any, labels: tuple[str, ...], variant: Variant = "paper") -> None:
         super().__init__()
@@ -85,17 +85,17 @@ class AttributionModel(nn.Module):
                 stacklevel=2,
             )
 
-    def told(self, probabilities: Tensor) -> Tensor:
+    def label_vector(self, probabilities: Tensor) -> Tensor:
         """What F predicts as one word vector, z₀ + Σ pⱼ zⱼ. [rows, classes] -> [rows, words]"""
         mixed = probabilities.to(self.classes.dtype) @ self.classes
         return self.prediction + (mixed / len(self.labels) if self.variant == "released" else mixed)
 
     def forward(
-        self, ids: Tensor, types: Tensor, real: Tensor, label: Tensor, told: Tensor, *, mapped: bool = False
+        self, ids: Tensor, types: Tensor, real: Tensor, label: Tensor, label_vector: Tensor, *, mapped: bool = False
     ) -> Tensor:
         """[rows, length] ids, token types, what is attended to and where the prediction goes -> [rows, length]"""
         vectors = self.backbone.get_input_embeddings()(ids)
-        vectors = torch.where(label[..., None], told[:, None], vectors)
+        vectors = torch.where(label[..., None], label_vector[:, None], vectors)
         inputs: dict[str, Tensor] = {"inputs_embeds": vectors}
         kind = self.backbone.config.model_type
         if getattr(self.backbone.config, "type_vocab_size", 0) > 1:
@@ -117,17 +117,17 @@ class AttributionModel(nn.Module):
         return found
 
     def scores(self, page: Page, probabilities: Tensor) -> Tensor:
-        """Scores before the sigmoid, one a unit of F. [rows, units]"""
-        return page.per_unit(self(page.ids, page.types, page.real, page.label, self.told(probabilities)))
+        """Scores before the sigmoid, one per unit of F. [rows, units]"""
+        return page.per_unit(self(page.ids, page.types, page.real, page.label, self.label_vector(probabilities)))
 
     def own_weights(self) -> dict[str, Tensor]:
         """What fine-tuning on one example changes: all that is trained but the label encoding."""
         kept = ("prediction", "classes")
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad and name not in kept}
 
-    def scores_of_each(self, weights: dict[str, Tensor], page: Page, told: Tensor) -> Tensor:
+    def scores_of_each(self, weights: dict[str, Tensor], page: Page, label_vector: Tensor) -> Tensor:
         """As `scores`, every row through weights of its own, [rows, …] each."""
-        inputs = (page.ids, page.types, page.real, page.label, told)
+        inputs = (page.ids, page.types, page.real, page.label, label_vector)
         if self.backbone.config.model_type in _MAPPED:
 
             def call(own: dict[str, Tensor], *one: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class AttributionModel(nn.Module):
             functional_call(
                 self, {name: weight[row] for name, weight in weights.items()}, tuple(part[[row]] for part in inputs)
             )
-            for row in range(len(told))
+            for row in range(len(label_vector))
         ]
         return page.per_unit(torch.cat(rows))
 

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.core.errors import TrothError
+from troth.core.files import write_json, writing_into
 
 FACTS = "attributive.json"
 _WEIGHTS = "attributive.safetensors"
@@ -24,15 +25,12 @@ _WEIGHTS = "attributive.safetensors"
 
 def save(folder: Path, model: AttributionModel, facts: Mapping[str, Any]) -> None:
     """Writes the model; the facts come last, so a folder that has them is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    model.backbone.config.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-    save_file({name: weight.clone() for name, weight in weights.items()}, str(folder / _WEIGHTS))
-    about = {"labels": list(model.labels), "variant": model.variant, **facts}
-    aside = folder / f".{FACTS}"
-    aside.write_text(json.dumps(about, indent=1), encoding="utf-8")
-    aside.replace(folder / FACTS)
+    with writing_into(folder) as aside:
+        model.backbone.config.save_pretrained(aside)
+        model.tokenizer.save_pretrained(aside)
+        weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+        save_file({name: weight.clone() for name, weight in weights.items()}, str(aside / _WEIGHTS))
+    write_json(folder / FACTS, {"labels": list(model.labels), "variant": model.variant, **facts}, indent=1)
 
 
 def facts(folder: str | Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +20,7 @@ from troth.attribution_model.fitting import Sampler, is_better
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
+from troth.core.files import write_json
 
 LAMBDAS = ("prediction", "sparsity", "inverse")
 Trial = dict[str, Any]  # {"lambdas": {name: weight}, "scores": {metric: mean}}
@@ -47,7 +49,7 @@ def search(
         lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
         scores = dict(attempt(weighted(form, lambdas)))
         done.append({"lambdas": lambdas, "scores": scores})
-        _write(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done})
+        write_json(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done}, indent=1)
         if say is not None:
             shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
             say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
@@ -63,6 +65,23 @@ def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str
     if asked == "auto" and not there and say is not None:
         say("Optuna is not installed: the weights of the losses are searched by Sobol points instead of its TPE")
     return asked if asked != "auto" else "tpe" if there else "sobol"
+
+
+def lambdas_of(text: str) -> dict[str, float]:
+    """The weights of the losses as people write them: λ_p, λ_a, λ_inv.
+
+    >>> lambdas_of("1,0.5,0.2")
+    {'prediction': 1.0, 'sparsity': 0.5, 'inverse': 0.2}
+    """
+    try:
+        weights = [float(part) for part in text.split(",")]
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise ValueError
+        return dict(zip(LAMBDAS, weights, strict=True))
+    except ValueError:
+        raise TrothError(
+            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
+        ) from None
 
 
 def weighted(form: DualMask, lambdas: Mapping[str, float]) -> DualMask:
@@ -84,7 +103,7 @@ def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], see
 
     spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
     judges = [catalog.find("metrics", catalog.parse(metric)[0]) for metric in metrics]
-    ways: list[Any] = ["minimize" if one.higher_is_better is False else "maximize" for one in judges]
+    ways: list[Any] = ["minimize" if judge.higher_is_better is False else "maximize" for judge in judges]
     sampler = optuna.samplers.TPESampler(seed=draws.key(seed, "lambdas", len(done)) % 2**32)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -121,7 +140,7 @@ def _resumed(
         return []
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-        trials = [{"lambdas": dict(one["lambdas"]), "scores": dict(one["scores"])} for one in known["trials"]]
+        trials = [{"lambdas": dict(trial["lambdas"]), "scores": dict(trial["scores"])} for trial in known["trials"]]
         same = known["identity"] == identity and known["sampler"] == sampler
     except (ValueError, TypeError, KeyError):
         file.replace(file.with_name(f"{file.name}.damaged"))
@@ -129,10 +148,3 @@ def _resumed(
             say(f"{file} is damaged: it is set aside as {file.name}.damaged, and its trials are done again")
         return []
     return trials if same else []
-
-
-def _write(file: Path, value: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}")
-    aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    aside.replace(file)

@@ -77,7 +77,7 @@ def pretrained_of(name: str) -> tuple[str | None, str]:
         found = _found(base, name)
         if found is not None:
             return found, file
-        why = f"{file} of {name} names {base}, which is not to be had here"
+        why = f"{file} of {name} names {base}, which is not available here"
     return None, why
 
 

@@ -1,4 +1,4 @@
-"""What a user can mend, said in one line and shown without a traceback."""
+"""What a user can fix, in one line and shown without a traceback."""
 
 from __future__ import annotations
 

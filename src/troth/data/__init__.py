@@ -1,4 +1,4 @@
-"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is said in `notes`."""
+"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is in `notes`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from troth.core import catalog
 from troth.core.errors import NoSplitError, TrothError
-from troth.core.types import Example
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
+from troth.data._items import as_examples
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import tables_in
 from troth.data.sources.hub import read_hub, table_of
@@ -131,30 +131,16 @@ def _from_memory(source: Iterable[Any], columns: Columns, labels: tuple[str, ...
     """Examples, texts, pairs of texts or rows; a bare pair of texts is one example. A text's id is its position."""
     if isinstance(source, Data):
         return source
-    items: list[Any] = [source] if isinstance(source, tuple) and _is_pair(source) else list(source)
+    items: Any = source if isinstance(source, tuple) else list(source)
     if items and all(isinstance(item, Mapping) for item in items):
         return to_data(Table.of("memory", items), columns, labels, unlabelled)
-    examples = [_example(position, item) for position, item in enumerate(items)]
+    examples = list(as_examples(items))
     seen: set[str] = set()
     for example in examples:
         if example.id in seen:
             raise TrothError(f"two examples have the id {example.id!r}; give each its own")
         seen.add(example.id)
     return Data("memory", examples, labels)
-
-
-def _example(position: int, item: object) -> Example:
-    if isinstance(item, Example):
-        return item
-    if isinstance(item, str):
-        return Example(id=str(position), text=item)
-    if isinstance(item, tuple | list) and _is_pair(item):
-        return Example(id=str(position), text=item[0], text_pair=item[1])
-    raise TrothError(f"item {position} is {type(item).__name__}; give an Example, a text or a pair (text, text_pair)")
-
-
-def _is_pair(item: Sequence[object]) -> bool:
-    return len(item) == 2 and all(isinstance(part, str) for part in item)
 
 
 def _limited(data: Data, limit: int | None, seed: int | None) -> Data:

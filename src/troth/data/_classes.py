@@ -73,7 +73,7 @@ def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
         found = {
             str(name_of(label)): number for label, number in zip(named, numbers, strict=True) if number is not None
         }
-        listed = [f"{number} = {name}" for name, number in sorted(found.items(), key=lambda one: one[1])]
+        listed = [f"{number} = {name}" for name, number in sorted(found.items(), key=lambda pair: pair[1])]
         notes.append(f"labels: {_listed(listed)} (matched with the model's classes: {_listed(model_names)})")
     return replace(data, examples=examples, labels=model_names, notes=tuple(notes))
 

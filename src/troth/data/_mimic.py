@@ -1,4 +1,4 @@
-"""How to come by the hospital notes of MIMIC-III, which nobody may pass on."""
+"""How to get the hospital notes of MIMIC-III, which nobody may pass on."""
 
 MIMIC_LICENSE = "PhysioNet credentialed health data license"
 MIMIC_OBTAIN = (

@@ -34,7 +34,7 @@ class Reviews(Dataset):
             if self.domain in (None, domain) and (self.trait is None or self.trait in traits.split(","))
         ]
         if not examples:
-            raise TrothError(f"{self.name}: there is no such review")
+            raise TrothError(f"{self.name}: no review matches")
         return Data(self.name, examples, self.labels, split=split)
 
 

@@ -23,7 +23,7 @@ class BilstmStack(Stack):
 
     def __init__(self, models: Sequence[Encoder]) -> None:
         super().__init__(models)
-        self.config = self.one.model.config
+        self.config = self.first.model.config
 
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         shape = (self.copies, -1, rows.ids.shape[1])

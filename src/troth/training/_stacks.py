@@ -33,7 +33,7 @@ def build(models: Sequence[Encoder]) -> Stack:
     if problem is not None:
         raise TrothError(problem)
     shapes = [{name: tensor.shape for name, tensor in model.model.state_dict().items()} for model in models]
-    if any(one != shapes[0] for one in shapes):
+    if any(shape != shapes[0] for shape in shapes):
         raise TrothError("only models of one architecture and vocabulary can be stacked")
     if models[0].model.config.model_type == "bilstm_attention":
         from troth.training._bilstm_stack import BilstmStack
@@ -46,7 +46,7 @@ class Stack(ABC):
     """Weights of all copies; `parameters[name]` is [copies, …]."""
 
     def __init__(self, models: Sequence[Encoder]) -> None:
-        self.one = models[0]
+        self.first = models[0]
         self.copies = len(models)
         networks = [model.model for model in models]
         parameters, self.buffers = stack_module_state(networks)
@@ -72,19 +72,19 @@ class MappedStack(Stack):
 
     def __init__(self, models: Sequence[Encoder]) -> None:
         super().__init__(models)
-        self.network: nn.Module = self.one.model
+        self.network: nn.Module = self.first.model
 
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
-        inputs = self.one.inputs(rows)
+        inputs = self.first.inputs(rows)
         # Building a mask from a 2-D one looks at its values, which cannot be mapped; a 4-D one is taken as it is.
-        lowest = torch.finfo(self.one.dtype).min
+        lowest = torch.finfo(self.first.dtype).min
         length = rows.ids.shape[1]
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
         inputs["attention_mask"] = bias[:, None, None, :].expand(-1, 1, length, -1)
         inputs["position_ids"] = self._positions(rows)
-        if self.one.model.config.model_type == "distilbert":
+        if self.first.model.config.model_type == "distilbert":
             del inputs["position_ids"]
-        if "token_type_ids" not in inputs and hasattr(self.one.model.config, "type_vocab_size"):
+        if "token_type_ids" not in inputs and hasattr(self.first.model.config, "type_vocab_size"):
             inputs["token_type_ids"] = torch.zeros_like(rows.ids)
         tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
         stacked = {name: value.reshape(self.copies, -1, *value.shape[1:]) for name, value in tensors.items()}
@@ -100,4 +100,4 @@ class MappedStack(Stack):
 
     def _positions(self, rows: Rows) -> Tensor:
         steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-        return (steps + (self.one._position_offset or 0)).expand_as(rows.ids)
+        return (steps + (self.first._position_offset or 0)).expand_as(rows.ids)

@@ -1,4 +1,4 @@
-"""What a training needs to go on after it was killed: weights and optimizer as safetensors, the rest as JSON.
+"""What a training needs to resume after it was killed: weights and optimizer as safetensors, the rest as JSON.
 
 A checkpoint is written aside and renamed last, so one that is there is whole; the one before goes only then. Random
 numbers need no saving: they are keyed by what they are drawn for.
@@ -20,8 +20,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from troth.core.errors import TrothError
+from troth.core.files import writing_aside
 
-_OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "step-*.partial", "best-*.partial")
+_OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "*step-*.partial", "*best-*.partial")
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
 
 
@@ -43,18 +44,14 @@ class Checkpoints:
     def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Writes a checkpoint; on a full disk the last good one survives."""
         final = self.folder / f"step-{step:09d}"
-        aside = self.folder / f"{final.name}.partial"
         before = self.latest()
         try:
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-            save_file(weights_of(model), str(aside / "model.safetensors"))
-            save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
-            (aside / "state.json").write_text(json.dumps(state))
-            _flush(aside)
-            aside.rename(final)
+            with writing_aside(final, sole_writer=True) as aside:
+                aside.mkdir()
+                save_file(weights_of(model), str(aside / "model.safetensors"))
+                save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
+                (aside / "state.json").write_text(json.dumps(state))
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(aside, ignore_errors=True)
             kept = f"; {before} is kept" if before is not None else ""
             raise TrothError(
                 f"cannot save a checkpoint at step {step} in {self.folder} ({reason(error)}){kept}: "
@@ -85,20 +82,16 @@ class Checkpoints:
             kept.setdefault(name, {})[part] = tensor
         model.load_state_dict(weights, strict=False)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        ordered = [names[id(one)] for group in optimizer.param_groups for one in group["params"]]
+        ordered = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
         state = {position: kept[name] for position, name in enumerate(ordered) if name in kept}
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def save_best(self, epoch: int, model: nn.Module) -> None:
         """The weights of the best epoch so far; the checkpoint that follows names it."""
-        final = self.best_file(epoch)
-        aside = self.folder / f"{final.name}.partial"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            save_file(weights_of(model), str(aside))
-            aside.replace(final)
+            with writing_aside(self.best_file(epoch), sole_writer=True) as aside:
+                save_file(weights_of(model), str(aside))
         except (OSError, SafetensorError) as error:
-            aside.unlink(missing_ok=True)
             raise TrothError(
                 f"cannot save the best weights of epoch {epoch} in {self.folder} ({reason(error)}); "
                 "the last checkpoint is kept: make room and run the same command again"
@@ -112,11 +105,11 @@ class Checkpoints:
         return self.folder / f"best-{epoch:04d}.safetensors"
 
     def set_aside(self, checkpoint: Path, why: str) -> None:
-        """Keeps a damaged checkpoint under another name, so that the training begins anew, and notes it."""
+        """Keeps a damaged checkpoint under another name, so that the training starts over, and notes it."""
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         shutil.rmtree(aside, ignore_errors=True)
         checkpoint.replace(aside)
-        self.notes.append(f"{checkpoint} was damaged ({why}), so the training began anew")
+        self.notes.append(f"{checkpoint} was damaged ({why}), so the training started over")
 
     def forget_other_best(self, epoch: int) -> None:
         """Drops weights that a newer checkpoint no longer names."""
@@ -146,13 +139,6 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
         for name, parameter in model.named_parameters()
         for part, value in optimizer.state.get(parameter, {}).items()
     }
-
-
-def _flush(folder: Path) -> None:
-    """On the disk, not only on its way there."""
-    for file in folder.iterdir():
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -37,8 +37,8 @@ class Corpus:
         self._starts = self.lengths.cumsum(0) - self.lengths
         self._ids = _flat([encoding.ids for encoding in self.encodings])
         self._units = _flat([encoding.units for encoding in self.encodings])
-        types = [encoding.token_types for encoding in self.encodings]
-        self._types = None if any(one is None for one in types) else _flat([one for one in types if one is not None])
+        types = [encoding.token_types for encoding in self.encodings if encoding.token_types is not None]
+        self._types = _flat(types) if len(types) == len(self.encodings) else None
         self._kept: Tensor | None = None  # [tokens] how much of each is left
         self._own_keys: Tensor | None = None  # [examples]
         if keeps is not None:

@@ -29,7 +29,7 @@ from troth.training.checkpoints import Checkpoints, DamagedError, read_weights
 from troth.training.corpus import Corpus, batches, by_length
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
-from troth.training.settings import Settings, rate_factor, require_weights
+from troth.training.settings import Settings, rate_factor
 from troth.training.state import State
 
 Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
@@ -65,7 +65,7 @@ def fit(
     progress: bool = False,
     cpu: bool = False,
 ) -> Fitted:
-    """Trains a model on encodings; with a folder, checkpoints go there and a killed training goes on from them."""
+    """Trains a model on encodings; with a folder, checkpoints go there and a killed training resumes from them."""
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
@@ -112,7 +112,7 @@ class _Loop:
         self.optimizer = accelerator.prepare(optimizers.build(model.model, settings))
         self.training, self.validation = training.to(accelerator.device), validation.to(accelerator.device)
         self.steps = math.ceil(len(training) / settings.batch_size) * settings.epochs
-        self.weights = class_weights(settings, training.labels, len(model.labels)).to(accelerator.device)
+        self.weights = optimizers.class_weights(settings, training.labels, len(model.labels)).to(accelerator.device)
         self.attentions = recipes.reads_attentions(recipe)
         self.state = State()
         self.best: dict[str, Tensor] = {}  # where there is no folder to keep them in
@@ -225,7 +225,7 @@ class _Loop:
         self.checkpoints.forget_other_best(self.state.best_epoch)
 
     def begin(self, *, resume: bool) -> None:
-        """From the last checkpoint, if there is one, or anew."""
+        """From the last checkpoint, if there is one, else from the start."""
         if self.checkpoints is not None and not resume and self.accelerator.is_main_process:
             self.checkpoints.clear()
         self.accelerator.wait_for_everyone()
@@ -246,7 +246,7 @@ class _Loop:
             name = differing[0]
             raise TrothError(
                 f"{latest} is from another run: its {name} is {kept['identity'].get(name)!r}, not "
-                f"{self.identity[name]!r}; choose another --out, or pass --restart to begin anew"
+                f"{self.identity[name]!r}; choose another --out, or pass --restart to start over"
             )
         state = State.of(kept["state"])
         if state.best_epoch:
@@ -285,15 +285,3 @@ class _Loop:
                 f"{len(place)} rows do not fit into memory at once; pass --rows-per-pass {max(1, len(place) // 2)}, "
                 "which trains the same mini-batches in more passes, or a smaller --max-length"
             ) from None
-
-
-def class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
-    """[classes] the factor of a row's loss; balanced: examples / (classes · examples of the class)."""
-    if settings.class_weights is None:
-        return torch.ones(classes)
-    if settings.class_weights == "balanced":
-        counts = torch.bincount(labels.cpu(), minlength=classes)
-        present = int((counts > 0).sum())
-        return torch.where(counts > 0, len(labels) / (present * counts.clamp(min=1)), 0.0).float()
-    require_weights(settings, classes)
-    return torch.tensor(settings.class_weights, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""The optimizer of a training: which parameters decay, and which learn at the head's rate."""
+"""The optimizer of a training: which parameters decay, which learn at the head's rate, and what each class weighs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from troth.training.settings import Settings
+from troth.training.settings import Settings, require_weights
 
 
 def build(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
@@ -49,6 +49,18 @@ def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> None:
     """Every group's learning rate: its full one times the schedule's factor."""
     for group in optimizer.param_groups:
         group["lr"] = group["full_rate"] * factor
+
+
+def class_weights(settings: Settings, labels: Tensor, classes: int) -> Tensor:
+    """[classes] the factor of a row's loss; balanced: examples / (classes · examples of the class)."""
+    if settings.class_weights is None:
+        return torch.ones(classes)
+    if settings.class_weights == "balanced":
+        counts = torch.bincount(labels.cpu(), minlength=classes)
+        present = int((counts > 0).sum())
+        return torch.where(counts > 0, len(labels) / (present * counts.clamp(min=1)), 0.0).float()
+    require_weights(settings, classes)
+    return torch.tensor(settings.class_weights, dtype=torch.float32)
 
 
 def _without_decay(model: nn.Module, words: tuple[str, ...]) -> set[str]:

@@ -51,10 +51,10 @@ def record_of(model: TextClassifier) -> Record | None:
     """The record in the folder that a model was loaded from; of models of other origins nothing is known."""
     folder = getattr(getattr(model, "model", None), "name_or_path", None)
     try:
-        told = json.loads((Path(folder) / "train.json").read_text(encoding="utf-8")) if folder else None
-        if told is None:
+        report = json.loads((Path(folder) / "train.json").read_text(encoding="utf-8")) if folder else None
+        if report is None:
             return None
-        identity, asked = told["identity"], told.get("asked", {})
+        identity, asked = report["identity"], report.get("asked", {})
         masking, share = _masked(str(identity["recipe"]))
         return Record(masking, share, dict(asked), str(identity.get("validation data", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, TrothError):
@@ -72,8 +72,8 @@ def _masked(recipe: str) -> tuple[str, float]:
 
 
 @lru_cache(maxsize=1)  # read by what chooses the texts to test and by the test itself
-def _rebuilt(told: str, data_folder: str | None, folder: str) -> Data:
-    asked, fingerprint = json.loads(told)
+def _rebuilt(report: str, data_folder: str | None, folder: str) -> Data:
+    asked, fingerprint = json.loads(report)
     source = asked["data"]
     for name in filter(None, (source, asked.get("validation"))):
         if not _at_hand(name):

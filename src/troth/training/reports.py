@@ -1,15 +1,25 @@
-"""train.json: what a finished training was and came to. Where it stands, the model beside it is whole."""
+"""train.json: what a finished training was and came to. Where it is, the model next to it is whole."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import math
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from troth.core.errors import TrothError
-from troth.training import output
+from troth.core.files import write_json
+from troth.training import output, quality
+from troth.training.examples import Labeled
+from troth.training.loop import Fitted
+from troth.training.settings import Settings
 
 NAME = "train.json"
 _PARTS: Mapping[str, type] = {
@@ -63,9 +73,64 @@ def read(file: Path) -> dict[str, Any] | None:
     return report if whole and isinstance(report["scores"].get("validation"), dict) else None
 
 
+def compose(
+    identity: Mapping[str, Any], asked: Mapping[str, Any], labeled: Labeled, settings: Settings, fitted: Fitted
+) -> dict[str, Any]:
+    """What train.json says of a training that ended."""
+    versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+    metric = labeled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
+    parts = {"validation": labeled.validation, **labeled.others}
+    known, classes = _labels(labeled.training), len(labeled.labels)
+    majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
+    report = {
+        "identity": dict(identity),
+        "asked": dict(asked),
+        "data": {
+            "name": labeled.training.name,
+            "training": len(labeled.training),
+            "validation": len(labeled.validation),
+            "validation split": labeled.validation.split,
+            **{name: len(data) for name, data in labeled.others.items()},
+        },
+        "notes": list(labeled.notes),
+        "metric": metric,
+        "best_epoch": fitted.best_epoch,
+        "scores": fitted.scores,
+        "majority": majority,
+        "history": fitted.history,
+        "steps": fitted.steps,
+        "seconds": round(fitted.seconds, 1),
+        "device": fitted.device,
+        "precision": fitted.precision,
+        "processes": fitted.processes,
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in versions},
+    }
+    plain: dict[str, Any] = _without_nan(report)
+    return plain
+
+
 def write(folder: Path, report: Mapping[str, Any]) -> None:
     """Whole or not at all; from then on the folder needs no claim."""
-    aside = folder / f"{NAME}.partial"
-    aside.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    aside.replace(folder / NAME)
+    write_json(folder / NAME, report, indent=2)
     output.settle(folder, NAME)
+
+
+def _labels(data: Any) -> Tensor:
+    return torch.tensor([int(example.label) for example in data])
+
+
+def _without_nan(value: Any) -> Any:
+    # JSON has no NaN.
+    if isinstance(value, Mapping):
+        return {key: _without_nan(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # run from its source
+        return "unknown"

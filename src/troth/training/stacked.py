@@ -29,7 +29,7 @@ from troth.training import train as fit
 from troth.training._stacks import Stack, build, why_not
 from troth.training.corpus import Corpus, batches, by_length, join
 from troth.training.examples import Source
-from troth.training.loop import Fitted, Scores, class_weights
+from troth.training.loop import Fitted, Scores
 from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
@@ -83,7 +83,7 @@ def train_seeds(
         return _in_processes(jobs, workers)
     identities = [fit.identify(planned, model) for planned, model in zip(plans, models, strict=True)]
     notes: list[list[str]] = [[] for _ in seeds]
-    known = [reports.finished(*one) for one in zip(folders, identities, notes, strict=True)]
+    known = [reports.finished(*training) for training in zip(folders, identities, notes, strict=True)]
     left = [number for number, report in enumerate(known) if report is None]
     for number in left:
         output.claim(folders[number], reports.NAME)
@@ -132,7 +132,7 @@ class _Side:
         groups = optimizers.groups(self.models[0].model, settings, lambda name, _: self.stack.parameters[name])
         self.optimizer = optimizers.of_groups(groups, settings)
         classes = len(self.models[0].labels)
-        weights = [class_weights(settings, copy.training.labels, classes) for copy in copies]
+        weights = [optimizers.class_weights(settings, copy.training.labels, classes) for copy in copies]
         self.weights = torch.stack(weights).to(device)  # [copies, classes]
         self.courses = [_Course() for _ in copies]
         self.best = {name: tensor.detach().clone() for name, tensor in self.stack.parameters.items()}
@@ -242,9 +242,9 @@ class _Side:
         joined, starts = join(corpora)
         joined.to(self.device)
         seeds = [copy.seed for copy in self.copies]
-        keys = torch.stack([one.keys(seed, "validation", name) for one, seed in zip(corpora, seeds, strict=True)])
+        keys = torch.stack([part.keys(seed, "validation", name) for part, seed in zip(corpora, seeds, strict=True)])
         logits = torch.zeros(len(corpora), len(corpora[0]), len(self.models[0].labels), device=self.device)
-        cuts = [by_length(one.lengths, 4 * self.settings.batch_size) for one in corpora]
+        cuts = [by_length(corpus.lengths, 4 * self.settings.batch_size) for corpus in corpora]
         for indices in zip(*cuts, strict=True):
             index = torch.stack(indices)
             rows = joined.rows((index + starts[:, None]).flatten(), keys.gather(1, index).flatten(), self.models[0])

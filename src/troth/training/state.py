@@ -34,7 +34,7 @@ class State:
             if not isinstance(kept.get(name), kinds) or isinstance(kept[name], bool):
                 raise DamagedError(f"state.json has no {name} that can be used")
         state = cls(**{name: kept[name] for name in dataclasses.asdict(empty)})
-        scored = all(isinstance(one, dict) and "score" in one for one in state.history)
+        scored = all(isinstance(epoch, dict) and "score" in epoch for epoch in state.history)
         if not scored or len(state.history) != state.epoch or not 0 <= state.best_epoch <= state.epoch:
             raise DamagedError("state.json has another number of epochs than it says")
         if min(state.step, state.batch, state.rows) < 0:

@@ -1,4 +1,4 @@
-"""Anybody's scores as a salience: attributions as `troth explain --json` writes them, a JSON array or one a line."""
+"""Anybody's scores as a salience: attributions as `troth explain --json` writes them, a JSON array or one per line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredScores:
             rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
         except ValueError:
             raise TrothError(
-                f"{path} is no file of scores: it holds neither a JSON array nor one object a line"
+                f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"
             ) from None
         return cls(path, {str(row["id"]): row for row in _checked(path, rows)})
 
@@ -59,7 +59,7 @@ class StoredScores:
             theirs = np.flatnonzero(segments == segment)
             if not ours or not len(theirs):
                 continue
-            joined = theirs[join([encoding.unit_spans[unit] for unit in ours], [row["spans"][one] for one in theirs])]
+            joined = theirs[join([encoding.unit_spans[unit] for unit in ours], [row["spans"][unit] for unit in theirs])]
             of_unit[ours] = values[joined] / np.bincount(joined, minlength=len(values))[joined]
         tokens = torch.bincount(encoding.units[encoding.units >= 0], minlength=encoding.n_units).clamp(min=1)
         return encoding.per_token((torch.from_numpy(of_unit) / tokens)[None], others=0.0)[0]
@@ -68,9 +68,8 @@ class StoredScores:
 def _checked(path: str, rows: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping) or not {"id", "spans", "scores"} <= row.keys():
-            raise TrothError(f"{path}: entry {number} has not all of id, spans, scores; write them with troth explain")
+            raise TrothError(f"{path}: entry {number} lacks one of id, spans, scores; write them with troth explain")
         if len(row["spans"]) != len(row["scores"]):
-            raise TrothError(
-                f"{path}: entry {number} has {len(row['scores'])} scores for {len(row['spans'])} spans; give one a span"
-            )
+            counts = f"{len(row['scores'])} scores for {len(row['spans'])} spans"
+            raise TrothError(f"{path}: entry {number} has {counts}; give one per span")
         yield row

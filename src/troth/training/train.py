@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import math
 import os
-import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
-from troth.core import catalog
+from troth.core import catalog, files
 from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models.encoder import Encoder
-from troth.training import bases, output, presets, quality, recipes, reports
+from troth.training import bases, output, presets, recipes, reports
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
@@ -57,7 +51,7 @@ class Plan:
     labeled: Labeled
     settings: Settings
     max_length: int | None
-    asked: Mapping[str, Any]  # what was said of data and settings, to say it again
+    asked: Mapping[str, Any]  # data and settings as the user gave them, for train.json
 
     def model(self) -> Encoder:
         """The base with a class for each label; what is new in it is drawn with the seed."""
@@ -78,9 +72,9 @@ def train(
     cpu: bool = False,
     **options: Any,
 ) -> Trained:
-    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it goes on.
+    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it resumes.
 
-    Without `checkpoints`, which a training of seconds does not need, it begins anew.
+    Without `checkpoints`, which a training of seconds does not need, it starts over.
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
@@ -168,7 +162,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
-    labeled, files = planned.labeled, recipes.files_of(planned.recipe)
+    labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
         "recipe": recipes.spec(planned.recipe, full=True),
@@ -179,7 +173,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
         "labels": list(labeled.labels),
         "max_length": model.max_length,
         "base fingerprint": model.fingerprint,
-        **({"recipe files": files} if files else {}),
+        **({"recipe files": recipe_files} if recipe_files else {}),
     }
 
 
@@ -192,22 +186,16 @@ def write(
     notes: Sequence[str] = (),
 ) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    report = _report(identity, planned, fitted)
+    report = reports.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
-    aside = folder / ".partial"
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        model.model.save_pretrained(aside, state_dict=weights_of(model.model))
-        model.tokenizer.save_pretrained(aside)
-        for file in sorted(aside.iterdir()):
-            file.replace(folder / file.name)
-        aside.rmdir()
+        with files.writing_into(folder) as aside:
+            model.model.save_pretrained(aside, state_dict=weights_of(model.model))
+            model.tokenizer.save_pretrained(aside)
         reports.write(folder, report)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
+    except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
             "command again"
@@ -222,61 +210,6 @@ def _tidy(folder: Path) -> None:
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 
-def _report(identity: Mapping[str, Any], planned: Plan, fitted: Fitted) -> dict[str, Any]:
-    labeled, settings = planned.labeled, planned.settings
-    versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
-    metric = labeled.metric or settings.metric  # the one to quote, not always the one the epoch was chosen by
-    parts = {"validation": labeled.validation, **labeled.others}
-    known, classes = _labels(labeled.training), len(labeled.labels)
-    majority = {name: quality.majority(metric, known, _labels(data), classes) for name, data in parts.items()}
-    report = {
-        "identity": dict(identity),
-        "asked": dict(planned.asked),
-        "data": {
-            "name": labeled.training.name,
-            "training": len(labeled.training),
-            "validation": len(labeled.validation),
-            "validation split": labeled.validation.split,
-            **{name: len(data) for name, data in labeled.others.items()},
-        },
-        "notes": list(labeled.notes),
-        "metric": metric,
-        "best_epoch": fitted.best_epoch,
-        "scores": fitted.scores,
-        "majority": majority,
-        "history": fitted.history,
-        "steps": fitted.steps,
-        "seconds": round(fitted.seconds, 1),
-        "device": fitted.device,
-        "precision": fitted.precision,
-        "processes": fitted.processes,
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in versions},
-    }
-    plain: dict[str, Any] = _without_nan(report)
-    return plain
-
-
-def _labels(data: Any) -> Tensor:
-    return torch.tensor([int(example.label) for example in data])
-
-
-def _without_nan(value: Any) -> Any:
-    # JSON has no NaN.
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _is_first() -> bool:
     """Of several processes one writes."""
     return int(os.environ.get("RANK", "0")) == 0
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:  # run from its source
-        return "unknown"

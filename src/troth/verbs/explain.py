@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import UnitKind
 from troth.data import Data
 from troth.data._classes import match_labels
+from troth.data._items import Texts as Texts
+from troth.data._items import as_examples as as_examples
 from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.engine.prober import Prober
 from troth.engine.targets import class_of
@@ -20,7 +22,6 @@ from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
 
-Texts = str | tuple[str, str] | Example | Iterable[str | tuple[str, str] | Example]
 _CHUNK = 512
 
 
@@ -119,27 +120,6 @@ def _told(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
             return result
         whole = len(look.keep) == 1 and bool((look.keep == 1).all()) and look.others is None and look.masking is None
         reply = replace(answer, question=look.question) if whole and look.want == want else (yield look)
-
-
-def as_examples(texts: Texts) -> Iterator[Example]:
-    """Examples of whatever was given; a bare tuple of two strings is one pair, a plain text's id is its position."""
-    if isinstance(texts, str | Example) or (isinstance(texts, tuple) and _is_pair(texts)):
-        texts = [texts]
-    for position, text in enumerate(texts):
-        if isinstance(text, Example):
-            yield text
-        elif isinstance(text, str):
-            yield Example(id=str(position), text=text)
-        elif _is_pair(text):
-            yield Example(id=str(position), text=text[0], text_pair=text[1])
-        else:
-            raise TrothError(
-                f"text {position} is a {type(text).__name__}; give a string, a pair of strings or an Example"
-            )
-
-
-def _is_pair(text: Any) -> bool:
-    return isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(part, str) for part in text)
 
 
 def _second(logits: list[float], chosen: int) -> int:

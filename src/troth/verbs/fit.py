@@ -7,10 +7,9 @@ The classifier stays as it is. Examples to train and to validate on are drawn, s
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -21,12 +20,15 @@ from torch import Tensor
 
 from troth.attribution_model import saving
 from troth.attribution_model.fitting import Course, Examples, Settings, choose, is_better, train
+from troth.attribution_model.fitting import settings_of as settings_of
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.search import LAMBDAS, search, weighted
+from troth.attribution_model.search import lambdas_of as lambdas_of
 from troth.attribution_model.start import Start, start
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
+from troth.core.files import write_json
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.prober import Prober
@@ -72,7 +74,7 @@ def fit(
     """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.
 
     `backbone` is what G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder that the
-    model was fine-tuned from. `lambdas` gives the weights of the losses and spares the search; `without` leaves losses
+    model was fine-tuned from. `lambdas` gives the weights of the losses and saves the search; `without` leaves losses
     out. `model_options` are those of load_model. `out` must be new, empty or of an earlier fit. Called again after a
     kill, trials and trainings that were finished are not done again.
     """
@@ -141,7 +143,7 @@ def fit(
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:
     """A finished folder needs no claim any more."""
-    (folder / MARKER).write_text(json.dumps({"explainer": "attributive_masking", "metrics": list(metrics)}) + "\n")
+    write_json(folder / MARKER, {"explainer": "attributive_masking", "metrics": list(metrics)})
     settle(folder, MARKER)
 
 
@@ -210,32 +212,6 @@ def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metr
 def watched(metrics: Sequence[str]) -> list[str]:
     """The metrics that judge a trial of the search for all of them."""
     return list(dict.fromkeys([*metrics, *METRICS]))
-
-
-def lambdas_of(text: str) -> dict[str, float]:
-    """The weights of the losses as people write them: λ_p, λ_a, λ_inv.
-
-    >>> lambdas_of("1,0.5,0.2")
-    {'prediction': 1.0, 'sparsity': 0.5, 'inverse': 0.2}
-    """
-    try:
-        weights = [float(part) for part in text.split(",")]
-        if not all(0 <= weight < math.inf for weight in weights):
-            raise ValueError
-        return dict(zip(LAMBDAS, weights, strict=True))
-    except ValueError:
-        raise TrothError(
-            f"lambdas are three numbers from 0 on, of L_p, L_a, L_inv, as 1,0.5,0.2, not {text!r}"
-        ) from None
-
-
-def settings_of(**options: Any) -> Settings:
-    """Settings from options by name; None leaves the default."""
-    known = {field.name for field in fields(Settings)}
-    for name in options:
-        if name not in known:
-            raise unknown("setting", name, known)
-    return Settings(**{name: value for name, value in options.items() if value is not None})
 
 
 def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
 from troth.core.units import Span
 from troth.data import Data
@@ -48,7 +49,7 @@ def rationale_length(ratio: float, words: int) -> int:
 
 
 def require(ratio: float, thresholder: str) -> None:
-    """One line for a ratio or a thresholder that there is not."""
+    """Refuses a ratio out of range and an unknown thresholder."""
     if not 0 < ratio <= 1:
         raise TrothError(f"a rationale's ratio must lie in (0, 1], not {ratio}")
     if thresholder not in _NAMES:
@@ -130,10 +131,10 @@ def rationales(
     magnitude: bool = False,
     seed: int = 0,
 ) -> list[Rationale]:
-    """A rationale an example, chosen by the support model's explanation of the class it predicts."""
+    """One rationale per example, chosen by the support model's explanation of the class it predicts."""
     require(ratio, thresholder)
-    found = explain_each(Prober(support), list(examples), explainer, units="word", seed=seed)
-    return [rationale_of(one.magnitude() if magnitude else one, ratio, thresholder) for one in found]
+    attributions = explain_each(Prober(support), list(examples), explainer, units="word", seed=seed)
+    return [rationale_of(each.magnitude() if magnitude else each, ratio, thresholder) for each in attributions]
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def fresh(
 ) -> Fresh:
     """Extracts the rationales of train, validation and test, exports them, and trains a classifier on them alone.
 
-    `out` gets rationales-train.jsonl and so on, and the classifier in `model`; called again, it goes on. `settings`
+    `out` gets rationales-train.jsonl and so on, and the classifier in `model`; called again, it resumes. `settings`
     are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
     """
     require(ratio, thresholder)
@@ -177,10 +178,10 @@ def fresh(
         path, mark = folder / f"rationales-{split}.jsonl", {**how, "data": examples.fingerprint}
         inputs = _stored(path, mark, len(examples))
         if inputs is None:
-            made = rationales(
+            chosen = rationales(
                 support, examples, explainer, ratio=ratio, thresholder=thresholder, magnitude=magnitude, seed=seed
             )
-            export(path, made, mark)
+            export(path, chosen, mark)
             inputs = imported(path)
         data[split] = replace(examples, examples=inputs, name=f"rationales of {examples.name}")
     options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
@@ -190,16 +191,10 @@ def fresh(
 
 
 def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:
-    """Rationales as lines of JSON, and beside them how they were made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(one.to_dict(), ensure_ascii=False) + "\n" for one in found)
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(lines, encoding="utf-8")
-    aside.replace(path)
-    said = path.with_suffix(".json")
-    aside = said.with_name(f".{said.name}")
-    aside.write_text(json.dumps(how, indent=2) + "\n", encoding="utf-8")
-    aside.replace(said)
+    """Rationales as lines of JSON, and next to them how they were made."""
+    lines = "".join(json.dumps(rationale.to_dict(), ensure_ascii=False) + "\n" for rationale in found)
+    write_aside(path, lines.encode(), sole_writer=True)
+    write_json(path.with_suffix(".json"), how, indent=2)
 
 
 def imported(path: Path) -> list[Example]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from troth.core.errors import TrothError
+from troth.core.files import write_json, writing_into
 from troth.core.types import Example
 from troth.engine.prober import Prober
 from troth.models import TextClassifier, load_model
@@ -63,7 +64,7 @@ def search(
 ) -> Trained:
     """As `train` with each λ; the one with the lowest development flip fraction of attention becomes `out`.
 
-    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped goes on.
+    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped resumes.
     """
     folder = reports.own(out)
     output.claim(folder, reports.NAME)
@@ -81,9 +82,10 @@ def search(
             "flip_fraction": {f"{weight:g}": flip for weight, flip in flips.items()},
         },
     }
-    for file in trials[chosen].folder.iterdir():
-        if file.is_file() and file.name != "train.json":
-            shutil.copy2(file, folder / file.name)
+    with writing_into(folder) as aside:
+        for file in trials[chosen].folder.iterdir():
+            if file.is_file() and file.name != "train.json":
+                shutil.copy2(file, aside / file.name)
     reports.write(folder, report)
     return Trained(folder, report)
 
@@ -97,7 +99,7 @@ def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any
         examples = fit.plan(recipe, data, base, **how).labeled.validation.examples
         device = "cpu" if options.get("cpu") else None
         known = flip_fraction(load_model(str(trained.folder), device=device), examples)
-        file.write_text(json.dumps({"flip_fraction": known}) + "\n")
+        write_json(file, {"flip_fraction": known})
     return known
 
 

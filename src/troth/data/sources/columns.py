@@ -1,4 +1,4 @@
-"""Which column is what, guessed from the usual names unless told, and the examples made of it."""
+"""Which column is what, guessed from the usual names by default, and the examples made of it."""
 
 from __future__ import annotations
 
@@ -16,39 +16,13 @@ from troth.data.sources.readers import Table
 
 # The usual names, likeliest first. A question is the second text wherever there is another to be the first.
 _USUAL = {
-    "text": (
-        *(
-            "text",
-            "sentence",
-            "sentence1",
-            "premise",
-            "review",
-            "content",
-            "passage",
-            "paragraph",
-            "context",
-            "document",
-        ),
-        *("article", "tweet", "comment", "body", "text1", "text_a", "question1", "utterance", "question"),
-    ),
-    "label": (
-        "label",
-        "labels",
-        "gold_label",
-        "gold",
-        "class",
-        "target",
-        "category",
-        "sentiment",
-        "classification",
-        "y",
-    ),
-    "text_pair": ("text_pair", "sentence2", "hypothesis", "text2", "text_b", "question2", "question", "query"),
-    "rationale": ("rationale", "rationales", "evidences"),
-    "id": ("id", "idx", "guid", "uid", "example_id", "annotation_id"),
+    "text": "text sentence sentence1 premise review content passage paragraph context document article tweet comment "
+    "body text1 text_a question1 utterance question",
+    "label": "label labels gold_label gold class target category sentiment classification y",
+    "text_pair": "text_pair sentence2 hypothesis text2 text_b question2 question query",
+    "rationale": "rationale rationales evidences",
+    "id": "id idx guid uid example_id annotation_id",
 }
-
-
 _LONGEST = 500_000  # characters: about 128,000 tokens. No model reads more, and tokenizing megabytes takes minutes
 
 
@@ -130,7 +104,7 @@ def _choose(table: Table, columns: Columns) -> dict[str, _Chosen]:
     chosen = {}
     for role, usual in _USUAL.items():
         name = given[role]
-        found = name if name is not None else _guess(table.columns, usual, taken)
+        found = name if name is not None else _guess(table.columns, usual.split(), taken)
         taken.add(found)
         chosen[role] = _Chosen(role, found, guessed=name is None)
     if not chosen["text"].name:

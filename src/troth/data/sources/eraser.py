@@ -15,7 +15,7 @@ def is_eraser(folder: Path) -> bool:
 
 
 def read_eraser(folder: Path, annotations: Path, split: str) -> Table:
-    """One row an annotation; evidence becomes character spans, whatever group it is in."""
+    """One row per annotation; evidence becomes character spans, whatever group it is in."""
     documents = _Documents(folder)
     rows = [
         _row(annotations.name, number, row, documents) for number, row in enumerate(read_lines(annotations), start=1)
@@ -32,7 +32,7 @@ class _Documents:
             for number, row in enumerate(read_lines(packed), start=1):
                 name, text = row.get("docid"), row.get("document")
                 if not isinstance(name, str) or not isinstance(text, str):
-                    raise TrothError(f"docs.jsonl: row {number} is no ERASER document: it needs docid and document")
+                    raise TrothError(f"docs.jsonl: row {number} is not an ERASER document: it needs docid and document")
                 self.texts[name] = text
 
     def text(self, where: str, name: str) -> str:
@@ -50,7 +50,7 @@ class _Documents:
 def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -> dict[str, Any]:
     where = f"{source}: row {number}"
     if "annotation_id" not in row or "classification" not in row:
-        raise TrothError(f"{where} is no ERASER annotation: it wants annotation_id and classification")
+        raise TrothError(f"{where} is not an ERASER annotation: it needs annotation_id and classification")
     evidence = _evidence(where, row.get("evidences") or [])
     names = row.get("docids") or sorted({piece["docid"] for piece in evidence}) or [row["annotation_id"]]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

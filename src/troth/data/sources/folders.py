@@ -1,4 +1,4 @@
-"""The splits a folder holds: a saved `datasets` folder, the ERASER layout, or one file (or several shards) a split."""
+"""The splits of a folder: a saved `datasets` folder, the ERASER layout, or one file (or several shards) per split."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as problem:
         raise _not_saved(path.parent, f"{path.name}: {problem}") from None
     if not isinstance(found, dict):
-        raise _not_saved(path.parent, f"{path.name} is no JSON object")
+        raise _not_saved(path.parent, f"{path.name} is not a JSON object")
     return found
 
 

@@ -52,6 +52,6 @@ def _load(name: str, repository: str, config: str | None, split: str | None, rev
 def _out_of_reach(name: str, problem: Exception) -> TrothError:
     reason = unreachable() or f"{type(problem).__name__}: {' '.join(str(problem).split())[:160]}"
     return TrothError(
-        f"{name} is not to be had from the hub ({reason}); "
+        f"{name} cannot be loaded from the hub ({reason}); "
         "check the name and the network, or give a file or folder that exists"
     )

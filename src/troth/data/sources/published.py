@@ -25,7 +25,7 @@ class Published(Dataset):
     hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
     hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise
     label: ClassVar[str] = "label"  # the hub's column of the class
-    obtain: ClassVar[str] = ""  # how to come by it where the hub has it not
+    obtain: ClassVar[str] = ""  # how to get it where the hub does not have it
     without_label: ClassVar[str] = ""  # why some rows are labelled -1; they are left out
 
     @property
@@ -33,7 +33,7 @@ class Published(Dataset):
         return tuple(dict.fromkeys([*self.splits, *self.local_tables()]))
 
     def load(self, split: str | None = None) -> Data:
-        # Unless told, evaluate on what is at hand rather than fetch another split.
+        # By default, evaluate on what is at hand rather than fetch another split.
         names = self.split_names if split is not None else tuple(self.local_tables()) or self.split_names
         return self.read(choose_split(self.name, names, split))
 
@@ -57,7 +57,7 @@ class Published(Dataset):
         if len(kept) < len(table.rows):
             notes.append(f"left out {len(table.rows) - len(kept):,} rows {self.without_label}")
         if split not in self.splits:
-            notes.append(f"{split} is no official split")
+            notes.append(f"{split} is not an official split")
         if official not in (None, len(data)):
             notes.append(f"{split} here has {len(data):,} rows, the official one {official:,}")
         return replace(data, name=self.name, notes=tuple(notes), split=split)
@@ -68,7 +68,7 @@ class Published(Dataset):
         return tables_in(folder) if folder is not None else {}
 
     def adapt(self, table: Table) -> Table:
-        """The table as `masked`, `auxiliary` and `label` want it, where a source spreads them over more columns."""
+        """The table as `masked`, `auxiliary` and `label` need it, where a source spreads them over more columns."""
         return table
 
     def _table(self, split: str) -> Table:

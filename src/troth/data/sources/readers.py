@@ -99,11 +99,11 @@ def _lines(source: str, text: str) -> list[dict[str, Any]]:
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as problem:
-                raise TrothError(f"{source}: line {number} is no JSON ({problem.msg})") from None
+                raise TrothError(f"{source}: line {number} is not JSON ({problem.msg})") from None
             except (RecursionError, ValueError) as problem:
                 raise TrothError(f"{source}: line {number} {_excess(problem)}") from None
             if not isinstance(row, dict):
-                raise TrothError(f"{source}: line {number} is no JSON object but {type(row).__name__}")
+                raise TrothError(f"{source}: line {number} is not a JSON object but {type(row).__name__}")
             found.append(row)
     return found
 
@@ -114,14 +114,14 @@ def _json(source: str, text: str) -> list[dict[str, Any]]:
     except json.JSONDecodeError as problem:
         if problem.msg == "Extra data":  # JSON lines under the name .json, as `datasets` writes them
             return _lines(source, text)
-        raise TrothError(f"{source}: line {problem.lineno} is no JSON ({problem.msg})") from None
+        raise TrothError(f"{source}: line {problem.lineno} is not JSON ({problem.msg})") from None
     except (RecursionError, ValueError) as problem:
         raise TrothError(f"{source} {_excess(problem)}") from None
     if isinstance(content, dict):
         lists = [value for value in content.values() if isinstance(value, list)]
         content = lists[0] if len(lists) == 1 else content
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise TrothError(f"{source}: wanted a list of objects, one a row")
+        raise TrothError(f"{source}: expected a list of objects, one per row")
     return content
 
 

@@ -1,4 +1,4 @@
-"""What a training starts from: pretrained weights, or a model built for the data. One file a kind.
+"""What a training starts from: pretrained weights, or a model built for the data. One file per kind.
 
 A folder or hub name stands for itself: `roberta-base` is `pretrained(path="roberta-base")`.
 """
@@ -28,7 +28,7 @@ class Base(ABC):
         """One line where what it starts from is not there; nothing is loaded."""
 
     def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
-        """Settings that suit it where nobody says otherwise."""
+        """Settings that suit it by default."""
         return {}
 
 

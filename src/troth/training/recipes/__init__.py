@@ -21,7 +21,7 @@ from troth.models import Output, TextClassifier
 
 @dataclass(frozen=True)
 class Recipe:
-    """An instance is its configuration. Random numbers come from `rows.keys` alone: one key an example and epoch."""
+    """An instance is its configuration. Random numbers come from `rows.keys` alone: one key per example and epoch."""
 
     attentions: ClassVar[bool] = False  # the penalty reads attention weights
     erases: ClassVar[bool] = False  # so it says what is validated on, also in company
@@ -33,7 +33,7 @@ class Recipe:
     def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
         """What rows become; `place` [rows] is where each stands in the mini-batch of `size` rows, over all devices.
 
-        Places are drawn anew each epoch, whatever the texts are.
+        Places are drawn again each epoch, whatever the texts are.
         """
         return rows
 
@@ -114,8 +114,7 @@ def spec(recipe: Recipe, *, full: bool = False) -> str:
     >>> spec(build("masked(validate=no)+plain"))
     "masked(validate='no') + plain"
     """
-    parts = recipe.parts if isinstance(recipe, Composed) else (recipe,)
-    return " + ".join(catalog.spec(part, full=full) for part in parts)
+    return " + ".join(catalog.spec(part, full=full) for part in parts_of(recipe))
 
 
 def parts_of(recipe: Recipe) -> tuple[Recipe, ...]:
