@@ -13,13 +13,13 @@ import csv
 import gzip
 import io
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from troth.core import catalog
 from troth.store.store import Store, Stored
 
 Rows = Iterator[dict[str, Any]]
@@ -33,7 +33,7 @@ def roar(run: Path) -> Rows:
                 for seed, value in zip(facts["seeds"], curve["racu_by_seed"], strict=True):
                     measure = curve["explainer"].partition("(")[0]
                     about = {"data": data, "way": way, "measure": measure, "seed": seed, "example_id": "all"}
-                    yield {**about, "value": round(100 * value, 4)}
+                    yield {**about, "value": None if value is None else round(100 * value, 4)}
 
 
 def saloss(run: Path) -> Rows:
@@ -41,12 +41,11 @@ def saloss(run: Path) -> Rows:
     store = Store(run)
     recipes = {f"cell:{cell.name}": cell.specs["recipe"] for cell in store.cells() if cell.kind == "training"}
     for cell in _metrics(store, "decision_flip"):
-        recipe = recipes[cell.specs["model"]]
-        source = re.search(r"source='(\w+)'", recipe)
+        _, options = catalog.parse(recipes[cell.specs["model"]])
         about = {
             "data": cell.specs["data"],
-            "model": source[1] if source else "plain",
-            "erased": "padded" if "pad" in cell.specs["metric"] else "deleted",
+            "model": options.get("source", "plain"),  # of the salience
+            "erased": "padded" if catalog.parse(cell.specs["metric"])[1].get("masking") == "pad" else "deleted",
             "attribution": cell.specs["explainer"].partition("(")[0],
         }
         if cell.specs["split"] == "test" and about["model"] in ("plain", "text_rank"):
@@ -54,7 +53,7 @@ def saloss(run: Path) -> Rows:
 
 
 def soft(run: Path) -> Rows:
-    """Whether each metric puts an explanation before a random one, by example; empty where either is undefined."""
+    """Whether each metric ranks an explanation above a random one, by example; empty where either is undefined."""
     store = Store(run)
     values: dict[tuple[str, str, int], dict[str, dict[str, float | None]]] = {}
     for cell in store.cells():
@@ -74,19 +73,14 @@ def soft(run: Path) -> Rows:
                 chance = random[example]
                 undefined = score is None or chance is None or score != score or chance != chance
                 won = "" if undefined else int(score > chance)  # type: ignore[operator]
-                yield {
-                    "data": data,
-                    "metric": metric,
-                    "attribution": method,
-                    "seed": seed,
-                    "example_id": example,
-                    "value": won,
-                }
+                about = {"data": data, "metric": metric, "attribution": method, "seed": seed}
+                yield {**about, "example_id": example, "value": won}
 
 
 def _is_kept(metric: str) -> bool:
     """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
-    return not any(word in metric for word in ("released", "gaussian", "attention", "retention"))
+    _, options = catalog.parse(metric)
+    return not {"variant", "masking", "retention"} & options.keys()
 
 
 def _metrics(store: Store, name: str) -> Iterable[Stored]:
@@ -97,12 +91,8 @@ def _metrics(store: Store, name: str) -> Iterable[Stored]:
 def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
     table = store.table(cell.name)
     for example, value in zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True):
-        yield {
-            **about,
-            "seed": cell.specs["seed"],
-            "example_id": example,
-            "value": None if value is None else round(value, 4),
-        }
+        rounded = None if value is None else round(value, 4)
+        yield {**about, "seed": cell.specs["seed"], "example_id": example, "value": rounded}
 
 
 STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft}

@@ -85,8 +85,8 @@ def explained(setting: Setting, name: str, classifier: Cell) -> ModelSpec | None
             return setting.context.model_spec(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
-                f"the prompt has {len(classes)} class words ({', '.join(classes)}), but {name} has {len(labels)} classes "
-                f"({', '.join(labels)}); give a word for each, in this order: --class-words"
+                f"the prompt has {len(classes)} class words ({', '.join(classes)}), but {name} has {len(labels)} "
+                f"classes ({', '.join(labels)}); give a word for each, in this order: --class-words"
             )
     except NoHeadError:
         pass  # one is trained
