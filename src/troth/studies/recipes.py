@@ -19,6 +19,7 @@ from troth import statistics
 from troth.core import catalog
 from troth.explainers import Explainer
 from troth.metrics import Metric, Summary
+from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
@@ -117,7 +118,9 @@ def _section(part: str, experiment: RecipesExperiment, explainer: str, results: 
                 undefined += _undefined(recipe, summaries)
             else:
                 ranges[recipe][name] = over_seeds([results.values(cell) for cell in cells])
-    performance = experiment.metrics["RACU"].performance or "accuracy"  # type: ignore[attr-defined]
+    racu = experiment.metrics["RACU"]
+    assert isinstance(racu, RecursiveErasure)
+    performance = racu.performance or "accuracy"
     words = [_change(explainer, ranges), f"RACU is of the {performance.replace('_', '-')}."]
     words += [f"No RACU: {'; '.join(undefined)}."] if undefined else []
     measures = ("accuracy", *METRICS)

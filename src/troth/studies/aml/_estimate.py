@@ -23,6 +23,7 @@ from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
+from troth.explainers.attributive_masking import AttributiveMasking
 from troth.metrics import Metric
 from troth.metrics._erasing import Erasure
 from troth.store.cells import Cell
@@ -116,8 +117,7 @@ def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: 
     examples = table_to_examples(tables[cell.parents[0]])
     method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
     passes = _passes(method, cell, tables, context)
-    unfitted = cell.specs["explainer"].startswith("attributive_masking")
-    if unfitted or max(passes) > _MOST:
+    if isinstance(method, AttributiveMasking) or max(passes) > _MOST:
         return float(sum(passes) * _seconds_a_pass(cell, tables, context))
     prober = Prober(context.model(ModelSpec.of(cell)), cell.specs["masking"])
     return _pace(lambda: len(list(explain_each(prober, examples[:_TEXTS], method, units="token")))) * len(examples)
