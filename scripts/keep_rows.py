@@ -15,13 +15,13 @@ import csv
 import gzip
 import io
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from troth.core import catalog
 from troth.store.store import Store, Stored
 
 Rows = Iterator[dict[str, Any]]
@@ -35,7 +35,7 @@ def roar(run: Path) -> Rows:
                 for seed, value in zip(facts["seeds"], curve["racu_by_seed"], strict=True):
                     measure = curve["explainer"].partition("(")[0]
                     about = {"data": data, "way": way, "measure": measure, "seed": seed, "example_id": "all"}
-                    yield {**about, "value": round(100 * value, 4)}
+                    yield {**about, "value": None if value is None else round(100 * value, 4)}
 
 
 def saloss(run: Path) -> Rows:
@@ -43,12 +43,11 @@ def saloss(run: Path) -> Rows:
     store = Store(run)
     recipes = {f"cell:{cell.name}": cell.specs["recipe"] for cell in store.cells() if cell.kind == "training"}
     for cell in _metrics(store, "decision_flip"):
-        recipe = recipes[cell.specs["model"]]
-        source = re.search(r"source='(\w+)'", recipe)
+        _, options = catalog.parse(recipes[cell.specs["model"]])
         about = {
             "data": cell.specs["data"],
-            "model": source[1] if source else "plain",
-            "erased": "padded" if "pad" in cell.specs["metric"] else "deleted",
+            "model": options.get("source", "plain"),  # of the salience
+            "erased": "padded" if catalog.parse(cell.specs["metric"])[1].get("masking") == "pad" else "deleted",
             "attribution": cell.specs["explainer"].partition("(")[0],
         }
         if cell.specs["split"] == "test" and about["model"] in ("plain", "text_rank"):
@@ -56,7 +55,7 @@ def saloss(run: Path) -> Rows:
 
 
 def soft(run: Path) -> Rows:
-    """Whether each metric puts an explanation before a random one, by example; empty where either is undefined."""
+    """Whether each metric ranks an explanation above a random one, by example; empty where either is undefined."""
     store = Store(run)
     values: dict[tuple[str, str, int], dict[str, dict[str, float | None]]] = {}
     for cell in store.cells():
@@ -76,31 +75,25 @@ def soft(run: Path) -> Rows:
                 chance = random[example]
                 undefined = score is None or chance is None or score != score or chance != chance
                 won = "" if undefined else int(score > chance)  # type: ignore[operator]
-                yield {
-                    "data": data,
-                    "metric": metric,
-                    "attribution": method,
-                    "seed": seed,
-                    "example_id": example,
-                    "value": won,
-                }
+                about = {"data": data, "metric": metric, "attribution": method, "seed": seed}
+                yield {**about, "example_id": example, "value": won}
 
 
 def aml(run: Path) -> Rows:
     """The five metrics of every method, by example; an attribution model is judged by the metric it was fitted for."""
     store = Store(run)
     models = {facts["model"] for facts in json.loads((run / "study.json").read_text())["results"].values()}
-    for cell in _metrics(store, ""):
-        explainer, _, options = cell.specs["explainer"].partition("(")
-        fitted_for = re.search(r"/(\w+)'", options) if explainer == "attributive_masking" else None
-        if cell.specs["model"] not in models or (
-            fitted_for and fitted_for[1] != cell.specs["metric"].partition("(")[0]
-        ):
+    for cell in store.cells():
+        if cell.kind != "metric" or cell.specs["model"] not in models:
             continue
-        method = ("fAML" if "steps" in options else "pAML") if fitted_for else explainer
-        yield from _by_example(
-            store, cell, {"data": cell.specs["data"], "method": method, "metric": cell.specs["metric"]}
-        )
+        explainer, options = catalog.parse(cell.specs["explainer"])
+        metric = catalog.parse(cell.specs["metric"])[0]
+        if explainer == "attributive_masking":
+            if Path(options["checkpoint"]).name != metric:
+                continue
+            explainer = "fAML" if options.get("steps") else "pAML"
+        about = {"data": cell.specs["data"], "method": explainer, "metric": cell.specs["metric"]}
+        yield from _by_example(store, cell, about)
 
 
 def fmm(run: Path) -> Rows:
@@ -123,7 +116,8 @@ def fmm(run: Path) -> Rows:
 
 def _is_kept(metric: str) -> bool:
     """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
-    return not any(word in metric for word in ("released", "gaussian", "attention", "retention"))
+    _, options = catalog.parse(metric)
+    return not {"variant", "masking", "retention"} & options.keys()
 
 
 def _metrics(store: Store, name: str) -> Iterable[Stored]:
@@ -134,12 +128,8 @@ def _metrics(store: Store, name: str) -> Iterable[Stored]:
 def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
     table = store.table(cell.name)
     for example, value in zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True):
-        yield {
-            **about,
-            "seed": cell.specs["seed"],
-            "example_id": example,
-            "value": None if value is None else round(value, 4),
-        }
+        rounded = None if value is None else round(value, 4)
+        yield {**about, "seed": cell.specs["seed"], "example_id": example, "value": rounded}
 
 
 STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft, "aml": aml, "fmm": fmm}

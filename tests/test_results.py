@@ -18,7 +18,7 @@ from troth import seeds, statistics
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PAGES = sorted(path for path in RESULTS.glob("*.md") if path.name != "README.md")
-SAID = re.compile(r"These numbers are (withdrawn|being measured again):\**\s+\S")
+WITHDRAWN = re.compile(r"These numbers are (withdrawn|being measured again):\**\s+\S")
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 CHECK = re.compile(r"<!--\s*check:(.*?)-->", re.DOTALL)
 LARGEST = 1_000_000  # bytes of rows per page
@@ -36,24 +36,24 @@ class Check:
 
 def checks_of(page):
     """The checks that a page's comments ask for."""
-    found = []
+    checks = []
     for text in CHECK.findall(page):
         file, *words = shlex.split(text)
         check = Check(file)
         for word in words:
             if word == "where":
                 continue
-            name, equals, given = word.partition("=")
+            name, equals, value = word.partition("=")
             assert equals, f"{word!r} in the check of {file} is not NAME=VALUE"
             if name in ("value", "low", "high"):
-                check.printed[name] = given
+                check.printed[name] = value
             elif name == "column":
-                check.column = given
+                check.column = value
             else:
-                check.where[name] = given
+                check.where[name] = value
         assert "value" in check.printed, f"the check of {file} names no value"
-        found.append(check)
-    return found
+        checks.append(check)
+    return checks
 
 
 def read(path):
@@ -104,7 +104,7 @@ def verify(page_path):
     checks, folder = checks_of(page), page_path.with_suffix("")
     if not checks:
         assert not folder.exists(), f"{folder.name}/ has rows, but {page_path.name} checks no number against them"
-        assert SAID.search(" ".join(page.split("\n## ")[0].split())), (
+        assert WITHDRAWN.search(" ".join(page.split("\n## ")[0].split())), (
             f"{page_path.name} keeps no rows: it must say, before its first section, that its numbers are withdrawn or "
             "being measured again (docs/results/README.md)"
         )
@@ -115,8 +115,8 @@ def verify(page_path):
     for check in checks:
         numbers = computed(read(folder / check.file), check)
         for name, printed in check.printed.items():
-            again, given = as_printed(numbers[name], printed)
-            assert again == given, f"{page_path.name}: {check.where} {name} is {again}, the page says {printed}"
+            again, stated = as_printed(numbers[name], printed)
+            assert again == stated, f"{page_path.name}: {check.where} {name} is {again}, the page says {printed}"
             assert printed in shown, f"{page_path.name}: {printed} is checked, but not on the page"
 
 
@@ -159,7 +159,7 @@ def test_seeds_are_averaged_before_examples(page):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (PAGE.format(value="0.41"), "value is 0.40, the page says 0.41"),
         (PAGE.replace("0.40", "0.4").format(value="0.400"), "0.400 is checked, but not on the page"),
@@ -169,8 +169,8 @@ def test_seeds_are_averaged_before_examples(page):
         ("# A page\n\nNothing is checked: 0.40.\n", "has rows, but page.md checks no number"),
     ],
 )
-def test_a_page_that_is_not_true_fails(page, text, told):
-    with pytest.raises(AssertionError, match=told):
+def test_a_page_that_is_not_true_fails(page, text, message):
+    with pytest.raises(AssertionError, match=message):
         verify(page(text))
 
 

@@ -11,6 +11,7 @@ import pytest
 import fakes
 import troth
 from troth import cli
+from troth.store.specs import ModelSpec
 from troth.sweep.context import Context
 
 ROOT = Path(__file__).parents[2]
@@ -100,11 +101,11 @@ def test_bench_carries_the_prompt_to_its_workers(folder, command, tmp_path):
 def test_a_sweep_knows_a_prompted_model_by_all_its_options(folder):
     context = Context()
     options = {"prompt": PROMPT, "class_words": WORDS, "shots": [troth.Example("0", "a joy", label=0)]}
-    specs = context.model_specs(str(folder), options)
-    assert specs["model_options"]["mask_text"] == " _"
-    assert specs["model_options"]["dtype"] == "float32"
-    other = Context()
-    assert other.model(json.loads(json.dumps(specs))).fingerprint == specs["model_fingerprint"]
+    spec = context.model_spec(str(folder), options)
+    assert spec.model_options["mask_text"] == " _"
+    assert spec.model_options["dtype"] == "float32"
+    stored = ModelSpec.from_dict(json.loads(json.dumps(spec.to_dict())))
+    assert Context().model(stored).fingerprint == spec.model_fingerprint
 
 
 def test_the_example_runs(tmp_path):

@@ -139,7 +139,7 @@ OTHERS = [
     (["train", "plain", "--data", "data.jsonl", "--base", "torn", "--out", "new"], "cannot load torn to train it"),
     (["explain", "a", "-m", "model", "--html", ""], "cannot write"),
     (["sweep", "absent.toml"], "there is no plan file absent.toml"),
-    (["sweep", "folder"], "folder is no plan file"),
+    (["sweep", "folder"], "folder is not a plan file"),
     (["sweep", "data.jsonl"], "data.jsonl: line 1"),
     (["sweep", "file"], "models is missing"),
     (["sweep", "\udcff.toml"], r"there is no plan file \xff.toml"),

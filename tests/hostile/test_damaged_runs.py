@@ -9,10 +9,9 @@ import signal
 import time
 
 import pytest
-from tests.sweep.works import expected, ladder
+from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
-from troth.store.cells import Cell
 from troth.store.listing import list_runs
 from troth.store.store import Store
 from troth.sweep.run import run
@@ -110,7 +109,7 @@ def patience():
 @pytest.fixture
 def plan(tmp_path):
     plan = ladder(2, 2)
-    plan.add(Cell("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
+    plan.add(cell_of("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
     return plan
 
 
@@ -132,7 +131,7 @@ def folder(tmp_path, plan):
     (store.folder / "claims").mkdir(exist_ok=True)
     owner = {"host": "elsewhere", "pid": "1", "started": "1", "token": "t"}
     (store.folder / "claims" / open_cell.name).write_text(json.dumps(owner))
-    (store.folder / "claims" / f".{open_cell.name}.burial").write_text("")
+    (store.folder / "claims" / f".{open_cell.name}.removal").write_text("")
     for path in (store.folder / "claims").iterdir():
         os.utime(path, (1, 1))
     return store.folder
@@ -184,7 +183,7 @@ def test_a_place_that_is_no_folder_does_not_block(folder, plan, place, harm):
     assert {name: Store(folder).table(name).column("value").to_pylist() for name in plan.cells} == expected(plan)
 
 
-@pytest.mark.parametrize("name", ["claim", "burial"])
+@pytest.mark.parametrize("name", ["claim", "removal"])
 def test_a_claim_dated_tomorrow_is_dead(folder, plan, name):
     for path in (folder / "claims").glob("[!.]*" if name == "claim" else ".*"):
         os.utime(path, (TOMORROW, TOMORROW))

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sweep.works import ladder
+from tests.sweep.works import cell_of, ladder
 
 import fakes
 import troth as package
 from troth.core import terminal
-from troth.store.cells import Cell
 from troth.store.store import Store
 from troth.sweep.run import run
 
@@ -38,7 +37,7 @@ def evil_room(tmp_path_factory, room):
     )
     (folder / "obstacle").touch()
     plan = ladder(1, 1, evil=EVIL)
-    plan.add(Cell("failing", {"number": 1, "obstacle": str(folder / "obstacle"), "model": EVIL, "user_error": True}))
+    plan.add(cell_of("failing", {"number": 1, "obstacle": str(folder / "obstacle"), "model": EVIL, "user_error": True}))
     for name in ("other", f"runs{EVIL}"):
         store = Store(folder / "runs" / name)
         run(plan, store, workers=1, command=EVIL)

@@ -41,7 +41,7 @@ def test_specs_are_plain():
 
 
 def test_a_plan_holds_a_cell_once():
-    plan = Plan({})
+    plan = Plan()
     first = plan.add(Cell("explanation", {"seed": 0}))
     plan.add(Cell("explanation", {"seed": 0}))
     plan.add(Cell("metric", {"seed": 0}, (first.name,)))

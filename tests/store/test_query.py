@@ -2,7 +2,7 @@ import datetime
 
 import pyarrow as pa
 import pytest
-from tests.sweep.works import ladder
+from tests.sweep.works import cell_of, ladder
 
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
@@ -85,7 +85,7 @@ def test_views_can_be_looked_at(store):
 )
 def test_sql_that_writes_is_refused(store, sql):
     before = sorted(path for path in store.folder.rglob("*"))
-    with pytest.raises(TrothError, match="a run is only read: give one SELECT, not "):
+    with pytest.raises(TrothError, match="a run can only be read: give one SELECT, not "):
         query(store, sql.format(folder=store.folder))
     assert sorted(path for path in store.folder.rglob("*")) == before
 
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_left_out_and_named(tmp_path):
 def test_other_kinds_have_their_own_views(tmp_path):
     store = Store(tmp_path / "run")
     plan = ladder(0, 0)
-    plan.add(Cell("training", {"number": 3, "recipe": "plain"}))
+    plan.add(cell_of("training", {"number": 3, "recipe": "plain"}))
     run(plan, store)
     assert ask(store, "select recipe, max(value) v from training group by 1") == [{"recipe": "plain", "v": 7.0}]
 
@@ -162,5 +162,5 @@ def test_a_view_that_is_given_is_computed_for_sql_that_names_it(store):
     assert asked == []
     assert query(store, "select value * 2 v from Mine", views).to_pylist() == [{"v": 3.0}]
     assert asked == [1]
-    with pytest.raises(TrothError, match="a run is only read"):
+    with pytest.raises(TrothError, match="a run can only be read"):
         query(store, "drop view mine", views)

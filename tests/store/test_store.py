@@ -333,7 +333,7 @@ def test_a_newer_format_is_refused(tmp_path):
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path):
     (tmp_path / "photographs").mkdir()
     (tmp_path / "photographs" / "one.jpg").write_text("")
-    with pytest.raises(TrothError, match="is no run"):
+    with pytest.raises(TrothError, match="is not a run"):
         Store(tmp_path / "photographs")
     with pytest.raises(TrothError, match="is a file"):
         Store(tmp_path / "photographs" / "one.jpg")
@@ -361,7 +361,9 @@ def test_a_damaged_run_json_is_one_line_and_hides_no_results(tmp_path):
 
 def test_a_run_json_of_somebody_elses_is_left_alone(tmp_path):
     (tmp_path / "run.json").write_text('{"name": "a project"}')
-    with pytest.raises(TrothError, match=r"is no run: its run\.json is not troth's \(format is missing\); name a new"):
+    with pytest.raises(
+        TrothError, match=r"is not a run: its run\.json is not troth's \(format is missing\); name a new"
+    ):
         Store(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 

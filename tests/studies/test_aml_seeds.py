@@ -17,6 +17,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Score
 from troth.statistics import bca_interval
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.studies.aml import _estimate as _aml_estimate
@@ -178,7 +179,7 @@ def test_a_dry_run_of_data_that_need_a_classifier(place, tmp_path):
     assert _aml_estimate.seconds_of_classifier(classifier, plan.tables, setting.context) > 0
     (fit,) = plan.of("attribution_models")
     assert _aml_estimate.seconds_of_fit(fit, plan.tables, setting.context) > 0
-    assert len(setting.context.model(fit.specs).labels) == 3
+    assert len(setting.context.model(ModelSpec.of(fit)).labels) == 3
     assert {cell.specs["split"] for cell in plan.of("data")} == {"test"}
 
 
@@ -188,7 +189,7 @@ def test_beam_search_on_long_texts_is_left_out_or_reckoned(place, tmp_path, monk
     setting = setting_of(place, tmp_path / "out")
     plan = study.plan("main", setting)
     assert not [cell for cell in plan.of("explanation") if cell.specs["explainer"].startswith("beam_search")]
-    model = setting.context.model_specs(str(place / "model"))
+    model = setting.context.model_spec(str(place / "model"))
     data = _aml_tables.tested(str(place / "data.jsonl"), 3)
     lengths = [one.n_units for one in setting.context.model(model).encode(data.examples, "token")]
     known, (why,) = study._affordable(setting, model, data)
@@ -298,7 +299,7 @@ def test_the_shipped_model_is_trained_for_data_of_other_classes(tmp_path, part):
     if part == "main":
         plan = study.plan("main", setting)
         assert [cell.specs["base"] for cell in plan.of("classifier")] == ["embedded"]
-        assert {len(setting.context.model(cell.specs).labels) for cell in plan.of("attribution_models")} == {3}
+        assert {len(setting.context.model(ModelSpec.of(cell)).labels) for cell in plan.of("attribution_models")} == {3}
         return
     (section,) = studies.carry_out(study, setting, ["main"])
     assert section.title.startswith("a model trained for it on 5 examples of ")

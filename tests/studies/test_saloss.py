@@ -16,9 +16,11 @@ from troth.metrics import recursive_erasure
 from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
-from troth.studies._trained import WORKS, Results, load, over_sum
+from troth.studies import published
+from troth.studies._trained import Results, load
 from troth.studies.saloss import Saloss, _tagging
-from troth.studies.saloss._experiment import METHODS, printed
+from troth.studies.saloss._experiment import METHODS
+from troth.sweep.work import over_sum
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 
@@ -53,8 +55,8 @@ def test_the_flip_table_is_what_explain_and_measure_say(films, setting):
     section, released = sections(setting, "decision_flip")
     facts, padded = section.facts[films.name], released.facts[f"{films.name} (released)"]
     examples = load(str(films), examples=16).splits["test"].examples
-    plan = Plan(WORKS)
-    (experiment,) = STUDY._experiments(setting, plan)
+    plan = Plan()
+    (experiment,) = STUDY.experiments(setting, plan)
     values = {}
     for source in ("plain", "text_rank"):
         for method, (explainer, magnitude) in METHODS.items():
@@ -101,8 +103,8 @@ def test_macro_f1_is_scikit_learns(films, setting):
     from sklearn.metrics import f1_score
 
     performance, _ = sections(setting, "performance")
-    plan = Plan(WORKS)
-    (experiment,) = STUDY._experiments(setting, plan)
+    plan = Plan()
+    (experiment,) = STUDY.experiments(setting, plan)
     labels, predicted = Results(Store(setting.out)).predicted(experiment.model("plain", 1))
     assert performance.facts[films.name]["plain"][1] == pytest.approx(f1_score(labels, predicted, average="macro"))
 
@@ -125,8 +127,8 @@ def test_examples_and_parts_of_speech(films, setting, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     (section,) = sections(setting, "part_of_speech")
     assert [row[:2] for row in section.rows] == [["ADJ", 16], ["X", 144]]
-    plan = Plan(WORKS)
-    (experiment,) = STUDY._experiments(setting, plan)
+    plan = Plan()
+    (experiment,) = STUDY.experiments(setting, plan)
     texts = {one.id: one.text for one in experiment.material.splits["test"]}
     scores = []
     for seed in (0, 1):
@@ -167,8 +169,8 @@ def test_lambda_is_searched_on_the_development_set(films, tmp_path):
     study = Saloss(weight="search", epochs=1, batch_size=16, learning_rate=5e-3, examples=8)
     setting = studies.Setting(tmp_path / "out", (str(films),), BASE, (0,), limit=32)
     table, _ = sections(setting, "performance", study)
-    plan = Plan(WORKS)
-    (experiment,) = study._experiments(setting, plan)
+    plan = Plan()
+    (experiment,) = study.experiments(setting, plan)
     results = Results(Store(setting.out))
     flips = {weight: np.nanmean(results.values(cell)) for weight, cell in experiment.search().items()}
     assert set(flips) == {1e-2, 1e-3, 1e-4}
@@ -179,7 +181,7 @@ def test_a_dry_run_trains_nothing(films, setting, tmp_path):
     fresh = studies.Setting(tmp_path / "dry", (str(films),), BASE, (0,))
     plan = STUDY.plan("fresh", fresh)
     assert sorted({cell.kind for cell in plan.cells.values()}) == ["data", "fresh", "training"]
-    assert "training" not in plan.works
+    assert plan.probes == {"training": "", "fresh": ""}
     assert STUDY.plan("data", fresh) is None
 
 
@@ -199,12 +201,13 @@ def test_sst_has_the_papers_splits(tmp_path):
 
 def test_the_papers_numbers():
     flip = {"table": "2", "dataset": "SST", "method": "attention"}
-    assert printed("saloss_decision_flip", **flip, model="baseline") == 0.55
-    assert printed("saloss_decision_flip", **flip, model="saloss") == 0.42
-    assert printed("saloss_decision_flip", table="8", dataset="AG", method="IG", salience="chisquared") == 0.56
-    assert printed("saloss_fresh", table="7", dataset="SemEval", salience="uniform") == 0.42
-    assert printed("saloss_performance", dataset="AG", quantity="lambda") == 1e-4
-    assert np.isnan(printed("saloss_fresh", table="7", dataset="", salience="uniform"))
+    assert published.number("saloss_decision_flip", "fraction", **flip, model="baseline") == 0.55
+    assert published.number("saloss_decision_flip", "fraction", **flip, model="saloss") == 0.42
+    other = {"table": "8", "dataset": "AG", "method": "IG", "salience": "chisquared"}
+    assert published.number("saloss_decision_flip", "fraction", **other) == 0.56
+    assert published.number("saloss_fresh", "f1", table="7", dataset="SemEval", salience="uniform") == 0.42
+    assert published.number("saloss_performance", dataset="AG", quantity="lambda") == 1e-4
+    assert published.number("saloss_fresh", "f1", table="7", dataset="", salience="uniform") is None
 
 
 def test_the_recipes_report(films, tmp_path, monkeypatch):

@@ -98,7 +98,7 @@ def test_another_study_and_somebody_elses_folder_are_refused_before_any_work(stu
     assert (tmp_path / "s" / "study.json").read_bytes() == before
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "thesis.tex").write_text("theirs")
-    with pytest.raises(TrothError, match="theirs is no run"):
+    with pytest.raises(TrothError, match="theirs is not a run"):
         run(study, tmp_path / "theirs", "comparison", ("sst",))
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["thesis.tex"]
     with pytest.raises(TrothError, match="is not a folder; choose another --out"):

@@ -18,4 +18,4 @@ if __name__ == "__main__":
         address=address[0] if address else None,
         compact_every=10,
     )
-    print(json.dumps([outcome.computed, outcome.found, outcome.complete]))
+    print(json.dumps([outcome.computed, outcome.stored, outcome.complete]))

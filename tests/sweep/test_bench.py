@@ -18,6 +18,7 @@ from troth.report import tables as reported
 from troth.report.board import Leaderboard, leaderboards, mean_rank
 from troth.store.store import Store
 from troth.sweep import bench as benching
+from troth.sweep import bench_plan
 from troth.sweep.context import Context
 
 EXPLAINERS = ["leave_one_out", "gradient(norm=l1)"]
@@ -73,7 +74,7 @@ def test_what_is_stored_is_not_computed_again(finished, monkeypatch):
     monkeypatch.setattr(Encoder, "forward", never)
     again = benching.bench(model(), DATA, EXPLAINERS, METRICS, finished.folder)
     assert again.outcome.computed == 0
-    assert again.outcome.found == 1 + 3 + 9  # the data, the explanations, the scores
+    assert again.outcome.stored == 1 + 3 + 9  # the data, the explanations, the scores
     assert again.leaderboard.explainers == finished.leaderboard.explainers
     assert again.leaderboard.values.keys() == finished.leaderboard.values.keys()
 
@@ -263,8 +264,8 @@ def test_named_methods_get_every_example():
 
 
 def test_a_method_with_fewer_examples_is_compared_on_those(tmp_path, monkeypatch):
-    monkeypatch.setattr(benching, "_DEAR", 30)
-    monkeypatch.setattr(benching, "_FEWER", 7)
+    monkeypatch.setattr(bench_plan, "_EXPENSIVE", 30)
+    monkeypatch.setattr(bench_plan, "_FEWER", 7)
     metric = "comprehensiveness(ratio=0.5)"
     board = benching.bench(model(), DATA, "all", [metric], tmp_path).leaderboard
     few, many = board.values["integrated_gradients", metric], board.values["gradient", metric]

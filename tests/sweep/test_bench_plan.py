@@ -8,6 +8,7 @@ from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.models import load_model
 from troth.store.query import query
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.sweep.context import Context
@@ -106,7 +107,7 @@ def test_a_model_that_changed_is_another_model(in_workshop, workshop):
     assert len(before.cells.keys() & after.cells.keys()) == 2  # the data, and what the first model says of it
     specs = next(cell.specs for cell in before.of("explanation") if cell.specs["model"] == "second")
     with pytest.raises(TrothError, match="model second has changed since this was planned"):
-        Context().model(specs)
+        Context().model(ModelSpec.from_dict(specs))
 
 
 def test_options_of_a_model_are_part_of_it(in_workshop):

@@ -9,7 +9,8 @@ from troth.store.cells import Cell
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
-from troth.sweep.estimate import Pace, Remaining, estimate
+from troth.sweep.estimate import estimate
+from troth.sweep.pace import Pace, Remaining
 
 
 def cell(kind="metric", **specs):

@@ -23,7 +23,7 @@ def climb(folder: Path, engine: Engine, address: str | None) -> None:
     """The sweep that is killed; what it did is written beside its folder."""
     plan = ladder(EXPLANATIONS, METRICS, sleep=0.02, journal=f"{folder}.journal")
     outcome = run(plan, Store(folder), engine=engine, workers=2, address=address, compact_every=10)
-    facts = [outcome.computed, outcome.found, outcome.complete]
+    facts = [outcome.computed, outcome.stored, outcome.complete]
     Path(f"{folder}.outcome").write_text(json.dumps(facts))
 
 

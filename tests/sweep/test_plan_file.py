@@ -68,10 +68,10 @@ def test_a_slip_is_told_with_its_line(tmp_path, before, after, told):
 def test_files_that_are_no_plan(tmp_path):
     with pytest.raises(TrothError, match="there is no plan file"):
         PlanFile.read(tmp_path / "nowhere.toml")
-    with pytest.raises(TrothError, match="is no plan file"):
+    with pytest.raises(TrothError, match="is not a plan file"):
         PlanFile.read(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\x80\xff")
-    with pytest.raises(TrothError, match="is no plan file"):
+    with pytest.raises(TrothError, match="is not a plan file"):
         PlanFile.read(tmp_path / "model.safetensors")
 
 

@@ -10,12 +10,12 @@ import time
 import pytest
 from tests.sweep.test_kill import kill_and_resume
 from tests.sweep.test_run import values
-from tests.sweep.works import expected, ladder
+from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.store.store import Store
-from troth.sweep import ray_crew, ray_process
+from troth.sweep import ray_pool, ray_process
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.run import run
@@ -38,7 +38,7 @@ def test_ray_gives_the_same_numbers(tmp_path, cluster):
     assert (outcome.computed, outcome.complete) == (20, True)
     assert values(store) == expected(plan)
     local = run(plan, Store(tmp_path / "run"))
-    assert (local.computed, local.found) == (0, 20)
+    assert (local.computed, local.stored) == (0, 20)
 
 
 def test_real_explanations_are_the_same_on_ray(in_workshop, cluster):
@@ -86,14 +86,13 @@ def test_one_of_two_nodes_dies(tmp_path, cluster):
 
 
 def test_failed_cells_and_dead_workers_on_ray(tmp_path, cluster):
-    from troth.store.cells import Cell
 
     (tmp_path / "obstacles").mkdir()
     (tmp_path / "obstacles" / "one").touch()
     plan = ladder(2, 1)
-    plan.add(Cell("dying", {"number": 3, "obstacles": str(tmp_path / "obstacles")}))
+    plan.add(cell_of("dying", {"number": 3, "obstacles": str(tmp_path / "obstacles")}))
     (tmp_path / "obstacle").touch()
-    broken = plan.add(Cell("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
+    broken = plan.add(cell_of("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle")}))
     outcome = run(plan, Store(tmp_path / "run"), engine="ray", address=cluster.address, workers=2)
     assert outcome.computed == 5
     (failed,) = outcome.failed
@@ -106,9 +105,9 @@ def test_more_gpus_than_there_are(tmp_path, cluster):
 
 
 def test_a_cluster_without_room_is_one_line(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(ray_crew, "_PATIENCE", 1.0)
-    monkeypatch.setattr(ray_crew.RayCrew, "_needed", lambda self, gpus: {"CPU": 99, "GPU": 0})
-    monkeypatch.setattr(ray_process, "RayProcess", ray_crew.RayCrew)  # in this process, which has the patches
+    monkeypatch.setattr(ray_pool, "_PATIENCE", 1.0)
+    monkeypatch.setattr(ray_pool.RayPool, "_needed", lambda self, gpus: {"CPU": 99, "GPU": 0})
+    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
     with pytest.raises(
         TrothError, match=r"no Ray worker could start in 1 s: each needs 99 CPU .* the cluster has 2 CPU"
     ):
@@ -133,7 +132,7 @@ def test_a_cluster_that_does_not_let_us_in_is_one_line(tmp_path, monkeypatch):
         raise ConnectionError("Failed to connect to Ray cluster\nand much more")
 
     monkeypatch.setattr(ray, "init", refuse)
-    monkeypatch.setattr(ray_process, "RayProcess", ray_crew.RayCrew)  # in this process, which has the patches
+    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         address = f"127.0.0.1:{somebody.getsockname()[1]}"
         with pytest.raises(TrothError, match=r"does not let us in \(Failed to connect to Ray cluster\).*RAY_AUTH_MODE"):
@@ -151,6 +150,6 @@ def test_without_ray_the_way_to_get_it_is_told(tmp_path, monkeypatch):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_ray)
-    monkeypatch.setattr(ray_process, "RayProcess", ray_crew.RayCrew)  # in this process, which has the patch
+    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patch
     with pytest.raises(TrothError, match=r"engine ray needs Ray: pip install 'troth\[ray\]'"):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray")

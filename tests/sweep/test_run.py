@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.sweep.works import WORKS, expected, ladder
+from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.sweep import run as module
+from troth.sweep import stopping
 from troth.sweep.context import Context
 from troth.sweep.run import Outcome, run
 
@@ -29,15 +29,15 @@ def test_a_plan_is_carried_out_and_not_repeated(tmp_path, workers):
     plan = ladder(5, 3)
     store = Store(tmp_path / "run")
     outcome = run(plan, store, workers=workers)
-    assert (outcome.computed, outcome.found, outcome.complete) == (20, 0, True)
+    assert (outcome.computed, outcome.stored, outcome.complete) == (20, 0, True)
     assert values(store) == expected(plan)
     again = run(plan, Store(tmp_path / "run"), workers=workers)
-    assert (again.computed, again.found, again.complete) == (0, 20, True)
+    assert (again.computed, again.stored, again.complete) == (0, 20, True)
     stored = {cell.name: cell for cell in store.cells()}
     assert all(stored[name].forward == 5 for name in plan.cells)
     assert all(stored[name].backward == cell.specs["number"] for name, cell in plan.cells.items())
     larger = run(ladder(6, 3), Store(tmp_path / "run"), workers=workers)
-    assert (larger.computed, larger.found) == (4, 20)
+    assert (larger.computed, larger.stored) == (4, 20)
 
 
 def test_run_json_says_what_a_run_was_made_with(tmp_path):
@@ -65,9 +65,9 @@ def test_run_json_says_what_a_run_was_made_with(tmp_path):
 
 def failing_plan(tmp_path, **specs) -> tuple[Plan, Cell]:
     plan = ladder(2, 1)
-    broken = plan.add(Cell("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle"), **specs}))
-    child = plan.add(Cell("metric", {"number": 0}, (broken.name,)))
-    plan.add(Cell("metric", {"number": 1}, (child.name,)))
+    broken = plan.add(cell_of("failing", {"number": 7, "obstacle": str(tmp_path / "obstacle"), **specs}))
+    child = plan.add(cell_of("metric", {"number": 0}, (broken.name,)))
+    plan.add(cell_of("metric", {"number": 1}, (child.name,)))
     return plan, broken
 
 
@@ -89,7 +89,7 @@ def test_a_failed_cell_keeps_its_error_and_stops_nothing_else(tmp_path, workers)
     again = run(plan, Store(tmp_path / "run"), workers=workers)
     assert (again.computed, len(again.failed), len(again.blocked)) == (0, 1, 2)
     retried = run(plan, Store(tmp_path / "run"), workers=workers, retry=True)
-    assert (retried.computed, retried.found, retried.complete) == (3, 4, True)
+    assert (retried.computed, retried.stored, retried.complete) == (3, 4, True)
     assert values(Store(tmp_path / "run")) == expected(plan)
 
 
@@ -106,7 +106,7 @@ def test_a_cell_may_cost_two_workers_their_life(tmp_path, deaths, complete):
     for number in range(deaths):
         (tmp_path / "obstacles" / str(number)).touch()
     plan = ladder(3, 1)
-    deadly = plan.add(Cell("dying", {"number": 1, "obstacles": str(tmp_path / "obstacles")}))
+    deadly = plan.add(cell_of("dying", {"number": 1, "obstacles": str(tmp_path / "obstacles")}))
     store = Store(tmp_path / "run")
     outcome = run(plan, store, workers=2)
     assert outcome.complete == complete
@@ -121,9 +121,9 @@ def test_a_cell_may_cost_two_workers_their_life(tmp_path, deaths, complete):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_keeps_what_it_made(tmp_path, workers):
-    plan = Plan(WORKS)
+    plan = Plan()
     for number in range(6):
-        plan.add(Cell("counting", {"number": number}))
+        plan.add(cell_of("counting", {"number": number}))
     store = Store(tmp_path / "run")
     run(plan, store, workers=workers)
     tables = [store.table(name) for name in plan.cells]
@@ -136,11 +136,11 @@ def test_a_worker_keeps_what_it_made(tmp_path, workers):
 
 
 def test_a_cell_may_make_files_that_others_read(tmp_path):
-    plan = Plan(WORKS)
+    plan = Plan()
     before = ()
     for number in range(3):  # a chain, as in recursive retraining
-        training = plan.add(Cell("training", {"number": number}, before))
-        plan.add(Cell("reading", {}, (training.name,)))
+        training = plan.add(cell_of("training", {"number": number}, before))
+        plan.add(cell_of("reading", {}, (training.name,)))
         before = (training.name,)
     store = Store(tmp_path / "run")
     assert run(plan, store, workers=2).complete
@@ -153,29 +153,29 @@ def test_a_cell_may_make_files_that_others_read(tmp_path):
 def test_half_made_files_never_appear(tmp_path):
     context = Context(tmp_path)
     cell = Cell("training", {})
-    with pytest.raises(FileNotFoundError), context.making(cell) as folder:
+    with pytest.raises(FileNotFoundError), context.new_folder(cell) as folder:
         (folder / "nowhere" / "weights").write_text("half")
     assert list((tmp_path / "files").iterdir()) == []
     with pytest.raises(TrothError, match="not on this machine"):
-        context.made(cell.name)
+        context.folder(cell.name)
     for content in ("first", "second"):
-        with context.making(cell) as folder:
+        with context.new_folder(cell) as folder:
             (folder / "weights").write_text(content)
-    assert (context.made(cell.name) / "weights").read_text() == "second"
+    assert (context.folder(cell.name) / "weights").read_text() == "second"
     assert len(list((tmp_path / "files").iterdir())) == 1
 
 
 def test_rows_known_when_planning_are_stored(tmp_path):
-    plan = Plan(WORKS)
+    plan = Plan()
     whole = ladder(1, 0)
     store = Store(tmp_path / "first")
     run(whole, store)
     (source,) = whole.cells.values()
     plan.add(source, store.table(source.name))
-    plan.add(Cell("metric", {"number": 1}, (source.name,)))
+    plan.add(cell_of("metric", {"number": 1}, (source.name,)))
     other = Store(tmp_path / "second")
     outcome = run(plan, other)
-    assert (outcome.computed, outcome.found) == (1, 1)
+    assert (outcome.computed, outcome.stored) == (1, 1)
     assert values(other) == expected(plan)
 
 
@@ -184,12 +184,12 @@ def test_parents_may_be_in_the_store_alone(tmp_path):
     first = ladder(1, 0)
     run(first, store)
     (parent,) = first.cells
-    more = Plan(WORKS)
-    child = more.add(Cell("metric", {"number": 100}, (parent,)))
+    more = Plan()
+    child = more.add(cell_of("metric", {"number": 100}, (parent,)))
     assert run(more, store).complete
     assert values(store)[child.name] == [110.0 + row for row in range(5)]  # 0 + 1 + 2 + 3 + 4 = 10
-    lost = Plan(WORKS)
-    lost.add(Cell("metric", {"number": 1}, ("nowhere",)))
+    lost = Plan()
+    lost.add(cell_of("metric", {"number": 1}, ("nowhere",)))
     with pytest.raises(TrothError, match="made from cell nowhere, which neither plan nor store has"):
         run(lost, store)
 
@@ -203,12 +203,12 @@ def test_settings_that_cannot_be(tmp_path):
     with pytest.raises(TrothError, match="shard 5/4 does not exist"):
         run(plan, store, shard=(5, 4))
     with pytest.raises(TrothError, match="does not say how a metric is carried out"):
-        run(Plan({}, {"x": Cell("metric", {})}), store)
+        run(Plan({"x": Cell("metric", {})}), store)
 
 
 def test_loading_a_model_is_not_a_cells_time(tmp_path):
-    plan = Plan(WORKS)
-    plan.add(Cell("loading", {"number": 1}))
+    plan = Plan()
+    plan.add(cell_of("loading", {"number": 1}))
     store = Store(tmp_path / "run")
     run(plan, store)
     (stored,) = store.cells()
@@ -239,12 +239,12 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(tmp_path):
     # The cell that had been handed out is cheap and was finished.
     assert (outcome.computed, outcome.left, outcome.interrupted, outcome.complete) == (4, 8, True, False)
     again = run(plan, Store(tmp_path / "run"))
-    assert (again.computed, again.found, again.complete) == (8, 4, True)
+    assert (again.computed, again.stored, again.complete) == (8, 4, True)
     assert values(Store(tmp_path / "run")) == expected(plan)
 
 
-def test_ctrl_c_does_not_wait_for_what_is_dear(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.stopping, "CHEAP", 0.2)
+def test_ctrl_c_does_not_wait_for_a_long_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(stopping, "GRACE", 0.2)
     plan = ladder(1, 0, sleep=30)
 
     def interrupt(progress):
@@ -306,13 +306,13 @@ def test_a_damaged_file_is_named_and_computed_again(tmp_path):
 
 FULL_DISK = """
 import random, resource, sys
-from tests.sweep.works import ladder
+from tests.sweep.works import cell_of, ladder
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
 from troth.sweep.run import run
 from troth.store.store import Store
 plan = ladder(3, 1)
-plan.add(Cell("metric", {"number": 1, "model": "last", "text": random.Random(0).randbytes(40_000).hex()}))
+plan.add(cell_of("metric", {"number": 1, "model": "last", "text": random.Random(0).randbytes(40_000).hex()}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 try:
     run(plan, Store(sys.argv[1]))
@@ -334,12 +334,12 @@ def test_a_full_disk_stops_the_run_with_one_line(tmp_path):
     store = Store(tmp_path / "run")
     assert values(store) == expected(plan)
     assert not list((tmp_path / "run" / "claims").iterdir())
-    assert run(plan, store).found == 6
+    assert run(plan, store).stored == 6
 
 
 def test_a_disk_that_fills_up_in_a_worker_stops_the_run(tmp_path):
     plan = ladder(2, 0)
-    plan.add(Cell("filling", {"number": 1}))
+    plan.add(cell_of("filling", {"number": 1}))
     with pytest.raises(TrothError, match=r"the disk is full .*No space left.*run the same command again"):
         run(plan, Store(tmp_path / "run"))
     assert Store(tmp_path / "run").failed() == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.sweep.works import WORKS, ladder
+from tests.sweep.works import cell_of, ladder
 
 from troth.store.cells import Cell, Plan
 from troth.store.compaction import write_segment
@@ -19,7 +19,7 @@ from troth.sweep.run import run
 
 def big_plan(count: int) -> Plan:
     """Cells with specs as long as real ones."""
-    plan = Plan(WORKS)
+    plan = Plan()
     for number in range(count):
         plan.add(
             Cell(
@@ -76,11 +76,11 @@ def check_scale(tmp_path: Path, count: int, plan_limit: float, resume_limit: flo
     planned = time.perf_counter() - begun
     fill(tmp_path / "run", plan)
 
-    plan.add(Cell("metric", {"number": -1}))
+    plan.add(cell_of("metric", {"number": -1}))
     begun = time.perf_counter()
     outcome = run(plan, Store(tmp_path / "run"))
     resumed = time.perf_counter() - begun
-    assert (outcome.found, outcome.computed, outcome.complete) == (count, 1, True)
+    assert (outcome.stored, outcome.computed, outcome.complete) == (count, 1, True)
 
     sql = "select explainer, metric, count(*) n, avg(value) v from scores where number >= 0 group by all order by all"
     begun = time.perf_counter()

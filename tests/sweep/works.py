@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from troth.core.errors import TrothError
-from troth.store.cells import Cell, Made, Plan
+from troth.store.cells import Cell, Output, Plan
 
 HERE = "tests.sweep.works"
 
@@ -25,7 +25,7 @@ def numbers(cell, parents, context):
     if "journal" in cell.specs:
         with open(cell.specs["journal"], "a") as journal:
             journal.write(json.dumps([cell.name, os.getpid()]) + "\n")
-    return Made(pa.Table.from_pylist(rows), forward=5, backward=cell.specs["number"])
+    return Output(pa.Table.from_pylist(rows), forward=5, backward=cell.specs["number"])
 
 
 def fails(cell, parents, context):
@@ -33,7 +33,7 @@ def fails(cell, parents, context):
     if Path(cell.specs["obstacle"]).exists():
         if cell.specs.get("user_error"):
             raise TrothError("this text has no label")
-        return Made(pa.table({"value": [1 / 0]}))
+        return Output(pa.table({"value": [1 / 0]}))
     return numbers(cell, parents, context)
 
 
@@ -51,27 +51,27 @@ def fills_disk(cell, parents, context):
 
 def makes_folder(cell, parents, context):
     """Like a training: rows, and a folder in the store."""
-    with context.making(cell) as folder:
+    with context.new_folder(cell) as folder:
         (folder / "weights.txt").write_text(str(cell.specs["number"]))
     return replace(numbers(cell, parents, context), folders=(cell.name,))
 
 
 def reads_folder(cell, parents, context):
-    weights = (context.made(cell.parents[0]) / "weights.txt").read_text()
-    return Made(pa.table({"value": [float(weights)]}))
+    weights = (context.folder(cell.parents[0]) / "weights.txt").read_text()
+    return Output(pa.table({"value": [float(weights)]}))
 
 
 def reads_named_folder(cell, parents, context):
     """Like a metric: the model is its grandparent's."""
-    weights = (context.made(cell.specs["model"].removeprefix("cell:")) / "weights.txt").read_text()
-    return Made(pa.table({"value": [float(weights)]}))
+    weights = (context.folder(cell.specs["model"].removeprefix("cell:")) / "weights.txt").read_text()
+    return Output(pa.table({"value": [float(weights)]}))
 
 
 def remembers(cell, parents, context):
     """How often its worker had to make what it keeps."""
     made = context.once("counter", list)
     made.append(cell.name)
-    return Made(pa.table({"value": [float(len(made))], "pid": [os.getpid()]}))
+    return Output(pa.table({"value": [float(len(made))], "pid": [os.getpid()]}))
 
 
 def loads(cell, parents, context):
@@ -94,14 +94,19 @@ WORKS = {
 }
 
 
+def cell_of(kind: str, specs: dict, parents: tuple[str, ...] = ()) -> Cell:
+    """A cell that a work of this file carries out."""
+    return Cell(kind, specs, parents, WORKS[kind])
+
+
 def ladder(explanations: int, metrics: int, **specs) -> Plan:
     """Explanations with metrics hanging on each, and one chain through all explanations' first metrics."""
-    plan = Plan(WORKS)
+    plan = Plan()
     for number in range(explanations):
         common = {"number": number, "model": f"model {number % 3}", "explainer": f"method {number % 4}", **specs}
-        explanation = plan.add(Cell("explanation", common))
+        explanation = plan.add(cell_of("explanation", common))
         for metric in range(metrics):
-            plan.add(Cell("metric", {**common, "metric": f"metric {metric}"}, (explanation.name,)))
+            plan.add(cell_of("metric", {**common, "metric": f"metric {metric}"}, (explanation.name,)))
     return plan
 
 

@@ -11,8 +11,8 @@ from troth.core import terminal
 
 
 def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
-    from troth.sweep.crews import cores, gpus
     from troth.sweep.estimate import estimate
+    from troth.sweep.machine import cores, gpus
 
     count = workers or len(gpus()) or cores()
     found = estimate(plan, store, workers=count, context=context, retry=retry)

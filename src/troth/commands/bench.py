@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,11 +81,11 @@ def bench(
     with _sweeping.shown(not as_json) as progress:
         result = benching.bench(
             asked, data, chosen, judged, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
-            retry=retry, progress=progress, **options,
+            retry=retry, progress=progress, command=" ".join(sys.argv), **options,
         )  # fmt: skip
     report = result.folder / "report.html"
-    leaderboard.write_report(Store(result.folder), report)
     board = result.leaderboard
+    leaderboard.write_report(Store(result.folder), report, [board])
     order = board.sorted_by(sort) if sort else board.explainers
     if as_json:
         _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder)})

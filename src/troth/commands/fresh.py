@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -48,7 +49,8 @@ def fresh(
         done = _fresh.compare(
             data, base, out or Path("runs") / f"fresh-{name}", support=support, explainer=explainer, ratio=ratio,
             thresholder=thresholder, weight=weight, seeds=range(seeds), like=like, limit=limit or None,
-            workers=workers, progress=progress, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
+            workers=workers, progress=progress, command=" ".join(sys.argv), epochs=epochs, batch_size=batch_size,
+            learning_rate=learning_rate,
         )  # fmt: skip
     if as_json:
         facts = {"folder": str(done.folder), "data": done.data, "ratio": ratio, "thresholder": thresholder}

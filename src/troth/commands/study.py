@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,7 @@ def study(
             workers,
             progress,
             model_options=options or None,
+            command=" ".join(sys.argv),
         )
         if dry_run:
             for part in parts:

@@ -72,7 +72,7 @@ def _say_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
     if as_json:
         _options.print_json(
             {
-                "run": str(folder), "complete": outcome.complete, "computed": outcome.computed, "found": outcome.found,
+                "run": str(folder), "complete": outcome.complete, "computed": outcome.computed, "found": outcome.stored,
                 "failed": [_failure(one) for one in outcome.failed],
                 "blocked": len(outcome.blocked), "left": outcome.left, "interrupted": outcome.interrupted,
                 "seconds": round(outcome.seconds, 2), "notes": list(outcome.notes),
@@ -83,7 +83,7 @@ def _say_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         terminal.echo(note, err=True)
     took = _sweeping.duration(outcome.seconds)
     terminal.echo(
-        f"{folder}: {outcome.computed:,} cells computed in {took}, {outcome.found:,} were there"
+        f"{folder}: {outcome.computed:,} cells computed in {took}, {outcome.stored:,} were there"
         + (f", {len(outcome.failed):,} failed" if outcome.failed else "")
         + (f", {len(outcome.blocked):,} could not be made because of that" if outcome.blocked else "")
         + (f", {outcome.left:,} are left" if outcome.left else "")

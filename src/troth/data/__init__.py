@@ -48,8 +48,8 @@ def load_data(
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
             raise TrothError(f"{entry.name} knows its columns and classes; leave --text, --label and the like out")
-        data = _limited(entry.load(split), limit, seed=0 if entry.sorted_by_label else None)
-        return without_labels(data) if label == "" else data
+        data = without_labels(entry.load(split)) if label == "" else entry.load(split)
+        return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
     if isinstance(source, str | os.PathLike):
         data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
     elif _is_saved(source):

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar, overload
@@ -29,6 +29,7 @@ class Data(Sequence[Example]):
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     split: str = ""
+    whole: Sequence[Example] = field(default=(), repr=False)  # what a limit took the examples from
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -53,10 +54,8 @@ class Data(Sequence[Example]):
         """The first n examples, as they stand or after a shuffle with a seed; fewer where there are fewer."""
         if n < 1:
             raise TrothError(f"limit must be at least 1, not {n}")
-        if seed is None:
-            return self[:n]
-        order = np.random.default_rng(seed).permutation(len(self))[:n]
-        return replace(self, examples=[self.examples[place] for place in order])
+        order = range(len(self))[:n] if seed is None else np.random.default_rng(seed).permutation(len(self))[:n]
+        return replace(self, examples=[self.examples[place] for place in order], whole=self.examples)
 
 
 def rows(**splits: int | None) -> Mapping[str, int | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, beats_random, meta_report
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Measured, joined
+from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
 from troth.validity.stamp import Stamp, stamps
 
 RANDOM = "random"
-_CHECK = "the check whether masked inputs are in distribution"
-_ABOUT = ("model", "model_options", "model_fingerprint", "data", "data_fingerprint", "units")
+CHECK = "the check whether masked inputs are in distribution"
+_ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
 
@@ -38,12 +39,10 @@ class Leaderboard:
     directions: Mapping[str, bool | None]  # metric -> higher is better
     summaries: Mapping[tuple[str, str], Summary]
     values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per example, averaged over seeds
-    groups: Mapping[
-        str, Mapping[str, str]
-    ]  # metric -> explainer -> letters; a shared letter: no significant difference
+    groups: Mapping[str, Mapping[str, str]]  # metric -> explainer -> letters; a shared one: no significant difference
     beats_random: Mapping[tuple[str, str], bool]
-    seconds: Mapping[str, float]  # explainer -> an example
-    passes: Mapping[str, float]  # explainer -> forward and backward rows an example
+    seconds: Mapping[str, float]  # explainer -> per example
+    passes: Mapping[str, float]  # explainer -> forward and backward rows per example
     failures: Mapping[str, str]  # what could not be computed -> why
     meta: MetaReport | None
     skipped: Mapping[str, str] = field(default_factory=dict)  # what was not even tried -> why
@@ -52,15 +51,14 @@ class Leaderboard:
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
     repeated: int = 0  # examples whose text another one has already
+    cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
 
     @property
     def setting(self) -> str:
-        """Units, target and the like, where not the default."""
         return ", ".join(f"{name} {value}" for name, value in self.options.items())
 
     @property
     def title(self) -> str:
-        """What was measured on what."""
         how = f" ({self.setting})" if self.setting else ""
         return f"{self.model} on {self.examples} examples of {self.data}{how}"
 
@@ -71,18 +69,23 @@ class Leaderboard:
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
-        matching = [known for known in self.metrics if metric in (known, known.split("(")[0])]
+        matching = [name for name in self.metrics if metric in (name, name.partition("(")[0])]
         if not matching:
             raise unknown("metric of this run", metric, self.metrics)
         return tuple(sorted(self.explainers, key=lambda explainer: _badness(self, explainer, matching[0])))
 
     def answer(self) -> list[str]:
-        """The result in words: what to use, what is no better than random, which metrics do not tell, how to cite."""
-        return _answer(self)
+        """The result in words: what to use, what is no better than random, which metrics to doubt, how to cite."""
+        from troth.report.answer import answer
+
+        return answer(self)
 
 
-def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
-    """A leaderboard for each setting of a run: model, data, units and the like; with a plan, of its cells alone."""
+def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Leaderboard] = ()) -> list[Leaderboard]:
+    """A leaderboard for each setting of a run: model, data, units and the like; with a plan, of its cells alone.
+
+    One that was `computed` from the same cells is taken as it is.
+    """
     wanted = None if plan is None else set(plan.cells)
     cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
     # In the order of the plan; without one by name, whatever order the files are in.
@@ -91,7 +94,14 @@ def leaderboards(store: Store, plan: Plan | None = None) -> list[Leaderboard]:
     for some in (cells, failed):
         some.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     settings = {canonical(_setting(cell)): _setting(cell) for cell in [*cells, *failed] if cell.kind == "explanation"}
-    return [_leaderboard(store, setting, cells, failed) for setting in settings.values()]
+    ready = {board.cells: board for board in computed}
+    boards = []
+    for setting in settings.values():
+        here = [cell for cell in cells if _setting(cell).items() <= setting.items()]
+        failed_here = [cell for cell in failed if _setting(cell).items() <= setting.items()]
+        names = frozenset(cell.name for cell in [*here, *failed_here])
+        boards.append(ready.get(names) or _leaderboard(store, setting, here, failed_here, names))
+    return boards
 
 
 def _setting(cell: Stored) -> dict[str, Any]:
@@ -100,65 +110,59 @@ def _setting(cell: Stored) -> dict[str, Any]:
 
 
 def _leaderboard(
-    store: Store, setting: Mapping[str, Any], cells: Sequence[Stored], failed: Sequence[Stored]
+    store: Store, setting: Mapping[str, Any], cells: Sequence[Stored], failed: Sequence[Stored], names: frozenset[str]
 ) -> Leaderboard:
-    def here(cell: Stored, kind: str) -> bool:
-        return cell.kind == kind and _setting(cell).items() <= setting.items()
-
-    explanations = [cell for cell in cells if here(cell, "explanation")]
-    checks = [cell for cell in cells if here(cell, "check")]
-    of_key: dict[tuple[str, str], list[Stored]] = {}
+    explanations = [cell for cell in cells if cell.kind == "explanation"]
+    checks = [cell for cell in cells if cell.kind == "check"]
+    metric_cells: dict[tuple[str, str], list[Stored]] = {}
     for cell in cells:
-        if here(cell, "metric"):
-            of_key.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
-    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in of_key}
-    measured = {key: Measured.read(store, found) for key, found in of_key.items()}
-    summaries = {key: judges[key[1]].summarize(*found.by_seed) for key, found in measured.items()}
+        if cell.kind == "metric":
+            metric_cells.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
+    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in metric_cells}
+    measured = {key: Measured.read(store, some) for key, some in metric_cells.items()}
+    summaries = {key: judges[key[1]].summarize(*scores.by_seed) for key, scores in measured.items()}
     about = store.about() or {}
-    examples = max((cell.rows for cell in explanations), default=0)
-    keys = joined([found.keys for found in measured.values()])
-    by_seed = {key: found.values(keys) for key, found in measured.items()}  # [seeds, examples]
-    values = {key: seeds.mean_over_seeds(found) for key, found in by_seed.items()}
-    names = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
-    metrics = tuple(dict.fromkeys(metric for _, metric in measured))
-    directions = {metric: judges[metric].higher_is_better for metric in metrics}
+    keys = joined([scores.keys for scores in measured.values()])
+    by_seed = {key: scores.values(keys) for key, scores in measured.items()}  # [seeds, examples]
+    values = {key: seeds.mean_over_seeds(some) for key, some in by_seed.items()}
+    explainers = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
+    metrics = tuple(judges)
+    directions = {metric: judge.higher_is_better for metric, judge in judges.items()}
     by_metric = {
-        metric: {name: values[name, metric] for name in names if (name, metric) in values} for metric in metrics
+        metric: {name: values[name, metric] for name in explainers if (name, metric) in values} for metric in metrics
     }
     groups = {
-        metric: statistics.significance_groups(found, higher_is_better=directions[metric] is not False)
-        for metric, found in by_metric.items()
+        metric: statistics.significance_groups(some, higher_is_better=directions[metric] is not False)
+        for metric, some in by_metric.items()
     }
-    costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in names}
-    rows = {name: max(1, sum(cell.rows for cell in found)) for name, found in costs.items()}
+    costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in explainers}
+    rows = {name: max(1, sum(cell.rows for cell in some)) for name, some in costs.items()}
     board = Leaderboard(
         model=setting["model"],
         data=setting["data"],
         options={key: setting[key] for key, usual in _HOW.items() if setting[key] not in (None, usual)},
-        examples=examples,
-        explainers=tuple(names),
+        examples=max((cell.rows for cell in explanations), default=0),
+        explainers=tuple(explainers),
         metrics=metrics,
         directions=directions,
         summaries=summaries,
         values=values,
         groups=groups,
         beats_random=beats_random(by_metric, directions, RANDOM),
-        seconds={name: sum(cell.seconds for cell in found) / rows[name] for name, found in costs.items()},
-        passes={
-            name: sum(cell.forward + cell.backward for cell in found) / rows[name] for name, found in costs.items()
-        },
-        failures={_title(cell): cell.error for cell in failed if here(cell, cell.kind)},
+        seconds={name: sum(cell.seconds for cell in some) / rows[name] for name, some in costs.items()},
+        passes={name: sum(cell.forward + cell.backward for cell in some) / rows[name] for name, some in costs.items()},
+        failures={_title(cell): cell.error for cell in failed},
         skipped=about.get("left_out", {}),
         meta=meta_report(by_seed, directions, RANDOM) if {RANDOM} < {name for name, _ in by_seed} else None,
         truncated=_truncated(store, explanations),
         repeated=_repeated(store, explanations),
+        cells=names,
         about=about,
         stamps=stamps(
             judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
         ),
     )
-    order = sorted(names, key=lambda name: mean_rank(board, name))
-    return Leaderboard(**{**vars(board), "explainers": tuple(order)})
+    return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
 
 
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
@@ -196,88 +200,6 @@ def _badness(board: Leaderboard, explainer: str, metric: str) -> float:
 
 def _title(cell: Stored) -> str:
     if cell.kind == "check":
-        return _CHECK
+        return CHECK
     metric = f" × {cell.specs['metric']}" if "metric" in cell.specs else ""
     return f"{cell.specs.get('explainer', cell.kind)}{metric}"
-
-
-def _answer(board: Leaderboard) -> list[str]:
-    lines = []
-    directed = [metric for metric in board.metrics if board.directions[metric] is not None]
-    real = [name for name in board.explainers if name != RANDOM]
-    if real and directed:
-        best = real[0]
-        won = [metric for metric in directed if "a" in board.groups.get(metric, {}).get(best, "")]
-        lines.append(
-            f"Use {best}: best on average, and nothing is significantly better on {len(won)} of {len(directed)} "
-            "metrics."
-        )
-    useless = [name for name in real if not any(board.beats_random.get((name, metric)) for metric in directed)]
-    if useless and board.beats_random:
-        lines.append(f"No better than random on any metric here: {', '.join(useless)}.")
-    if board.meta is not None:
-        blunt = [found.metric for found in board.meta.diagnosticities if found.advantage[1] <= 0]
-        if blunt:
-            lines.append(f"These metrics do not tell real explanations from random ones here: {', '.join(blunt)}.")
-    outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
-    if outside:
-        stamp = board.stamps[outside[0]]
-        advice = (
-            f"whole texts already are (p = {stamp.whole:.2g}), so masking is not to blame: measure on texts like those "
-            "the model was trained on"
-            if stamp.whole_outside
-            else "fine-tune the model with: troth train masked"
-        )
-        lines.append(
-            f"Warning: masked inputs are out of distribution for {board.model} (p = {stamp.p:.2g}), so "
-            f"{', '.join(outside)} may measure that instead of faithfulness; {advice}"
-        )
-    if board.truncated:
-        cut = f"{board.truncated} of {board.examples}"
-        lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
-    if board.repeated:
-        lines.append(
-            f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
-            "their own, so intervals and tests here are too sure: drop them."
-        )
-    lines += [*_failed(board), *_seeds(board), _methods(board)]
-    return lines
-
-
-def _failed(board: Leaderboard) -> list[str]:
-    """What is missing from the table because it failed, a sentence per reason."""
-    by_reason: dict[tuple[bool, str], list[str]] = {}
-    for what, why in board.failures.items():
-        partly = " × " in what or what in (_CHECK, *board.explainers)
-        by_reason.setdefault((partly, why.strip()), []).append(what)
-    lines = []
-    for (partly, why), failed in sorted(by_reason.items(), key=lambda found: found[0][0]):
-        missing = "missing here, or resting on fewer seeds" if partly else "not ranked here"
-        lines.append(f"Failed, so {missing}: {', '.join(failed)}. The reason: {why}")
-    if lines:
-        lines.append("Fix what failed, then run the same command with --retry.")
-    return lines
-
-
-def _seeds(board: Leaderboard) -> list[str]:
-    """How much the seeds differ among themselves: no part of the intervals."""
-    spreads = {key: found.spread for key, found in board.summaries.items() if not np.isnan(found.spread)}
-    if not spreads:
-        return []
-    (explainer, metric), largest = max(spreads.items(), key=lambda one: one[1])
-    return [
-        f"Every example's score is its mean over up to {board.seeds} seeds. From seed to seed a number here varies by "
-        f"a standard deviation of at most {largest:.2g} ({explainer} × {metric}); intervals and tests are over "
-        "examples and leave that out."
-    ]
-
-
-def _methods(board: Leaderboard) -> str:
-    import troth
-
-    averaged = f"scores averaged over {board.seeds} seeds per example, " if board.seeds > 1 else ""
-    return (
-        f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on "
-        f"{board.examples} examples of {board.data} with {board.model}; {averaged}95 % BCa bootstrap intervals over "
-        f"examples, Wilcoxon signed-rank tests with Holm's correction (troth {troth.__version__})."
-    )

@@ -40,8 +40,6 @@ class Number:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two runs compared."""
-
     about: Mapping[str, tuple[Any, Any]]  # of run.json: versions, models, data
     specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first, only the second run has
     numbers: Sequence[Number]
@@ -100,19 +98,19 @@ class _Unknown(Metric):
 
 def _metric(cell: Stored) -> Metric:
     try:
-        found: Metric = catalog.build("metrics", str(cell.specs.get("metric_full", "")))
+        metric: Metric = catalog.build("metrics", str(cell.specs.get("metric_full", "")))
     except TrothError:
         return _Unknown()
-    return found
+    return metric
 
 
 def _values(cells: Iterable[Stored]) -> dict[str, dict[str, Any]]:
     """Every spec's values, each under its canonical text."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    values: dict[str, dict[str, Any]] = defaultdict(dict)
     for cell in cells:
         for key, value in cell.specs.items():
-            found[key][canonical(value)] = value
-    return found
+            values[key][canonical(value)] = value
+    return values
 
 
 def _missing(key: str, here: Mapping[str, dict[str, Any]], there: Mapping[str, dict[str, Any]]) -> list[Any]:
@@ -128,19 +126,19 @@ def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stor
 
 def _shared(cells: Sequence[Stored]) -> dict[str, Any]:
     first, *rest = cells
-    return {key: value for key, value in first.specs.items() if all(one.specs.get(key) == value for one in rest)}
+    return {key: value for key, value in first.specs.items() if all(cell.specs.get(key) == value for cell in rest)}
 
 
 def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
     """Facts of run.json that differ, by dotted name; what differs in every run is left out."""
-    found: dict[str, tuple[Any, Any]] = {}
+    differing: dict[str, tuple[Any, Any]] = {}
     for key in sorted({*first, *second} - {"created", "sessions", "planned"}):
         here, there = first.get(key), second.get(key)
         if isinstance(here, Mapping) and isinstance(there, Mapping):
-            found |= _about(here, there, f"{path}{key}.")
+            differing |= _about(here, there, f"{path}{key}.")
         elif here != there:
-            found[f"{path}{key}"] = (here, there)
-    return found
+            differing[f"{path}{key}"] = (here, there)
+    return differing
 
 
 def _within(value: float, interval: Summary) -> bool:

@@ -1,6 +1,6 @@
 """An attribution as colored text: HTML for notebooks and reports, rich text for the terminal.
 
-Blue speaks for the target, orange against it; both are told apart by color-blind readers and on dark and light ground.
+Blue pushes toward the target, orange away from it; color-blind readers can tell both, on dark and light ground.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ import html
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.files import CannotWriteError, write_aside
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -38,16 +39,10 @@ def render(title: str, sections: Iterable[str]) -> str:
 
 def write(path: Path, title: str, sections: Iterable[str]) -> None:
     """The page as a file; a half-written one is never left behind."""
-    aside = path.parent / f".{path.name}.{os.getpid()}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(render(title, sections), encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    finally:
-        with suppress(OSError):
-            aside.unlink()
+        write_aside(path, render(title, sections).encode(), lasting=False)
+    except CannotWriteError as error:
+        raise _cannot_write(path, error.__cause__) from None
 
 
 def require_place(path: Path) -> None:
@@ -61,7 +56,7 @@ def require_place(path: Path) -> None:
         raise _cannot_write(path, error) from None
 
 
-def _cannot_write(path: Path, error: OSError) -> TrothError:
+def _cannot_write(path: Path, error: Any) -> TrothError:
     return TrothError(f"cannot write {path}: {error.strerror}; choose another place")
 
 

@@ -30,6 +30,7 @@ class Cell:
     kind: str  # "data", "explanation", "metric", "training", "check", or one's own
     specs: Mapping[str, Any]
     parents: tuple[str, ...] = ()
+    work: str = ""  # who carries it out: "package.module:function", which any process on any machine finds
 
     def __post_init__(self) -> None:
         if not self.kind.isidentifier():
@@ -37,7 +38,7 @@ class Cell:
 
     @cached_property
     def name(self) -> str:
-        """A hash of all that decides the result."""
+        """A hash of all that decides the result; who carries it out does not."""
         try:
             text = canonical([FORMAT_VERSION, self.kind, self.specs, self.parents])
         except (TypeError, ValueError) as error:
@@ -57,8 +58,8 @@ def canonical(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """What a work gives back: the cell's rows, what was asked of the model for them, and what it left in files/."""
+class Output:
+    """What a work returns: the cell's rows, what was asked of the model for them, and what it left in files/."""
 
     table: pa.Table
     forward: int = 0  # rows
@@ -67,21 +68,18 @@ class Made:
 
 
 # Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.
-Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], Made]"
+Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], Output]"
 
 
 @dataclass
 class Plan:
-    """Cells in an order in which parents come first, and how each kind is carried out.
+    """Cells in an order in which parents come first."""
 
-    A work is named "package.module:function", so that any process on any machine finds it.
-    """
-
-    works: Mapping[str, str]
     cells: dict[str, Cell] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)  # cells whose rows were known when planning
     about: dict[str, Any] = field(default_factory=dict)  # for run.json: models and data with their fingerprints, seeds
-    # How long a cell of a kind would take, where a try on a few examples would not tell: "package.module:function".
+    # By kind, how an estimate finds the time a cell takes, where a try on a few examples says nothing:
+    # "package.module:function", or "" where nothing does.
     probes: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, cell: Cell, table: pa.Table = None) -> Cell:
@@ -92,7 +90,6 @@ class Plan:
         return cell
 
     def of(self, kind: str) -> Iterator[Cell]:
-        """The cells of one kind."""
         return (cell for cell in self.cells.values() if cell.kind == kind)
 
     def __len__(self) -> int:

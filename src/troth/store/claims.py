@@ -1,4 +1,4 @@
-"""Who is at work on what: processes that share a store, also over a network file system, claim a cell first.
+"""Who works on what: processes that share a store, also over a network file system, claim a cell first.
 
 A claim is a file created exclusively; a heartbeat renews its time, and a claim whose owner is dead is taken over.
 Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from troth.core.files import cannot_write
 from troth.store import records
-from troth.store.files import cannot_write
 from troth.store.records import DamagedError
 
 BEAT = 10.0  # seconds between two signs of life
@@ -34,26 +34,25 @@ class Claims:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._owner = {**_process(), "token": uuid4().hex}
-        self._held: set[str] = set()
+        self._mine: set[str] = set()
         self._closed: threading.Event | None = None  # of the heartbeat
 
     def take(self, name: str) -> bool:
-        """Claims a cell; False when somebody alive has it."""
+        """Claims a cell; False when a living process has it."""
         self._beat_on()
         path = self.folder / name
-        if not self._create(path) and not (self._dead(path) and self._bury(path) and self._create(path)):
+        if not self._create(path) and not (self._dead(path) and self._remove_dead(path) and self._create(path)):
             return False
-        self._held.add(name)
+        self._mine.add(name)
         return True
 
     def drop(self, name: str) -> None:
-        """Gives a claim back."""
-        self._held.discard(name)
+        self._mine.discard(name)
         (self.folder / name).unlink(missing_ok=True)
 
     @contextmanager
     def lock(self, name: str, patience: float = 10.0) -> Iterator[None]:
-        """Waits for a claim; after `patience` seconds goes on without it, since claims only save work."""
+        """Waits for a claim; after `patience` seconds continues without it, since claims only save work."""
         until = time.monotonic() + patience
         while not (mine := self.take(name)) and time.monotonic() < until:
             time.sleep(0.05)
@@ -68,7 +67,7 @@ class Claims:
         if self._closed is not None:
             self._closed.set()
             self._closed = None
-        for name in list(self._held):
+        for name in list(self._mine):
             with contextlib.suppress(OSError):
                 self.drop(name)
         _living.discard(self._owner["token"])
@@ -105,15 +104,15 @@ class Claims:
         """Whether no sign of life came for so long; a date from the future is none either."""
         return abs(self._now() - path.lstat().st_mtime) > seconds
 
-    def _bury(self, path: Path) -> bool:
-        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed anew by now."""
-        spade = path.with_name(f".{path.name}.burial")
+    def _remove_dead(self, path: Path) -> bool:
+        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed again by now."""
+        guard = path.with_name(f".{path.name}.removal")
         try:
-            os.close(os.open(spade, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            os.close(os.open(guard, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
             with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
-                if self._silent(spade, _UNSIGNED):
-                    _remove(spade)
+                if self._silent(guard, _UNSIGNED):
+                    _remove(guard)
             return False
         try:
             before = _version(path)
@@ -124,7 +123,7 @@ class Claims:
         except FileNotFoundError:
             return True  # just given back: whoever creates it first has it
         finally:
-            spade.unlink(missing_ok=True)
+            guard.unlink(missing_ok=True)
 
     def _now(self) -> float:
         """The file server's clock: machines' own clocks differ."""
@@ -142,20 +141,20 @@ class Claims:
 
     def _beat(self, closed: threading.Event) -> None:
         while not closed.wait(BEAT):
-            for name in list(self._held):
+            for name in list(self._mine):
                 with contextlib.suppress(OSError):
                     os.utime(self.folder / name)
 
 
 def _process() -> dict[str, str]:
-    """This process, told apart from any other of any machine, container or time."""
+    """This process, unlike any other of any machine, container or time."""
     return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
 
 
 def _version(path: Path) -> tuple[int, int]:
-    """Which file it is: a claim that was given back may have been taken anew."""
-    found = path.lstat()
-    return found.st_ino, found.st_mtime_ns
+    """Which file it is: a claim that was given back may have been taken again."""
+    status = path.lstat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def _remove(path: Path) -> None:

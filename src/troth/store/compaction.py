@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from troth.store.files import remove_abandoned, write_aside
+from troth.core.files import remove_abandoned, write_aside
 from troth.store.quarantine import set_aside
 from troth.store.records import DamagedError
 from troth.store.segments import Facts, Segment, pack, seal_of

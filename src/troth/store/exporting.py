@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from troth.core.errors import TrothError, unknown
-from troth.store.files import write_aside
+from troth.core.files import write_aside
 from troth.store.store import Store
 
 
@@ -16,29 +16,29 @@ def is_run(source: str) -> bool:
 
 
 def exported(source: str) -> str:
-    """The explanations of RUN:EXPLAINER, one a line, in a file beside them; its path.
+    """The explanations of RUN:EXPLAINER, one per line, in a file next to them; its path.
 
-    EXPLAINER is an explainer as the run was asked for it, or a cell's name; a run with one explanation needs neither.
+    EXPLAINER is an explainer as the run names it, or a cell's name; a run with one explanation needs neither.
     """
-    folder, asked = (source, "") if (Path(source) / "run.json").is_file() else _apart(source)
+    folder, name = (source, "") if (Path(source) / "run.json").is_file() else _split(source)
     store = Store(folder)
     cells = {cell.name: cell for cell in store.cells() if cell.kind == "explanation" and not cell.error}
-    found = [cell for cell in cells.values() if asked in ("", cell.specs["explainer"], cell.name)]
+    matching = [cell for cell in cells.values() if name in ("", cell.specs["explainer"], cell.name)]
     names = sorted({str(cell.specs["explainer"]) for cell in cells.values()})
-    if not found:
-        raise unknown(f"explanation in {folder}", asked, names)
-    if len(found) > 1:
-        which = ", ".join(names) if len(names) > 1 else ", ".join(sorted(cell.name for cell in found))
-        raise TrothError(f"{folder} holds {len(found)} explanations; name one of {which}: {folder}:NAME")
-    path = store.folder / f"{found[0].name}.jsonl"
+    if not matching:
+        raise unknown(f"explanation in {folder}", name, names)
+    if len(matching) > 1:
+        which = ", ".join(names) if len(names) > 1 else ", ".join(sorted(cell.name for cell in matching))
+        raise TrothError(f"{folder} holds {len(matching)} explanations; name one of {which}: {folder}:NAME")
+    path = store.folder / f"{matching[0].name}.jsonl"
     lines = []
-    for row in store.table(found[0].name).to_pylist():
+    for row in store.table(matching[0].name).to_pylist():
         spans = [list(span) for span in zip(row["starts"], row["ends"], strict=True)]
         lines.append({"id": row["example_id"], "spans": spans, "segments": row["segments"], "scores": row["scores"]})
     write_aside(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return str(path)
 
 
-def _apart(source: str) -> tuple[str, str]:
-    folder, _, asked = source.rpartition(":")
-    return folder, asked
+def _split(source: str) -> tuple[str, str]:
+    folder, _, name = source.rpartition(":")
+    return folder, name

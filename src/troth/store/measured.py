@@ -1,4 +1,4 @@
-"""What one metric says of one explainer: every seed's scores, of the same examples in the same order."""
+"""The scores of one explainer by one metric: every seed's, of the same examples in the same order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from troth.core.types import Score
 from troth.metrics import NOT_MEASURED
 from troth.statistics import Floats
 from troth.store.cells import canonical
+from troth.store.specs import SourceSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 
 Key = tuple[str, str, int]  # fingerprint of the data, the example's id, the how-manieth of this id
 _MISSING = Score(math.nan, {}, NOT_MEASURED)
-_OF_DATA = ("data", "split", "examples", "data_fingerprint", "first")
+_OF_DATA = (*names(SourceSpec), "first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,8 @@ class Measured:
     def values(self, keys: Sequence[Key]) -> Floats:
         """[seeds, keys] the values of these examples, NaN where undefined or not measured."""
         places = {key: place for place, key in enumerate(self.keys)}
-        found = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
-        return np.array(found, np.float64).reshape(len(self.by_seed), len(keys))
+        values = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
+        return np.array(values, np.float64).reshape(len(self.by_seed), len(keys))
 
 
 def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:

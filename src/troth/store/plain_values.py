@@ -26,7 +26,7 @@ def _plain(value: pa.Scalar) -> Any:
     if pa.types.is_struct(value.type):
         return {name: _plain(value[name]) for name in value}
     if pa.types.is_nested(value.type):
-        return [_plain(one) for one in value.values]
+        return [_plain(item) for item in value.values]
     return _moment(value)
 
 

@@ -1,6 +1,6 @@
 """SQL over a run, read-only: a view of all cells, and one of each kind's rows with the specs of their cells.
 
-`scores` has one row per example and seed; what is computed from rows, like the leaderboard, is a view that is given.
+`scores` has one row per example and seed; what is computed from rows, like the leaderboard, is passed in as a view.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
-from troth.store.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.store.segments import Segment
+from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
 from troth.store.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
-VIEWS = {"explanation": "explanations", "metric": "scores", "data": "examples", "check": "checks"}
-SCHEMAS = {"explanations": EXPLANATIONS, "scores": SCORES, "examples": EXAMPLES, "checks": CHECKS}
+VIEWS = {
+    ExplanationSpec.kind: ("explanations", ExplanationSpec.columns),
+    MetricSpec.kind: ("scores", MetricSpec.columns),
+    DataSpec.kind: ("examples", DataSpec.columns),
+    CheckSpec.kind: ("checks", CheckSpec.columns),
+}
 _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "finished", "host", "error")
 
 
@@ -43,13 +47,13 @@ def query(store: Store, sql: str, views: Mapping[str, View] | None = None) -> pa
         statements = connection.extract_statements(sql)
         kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
         if kinds != ["SELECT"]:
-            found = next((kind for kind in kinds if kind != "SELECT"), "nothing" if not kinds else "several statements")
-            raise TrothError(f"a run is only read: give one SELECT, not {found}")
+            other = next((kind for kind in kinds if kind != "SELECT"), "nothing" if not kinds else "several statements")
+            raise TrothError(f"a run can only be read: give one SELECT, not {other}")
         for name, view in (views or {}).items():
             named = name in sql.lower()
             connection.register(name, view.rows() if named else view.columns.empty_table())
         answer = connection.sql(sql).to_arrow_table()
-        return answer.rename_columns(_apart(answer.column_names))
+        return answer.rename_columns(_numbered(answer.column_names))
     except duckdb.Error as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise TrothError(" ".join(lines[:2]) if len(lines) > 1 and "Candidate" in lines[1] else lines[0]) from None
@@ -57,15 +61,15 @@ def query(store: Store, sql: str, views: Mapping[str, View] | None = None) -> pa
         connection.close()
 
 
-def _apart(names: Sequence[str]) -> list[str]:
+def _numbered(names: Sequence[str]) -> list[str]:
     """Every name once: a, a, a_2 become a, a_3, a_2."""
-    taken, given = set(names), list[str]()
+    taken, unique = set(names), list[str]()
     for name in names:
         number, free = 2, name
-        while free in given or (free != name and free in taken):
+        while free in unique or (free != name and free in taken):
             free, number = f"{name}_{number}", number + 1
-        given.append(free)
-    return given
+        unique.append(free)
+    return unique
 
 
 def connect(store: Store) -> Any:
@@ -84,27 +88,30 @@ def connect(store: Store) -> Any:
     connection.execute("create view cells as select * from stored_cells")
     for kind in sorted({segment.kind for segment in segments} | VIEWS.keys()):
         of_kind = [segment for segment in segments if segment.kind == kind]
-        _create_view(connection, VIEWS.get(kind, kind), store, of_kind, table.column_names)
+        name, columns = VIEWS.get(kind, (kind, None))
+        _create_view(connection, name, columns, store, of_kind, table.column_names)
     return connection
 
 
-def _create_view(connection: Any, name: str, store: Store, segments: Sequence[Segment], specs: Sequence[str]) -> None:
+def _create_view(
+    connection: Any, name: str, columns: Any, store: Store, segments: Sequence[Segment], specs: Sequence[str]
+) -> None:
     if segments:
         own = {column for segment in segments for column in segment.columns.names}
         rows = _rows(store, segments)
     else:
         # A query over a run without explanations answers with no rows, not with an error.
-        empty = pa.schema([("cell", pa.string()), *SCHEMAS[name]]).empty_table()
+        empty = pa.schema([("cell", pa.string()), *columns]).empty_table()
         connection.register(f"no_{name}", empty)
         own, rows = set(empty.column_names), f'select *, null as filename from "no_{name}"'
-    beside = [
+    of_cell = [
         f'cells."{column}" as "spec_{column}"' if column in own else f'cells."{column}"'
         for column in specs
         if column not in (*_CELL, "specs")
     ]
-    columns = ", ".join([*beside, "stored.* exclude (filename)"])
+    shown = ", ".join([*of_cell, "stored.* exclude (filename)"])
     joined = f"({rows}) stored join cells on cells.name = stored.cell"
-    connection.execute(f'create view "{name}" as select {columns} from {joined}')
+    connection.execute(f'create view "{name}" as select {shown} from {joined}')
 
 
 def _rows(store: Store, segments: Sequence[Segment]) -> str:

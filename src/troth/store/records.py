@@ -1,22 +1,15 @@
-"""The JSON a run is kept in, one schema for each kind of file; what is not of its shape is damage, and said where.
-
-A schema is a dataclass: fields without a default must be there, what a later troth may have added is let through.
-"""
+"""The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
-
-_LARGEST = 1e15
+from troth.store.shapes import fault
 
 
 class DamagedError(TrothError):
@@ -53,38 +46,6 @@ class About:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A cell's facts in the footer of a Parquet file."""
-
-    name: str
-    kind: str
-    specs: Mapping[str, Any]
-    parents: Sequence[str]
-    rows: int
-    seconds: float = 0.0
-    forward: int = 0
-    backward: int = 0
-    finished: float = 0.0
-    host: str = ""
-    folders: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Failed:
-    """failed/NAME.json"""
-
-    name: str
-    kind: str
-    specs: Mapping[str, Any]
-    parents: Sequence[str]
-    error: str
-    traceback: str = ""
-    seconds: float = 0.0
-    finished: float = 0.0
-    host: str = ""
-
-
-@dataclass(frozen=True)
 class Owner:
     """claims/NAME"""
 
@@ -94,20 +55,21 @@ class Owner:
     token: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stored:
     """A finished or failed cell, and what it took."""
 
     name: str
     kind: str
     specs: Mapping[str, Any]
-    parents: tuple[str, ...]
+    parents: Sequence[str]
     rows: int = 0
     seconds: float = 0.0
     forward: int = 0  # rows asked of the model
     backward: int = 0
     finished: float = 0.0  # when, in seconds since 1970
     host: str = ""
+    folders: Sequence[str] = ()  # in files/, that cells made from this one need
     error: str = ""  # of a failed cell
     traceback: str = field(default="", repr=False)
 
@@ -116,6 +78,20 @@ class Stored:
         """From what a file says; what a later troth may have added is left out."""
         known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
         return cls(**{**known, "parents": tuple(facts["parents"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished(Stored):
+    """A cell's facts in the footer of a Parquet file."""
+
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed(Stored):
+    """failed/NAME.json"""
+
+    error: str
 
 
 def read(path: Path, schema: type[Any]) -> dict[str, Any]:
@@ -137,61 +113,3 @@ def load(path: Path) -> Any:
         raise DamagedError(path, "nested too deeply") from None
     except ValueError as error:
         raise DamagedError(path, f"not JSON: {str(error)[:80]}") from None
-
-
-def fault(value: Any, hint: Any, place: str = "it") -> str:
-    """What is wrong with the shape of a value, and where; nothing where it is right.
-
-    >>> fault({"a": [1, "x"]}, Mapping[str, Sequence[int]])
-    "it['a'][1] must be a whole number, not 'x'"
-    """
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return ""
-    if dataclasses.is_dataclass(hint):
-        return _fault_of_record(value, hint, place)
-    if origin in (typing.Union, types.UnionType):
-        # Where no part fits, the one that got furthest into the value says best what is wrong.
-        return "" if not all(whys := [fault(value, part, place) for part in parts]) else max(whys, key=_depth)
-    if origin is Mapping:
-        if not isinstance(value, Mapping):
-            return f"{place} must be a table, not {_short(value)}"
-        return next(filter(None, (fault(one, parts[1], f"{place}[{key!r}]") for key, one in value.items())), "")
-    if origin is Sequence:
-        if not isinstance(value, list | tuple):
-            return f"{place} must be a list, not {_short(value)}"
-        return next(filter(None, (fault(one, parts[0], f"{place}[{at}]") for at, one in enumerate(value))), "")
-    # True and False are whole numbers to Python, to nobody else.
-    kinds = (int, float) if hint is float else hint
-    if isinstance(value, kinds) and (hint is bool or not isinstance(value, bool)):
-        # Parquet's numbers end somewhere, and NaN is none.
-        return (
-            ""
-            if value is None or isinstance(value, str) or abs(value) < _LARGEST
-            else f"{place} cannot be {_short(value)}"
-        )
-    words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    return f"{place} must be {words.get(hint, hint)}, not {_short(value)}"
-
-
-def _fault_of_record(value: Any, schema: Any, place: str) -> str:
-    if not isinstance(value, Mapping):
-        return f"{place} must be a table, not {_short(value)}"
-    hints = typing.get_type_hints(schema)
-    for one in dataclasses.fields(schema):
-        inside = one.name if place == "it" else f"{place}.{one.name}"
-        if one.name in value:
-            if why := fault(value[one.name], hints[one.name], inside):
-                return why
-        elif one.default is one.default_factory is dataclasses.MISSING:
-            return f"{inside} is missing"
-    return ""
-
-
-def _depth(why: str) -> int:
-    return len(why.partition(" must ")[0])
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:40]}…"

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from troth.store import records
+from troth.store import records, shapes
 from troth.store.cells import Cell
 from troth.store.records import DamagedError
 
@@ -44,17 +44,17 @@ class Segment:
         """Reads the footer alone."""
         metadata = _file(path).metadata.metadata or {}
         if _FACTS not in metadata:
-            raise DamagedError(path, "no file of troth's")
+            raise DamagedError(path, "not a file of troth's")
         try:
             facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
         except (ValueError, RecursionError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
-        if why := records.fault(facts, Sequence[records.Finished]):
+        if why := shapes.fault(facts, Sequence[records.Finished]):
             raise DamagedError(path, why)
         # A kind becomes the name of a view.
-        if not all(one["kind"].isidentifier() and one["rows"] >= 0 for one in facts):
+        if not all(cell["kind"].isidentifier() and cell["rows"] >= 0 for cell in facts):
             raise DamagedError(path, "its footer names no cells")
-        if not facts or sum(one["rows"] for one in facts) != _file(path).metadata.num_rows:
+        if not facts or sum(cell["rows"] for cell in facts) != _file(path).metadata.num_rows:
             raise DamagedError(path, "rows are missing")
         return cls(path, facts)
 
@@ -68,7 +68,6 @@ class Segment:
         return _file(self.path).schema_arrow.remove_metadata()
 
     def table(self, position: int) -> pa.Table:
-        """The rows of one cell."""
         start, end = self._starts[position], self._starts[position + 1]
         file = _file(self.path)
         groups = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
@@ -85,34 +84,34 @@ class Segment:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *accumulate(int(one["rows"]) for one in self.facts)]
+        return [0, *accumulate(int(cell["rows"]) for cell in self.facts)]
 
     def verify(self) -> None:
         """Reads every byte; raises where one is not as it was written, or where the name is another cell's."""
         if not _sealed(self.path.read_bytes()):
             raise DamagedError(self.path, "its bytes are not those that were written")
-        names = [_name(one) for one in self.facts]
+        names = [_name(cell) for cell in self.facts]
         if self.path.parent.name == "cells" and names != [self.path.stem]:
             raise DamagedError(self.path, "it holds another cell than its name says")
 
     def sound(self) -> list[tuple[Facts, pa.Table]]:
         """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""
         kept = []
-        for position, one in enumerate(self.facts):
+        for position, facts in enumerate(self.facts):
             try:
                 rows = self.table(position)
             except DamagedError:
                 continue
-            if _name(one) == one["name"]:
-                kept.append((one, rows))
+            if _name(facts) == facts["name"]:
+                kept.append((facts, rows))
         return kept if len(kept) < len(self.facts) else []
 
 
 def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
     """The bytes of a file that holds these cells, in this order."""
     named = []
-    for one, table in zip(facts, tables, strict=True):
-        names = pa.repeat(pa.scalar(one["name"], pa.string()), table.num_rows)
+    for cell, table in zip(facts, tables, strict=True):
+        names = pa.repeat(pa.scalar(cell["name"], pa.string()), table.num_rows)
         named.append(table.replace_schema_metadata(None).add_column(0, "cell", names))
     text = base64.b64encode(zlib.compress(json.dumps(list(facts), ensure_ascii=False).encode(), 6)).decode()
     rows = pa.concat_tables(named).combine_chunks()

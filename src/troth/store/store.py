@@ -1,11 +1,11 @@
 """The results of a run in one folder, which several processes may share, also on a network file system.
 
 run.json    format version, versions, seeds, hardware, fingerprints of models and data, the commands
-cells/      fresh results, one Parquet file a cell: existing means finished
-segments/   finished cells compacted, many a file
+cells/      fresh results, one Parquet file per cell: existing means finished
+segments/   finished cells compacted, many per file
 failed/     the errors of failed cells
 files/      what a cell makes besides rows: a trained model
-claims/     who is at work on what
+claims/     who works on what
 damaged/    files set aside because they were not what had been written
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError, unknown
-from troth.store import compaction, quarantine, records
-from troth.store.cells import FORMAT_VERSION, Cell
+from troth.core.files import write_aside
+from troth.store import compaction, quarantine, records, run_file
+from troth.store.cells import Cell
 from troth.store.claims import Claims
-from troth.store.files import write_aside
 from troth.store.records import DamagedError
 from troth.store.records import Stored as Stored  # its place for whoever reads a store
 from troth.store.segments import Facts, Segment, pack
@@ -57,12 +57,11 @@ class Store:
             why = f"its run.json is not troth's ({damage.why})"
         has_results = any((self.folder / name).is_dir() for name in ("cells", "segments"))
         if not has_results and (self.unreadable or any(map(_foreign, self.folder.glob("*")))):
-            raise TrothError(f"{self.folder} is no run: {why}; name a new or empty folder")
+            raise TrothError(f"{self.folder} is not a run: {why}; name a new or empty folder")
 
     # Reading
 
     def has(self, name: str) -> bool:
-        """Whether a cell is finished."""
         return name in self._fresh or name in self._places
 
     def has_now(self, name: str) -> bool:
@@ -75,11 +74,9 @@ class Store:
         return self.has(name)
 
     def names(self) -> set[str]:
-        """The finished cells."""
         return {*self._fresh, *self._places}
 
     def table(self, name: str) -> pa.Table:
-        """The rows of a finished cell."""
         for _ in range(3):
             try:
                 if name in self._places:
@@ -91,17 +88,15 @@ class Store:
         raise TrothError(f"{self.folder} has no finished cell {name}")
 
     def cells(self) -> list[Stored]:
-        """All finished and failed cells."""
         return [Stored.of(facts) for segment in self.segments() for facts in self._owned(segment)] + self.failed()
 
     def failed(self) -> list[Stored]:
-        """The failed cells, with their errors."""
         names = sorted(path.stem for path in (self.folder / "failed").glob("*.json"))
-        found = [self.failure(name) for name in names if not self.has(name)]
-        return [one for one in found if one is not None]  # None: retried just now by another process
+        failures = (self.failure(name) for name in names if not self.has(name))
+        return [failure for failure in failures if failure is not None]  # None: just tried again by another process
 
     def failure(self, name: str) -> Stored | None:
-        """Why a cell failed, perhaps in another process; None when it did not, or nobody can tell any more."""
+        """Why a cell failed, perhaps in another process; None where it did not, or where its error cannot be read."""
         path = self.folder / "failed" / f"{name}.json"
         try:
             failure = Stored.of(records.read(path, records.Failed))
@@ -127,7 +122,7 @@ class Store:
                 break
             except FileNotFoundError:
                 self.refresh()
-        return [*self._segments.values(), *(one for one in self._fresh.values() if one is not None)]
+        return [*self._segments.values(), *filter(None, self._fresh.values())]
 
     def shadowed(self, segment: Segment) -> list[str]:
         """Cells of a file that count elsewhere: a process was killed between compacting and tidying up."""
@@ -138,20 +133,19 @@ class Store:
         return [facts for facts in segment.facts if self._places.get(facts["name"], (segment,))[0] is segment]
 
     def refresh(self) -> None:
-        """Looks what other processes have done."""
+        """Looks at what other processes have done."""
         # Fresh files first: what is compacted in between is then seen in its segment.
         fresh = {path.stem for path in _parquet(self.folder / "cells")}
         self._refresh_segments()
-        known = self._fresh
-        self._fresh = {name: known.get(name) for name in fresh if name not in self._places}
+        self._fresh = {name: self._fresh.get(name) for name in fresh if name not in self._places}
 
     def _refresh_segments(self) -> None:
         for _ in range(3):
-            found = {path.name: path for path in _parquet(self.folder / "segments") if path not in self.unreadable}
-            if found.keys() == self._segments.keys():
+            paths = {path.name: path for path in _parquet(self.folder / "segments") if path not in self.unreadable}
+            if paths.keys() == self._segments.keys():
                 return
             try:
-                opened = {name: self._segments.get(name) or self._opened(path) for name, path in sorted(found.items())}
+                opened = {name: self._segments.get(name) or self._opened(path) for name, path in sorted(paths.items())}
             except FileNotFoundError:
                 continue  # merged into another one meanwhile
             self._segments = {name: segment for name, segment in opened.items() if segment is not None}
@@ -179,7 +173,6 @@ class Store:
             self.forget_failures([cell.name])
 
     def fail(self, cell: Cell, error: str, traceback: str = "", facts: Mapping[str, Any] | None = None) -> Stored:
-        """Stores the error of a failed cell."""
         whole = {**_identity(cell), "finished": round(time.time(), 3), **(facts or {})}
         whole |= {"error": error, "traceback": traceback}
         write_aside(self.folder / "failed" / f"{cell.name}.json", json.dumps(whole, ensure_ascii=False).encode())
@@ -191,7 +184,7 @@ class Store:
             (self.folder / "failed" / f"{name}.json").unlink(missing_ok=True)
 
     def repair(self) -> list[str]:
-        """Sets aside what is in a run's way: what is no folder or file where one must be, and damaged JSON."""
+        """Sets aside what is in a run's way: what should be a folder or file and is not, and damaged JSON."""
         if not self.folder.is_dir():
             return []
         notes = list(quarantine.clear(self.folder))
@@ -206,13 +199,13 @@ class Store:
     def check(self) -> list[str]:
         """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
         self.refresh()
-        found = compaction.check(self.folder, [*self.segments()], self.unreadable)
+        notes = compaction.check(self.folder, self.segments(), self.unreadable)
         self.unreadable = {}
         self.refresh()
-        return found
+        return notes
 
     def compact(self) -> None:
-        """Joins finished cells into segments; skipped where another process is at it."""
+        """Joins finished cells into segments; skipped where another process does so."""
         if not self.claims.take("compaction"):
             return
         try:
@@ -234,39 +227,12 @@ class Store:
 
     def about(self) -> dict[str, Any] | None:
         """What run.json says; None where there is none yet."""
-        path = self.folder / "run.json"
-        try:
-            version = _format(records.load(path))
-            if version > FORMAT_VERSION:
-                raise TrothError(
-                    f"{self.folder} has format {version}, of a newer troth; this one knows {FORMAT_VERSION}: "
-                    "update troth, or use another folder"
-                )
-            return records.read(path, records.About)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return run_file.read(self.folder)
 
     def note(self, **facts: Any) -> None:
         """Adds to run.json; mappings and lists grow, anything else is replaced."""
         with self.claims.lock("run.json"):
-            try:
-                about = self.about()
-            except DamagedError as damage:  # since the run began
-                quarantine.set_aside(self.folder, damage.path)
-                about = None
-            about = about or {"format": FORMAT_VERSION, "created": _now()}
-            if about.get("format", 0) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
-                raise TrothError(
-                    f"{self.folder} is a run of an earlier troth: it can be read, not continued; name a new folder"
-                )
-            for key, value in facts.items():
-                if isinstance(value, Mapping):
-                    about[key] = {**about.get(key, {}), **value}
-                elif isinstance(value, list):
-                    about[key] = [*about.get(key, []), *(one for one in value if one not in about.get(key, []))]
-                else:
-                    about[key] = value
-            write_aside(self.folder / "run.json", json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
+            run_file.add(self.folder, facts)
 
 
 def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
@@ -277,11 +243,6 @@ def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
     nearby = Path(runs) if not Path(name).parent.name else Path(name).parent
     known = sorted(path.parent.name for path in nearby.glob("*/run.json"))
     raise TrothError(f"{unknown('run', str(name), known)} (looked in {nearby})")
-
-
-def _format(about: Any) -> int:
-    version = about.get("format") if isinstance(about, dict) else None
-    return version if isinstance(version, int) else 0
 
 
 def _identity(cell: Cell) -> dict[str, Any]:
@@ -295,9 +256,5 @@ def _foreign(path: Path) -> bool:
 
 
 def _parquet(folder: Path) -> list[Path]:
-    # What is no file (a link to nowhere) is as good as not there: writing replaces it.
+    # A link to nowhere counts as missing: writing replaces it.
     return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

@@ -21,7 +21,6 @@ from troth.validity.masf import data_set_p_value
 
 
 def examples_to_table(examples: Iterable[Example]) -> pa.Table:
-    """One row an example."""
     rows = []
     for example in examples:
         starts, ends = _columns(example.rationale) if example.rationale is not None else (None, None)
@@ -41,7 +40,6 @@ def examples_to_table(examples: Iterable[Example]) -> pa.Table:
 
 
 def table_to_examples(table: pa.Table) -> list[Example]:
-    """The examples of stored rows."""
     return [
         Example(
             id=row["example_id"],
@@ -57,7 +55,7 @@ def table_to_examples(table: pa.Table) -> list[Example]:
 
 
 def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
-    """One row an attribution: float32 scores and character spans, no text."""
+    """One row per attribution: float32 scores and character spans, no text."""
     columns: dict[str, list[Any]] = {name: [] for name in EXPLANATIONS.names}
     for attribution in attributions:
         question = attribution.question
@@ -103,7 +101,6 @@ def table_to_attributions(
 
 
 def scores_to_table(example_ids: Iterable[str], scores: Iterable[Score]) -> pa.Table:
-    """One row a score."""
     rows = [
         {
             "example_id": example_id,
@@ -126,7 +123,7 @@ def table_to_scores(table: pa.Table) -> list[Score]:
 
 
 def check_to_table(check: Check, explainer: str) -> pa.Table:
-    """One row an example and ratio; where nothing could be tested, one row that says why."""
+    """One row per example and ratio; where nothing could be tested, one row that says why."""
     if check.not_tested:
         return pa.Table.from_pylist([{"why": check.not_tested}], schema=CHECKS)
     rows = [
@@ -147,7 +144,7 @@ def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float |
             by_ratio.setdefault(row["ratio"], []).append(row["p"])
     if not rows:
         return {}, "no examples", None
-    smallest = rows[0].get("smallest")  # a run of before has no such column
+    smallest = rows[0].get("smallest")  # earlier runs do not have this column
     return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
 
 

@@ -1,4 +1,4 @@
-"""A paper's experiment, in parts, each a table or figure of ours beside the published one."""
+"""A paper's experiment, in parts, each a table or figure of ours next to the published one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One result of a study: a table, what it says in words, what a machine reads, and perhaps a figure."""
+    """One result of a study: a table, its notes, its numbers for machines, and perhaps a figure."""
 
     part: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]  # numbers or text; None or NaN shows as –
-    words: str = ""
+    words: str = ""  # notes below the table
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain values for --json
     draw: Callable[[Figure], None] | None = None
 
@@ -40,7 +40,7 @@ class Setting:
     """Where and on what a study is run."""
 
     out: Path
-    data: tuple[str, ...] = ()  # what the study takes by default where empty
+    data: tuple[str, ...] = ()  # the study's own where empty
     base: str | None = None  # the model that is trained or explained
     seeds: tuple[int, ...] = (0,)
     limit: int | None = None  # examples of each split
@@ -48,14 +48,17 @@ class Setting:
     progress: Callable[[Progress], None] | None = None
     context: Context = field(default_factory=Context)
     model_options: Mapping[str, Any] | None = None  # of load_model: a prompt and its class words
+    command: str = ""  # noted in run.json
 
     def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
-        """Runs a plan in the study's own store; what is stored is not done again."""
+        """Runs a plan in the study's own store; what is stored is not computed again."""
         store = Store(self.out)
-        outcome = run(plan, store, workers=self.workers, progress=self.progress, context=self.context)
+        outcome = run(
+            plan, store, workers=self.workers, progress=self.progress, context=self.context, command=self.command
+        )
         if outcome.interrupted:
             raise KeyboardInterrupt
-        if outcome.failed and not outcome.computed and not outcome.found:
+        if outcome.failed and not outcome.computed and not outcome.stored:
             raise TrothError(outcome.failed[0].error)
         return store, outcome
 
@@ -69,15 +72,26 @@ class Study(ABC):
 
     @abstractmethod
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        """Does a part and yields its results."""
+        """Carries out a part and yields its results."""
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        """What a part would store, for a dry run; None where it is computed on the spot."""
+        """What a part would store, for a dry run; None where it is computed on the spot, without a store."""
         return None
 
 
+def joined(plans: Iterable[Plan], **about: Any) -> Plan:
+    """Several plans as one."""
+    whole, probes = Plan(), dict[str, str]()
+    for plan in plans:
+        whole.cells |= plan.cells
+        whole.tables |= plan.tables
+        whole.about |= plan.about
+        probes |= plan.probes
+    return Plan(whole.cells, whole.tables, whole.about | about, probes)
+
+
 def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
-    """The parts to run; a part that there is not is an error that names those there are."""
+    """The parts to run; an unknown one is an error that names those of the study."""
     for part in only:
         if part not in study.parts:
             raise unknown("part", part, study.parts)
@@ -85,7 +99,7 @@ def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
 
 
 def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Iterator[Section]:
-    """The results of a study as they come; each is in the folder (study.json, a page, figures) before it is yielded.
+    """The results of a study as they come; each is in the folder (study.json, study.md, figures) before it is yielded.
 
     Other sections of the folder stay.
     """
@@ -127,7 +141,7 @@ def shown(value: Any) -> str:
 
 
 def defined(value: Any) -> Any:
-    """The same with None for what JSON does not have: NaN and infinities."""
+    """The same with None for NaN and infinities, which JSON does not have."""
     if isinstance(value, Mapping):
         return {str(key): defined(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

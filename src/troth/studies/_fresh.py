@@ -1,4 +1,4 @@
-"""FRESH as a user asks for it: support models, rationales and classifiers on their own data, side by side."""
+"""FRESH on a user's own data: support models, rationales and classifiers, next to each other."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from troth import statistics
-from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.studies._trained import WORKS, Results, Trials, load, settings_like
-from troth.studies.saloss._experiment import mean_and_deviation
-from troth.sweep.context import Context
-from troth.sweep.run import Progress, run
+from troth.studies import Setting
+from troth.studies._results import Results, mean_and_deviation
+from troth.studies._trained import Trials, load, settings_like
+from troth.sweep.run import Progress
 from troth.training import bases
 from troth.training.output import require_writable
 from troth.verbs.fresh import require
 
-# Support models by name: their recipe, and whether the explanation or chance picks the rationales.
+# The recipes of support models, by name.
 SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(source=uniform)"}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Macro-F1 on the test set, a value a seed, of the whole text and of every kind of rationale."""
+    """Macro-F1 on the test set, one value per seed, of the whole text and of every kind of rationale."""
 
     folder: Path
     data: str
@@ -54,21 +53,23 @@ def compare(
     limit: int | None = None,
     workers: int | None = 1,
     progress: Callable[[Progress], None] | None = None,
+    command: str = "",
     **settings: Any,
 ) -> Comparison:
-    """Classifiers of rationales beside one of the whole text; rationales are exported to `out`/rationales.
+    """Classifiers of rationales next to one of the whole text; rationales are exported to `out`/rationales.
 
     `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
     """
     from troth.verbs.tune import with_salience
 
     require(ratio, thresholder)
-    store = Store(require_writable(Path(out)))  # somebody else's folder is refused before any work
-    context, plan = Context(), Plan(WORKS)
+    setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
+    Store(setting.out)  # somebody else's folder is refused before any work
+    plan = Plan()
     trials = Trials(load(data, like=like, limit=limit), base, plan)
     material = trials.material
     plain, chosen = settings_like(like, "plain", base, material, **settings)
-    # What cannot be started from is found out now, not by every cell.
+    # A base that cannot be trained is refused now, not by every cell.
     bases.build(base).build(material.splits["train"].examples, material.labels, 0, None)
     full = [trials.training(plain, chosen, seed) for seed in seeds]
     kinds: dict[str, list[Cell]] = {}
@@ -80,35 +81,25 @@ def compare(
         ]
 
     if support is not None:
-        own = [context.model_specs(support)] * len(seeds)
+        own = [setting.context.model_spec(support)] * len(seeds)
         classifiers("support", own, explainer)
         classifiers("random", own, "random")
     else:
         for name, recipe in SUPPORTS.items():
-            asked: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
-            how = settings_like(like, asked, base, material, **settings)
-            classifiers(name, [trials.training(*how, seed) for seed in seeds], explainer)
+            guided: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
+            settled = settings_like(like, guided, base, material, **settings)
+            classifiers(name, [trials.training(*settled, seed) for seed in seeds], explainer)
         classifiers("random", full, "random")
-    outcome = run(plan, store, workers=workers, progress=progress, context=context)
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    if outcome.failed and not outcome.computed and not outcome.found:
-        raise TrothError(outcome.failed[0].error)
+    store, _ = setting.carry_out(plan)
     results = Results(store)
-    found = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}
+    f1 = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}
     first, *others = kinds
-    p = {name: statistics.t_test(found[name], found[first])[1] for name in ("full text", *others)}
-    _export(context, store, kinds, seeds)
-    return Comparison(store.folder, material.name, found, p, results.troubles(plan))
-
-
-def _export(context: Context, store: Store, kinds: Mapping[str, Sequence[Cell]], seeds: Sequence[int]) -> None:
-    """Rationales by kind, seed and split where a user finds them."""
+    p = {name: statistics.t_test(f1[name], f1[first])[1] for name in ("full text", *others)}
     folder = store.folder / "rationales"
     folder.mkdir(exist_ok=True)
     for name, cells in kinds.items():
         for cell, seed in zip(cells, seeds, strict=True):
-            made = context.made_path(cell.name)
-            for file in made.glob("rationales-*.jsonl"):
+            for file in setting.context.folder_path(cell.name).glob("rationales-*.jsonl"):
                 split = file.stem.removeprefix("rationales-")
                 shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")
+    return Comparison(store.folder, material.name, f1, p, results.troubles(plan))

@@ -1,59 +1,30 @@
-"""Cells of studies that train models and then look at what they have learned: trainings, rationale classifiers,
-explanations and scores, each stored, so that a study goes on where it stopped.
+"""Plans of studies that train models and then ask what they have learned: trainings, rationale classifiers,
+explanations and scores, each stored, so that a study resumes where it stopped.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import torch
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.types import Attribution, Score
+from troth.core.units import UnitKind, word_spans
 from troth.data import Data
-from troth.engine.prober import Prober
-from troth.models import load_model
-from troth.models._loading import without_bars
-from troth.statistics import Floats
-from troth.store.cells import Cell, Made, Plan
-from troth.store.store import Store
-from troth.store.tables import attributions_to_table, examples_to_table, table_to_examples, table_to_scores
-from troth.sweep.context import Context
+from troth.store.cells import Cell, Plan
+from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec
+from troth.store.tables import examples_to_table
+from troth.studies._results import Results as Results  # its place for whoever plans trainings
+from troth.studies._works import SPLITS, FreshSpec, TrainingSpec
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
-from troth.training import train as fit
-from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
-from troth.training.predicting import predict
-from troth.training.quality import quality
-from troth.verbs.explain import explain_each
-from troth.verbs.fresh import fresh
-
-WORKS = {
-    "training": "troth.studies._trained:train",
-    "fresh": "troth.studies._trained:train_on_rationales",
-    "explanation": "troth.studies._trained:explain",
-    "metric": "troth.sweep.work:measure",
-}
-PREDICTIONS = pa.schema(
-    {
-        "split": pa.string(),
-        "example_id": pa.string(),
-        "label": pa.int32(),
-        "predicted": pa.int32(),
-        "probabilities": pa.list_(pa.float32()),
-    }
-)
-_SPLITS = ("train", "validation", "test")
+from troth.training.examples import Source, entry_of, load_three_splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,258 +39,113 @@ class Material:
     def pair(self) -> bool:
         return self.splits["train"][0].text_pair is not None
 
+    @property
+    def sizes(self) -> list[float]:
+        """How many examples each split has, and the mean number of words of the first 2,000 texts to train on."""
+        lengths = [len(word_spans(example.text)) for example in self.splits["train"][:2000]]
+        return [*(len(self.splits[split]) for split in SPLITS), float(np.mean(lengths))]
+
 
 def load(source: Source, *, like: str | None = None, limit: int | None = None, examples: int = 0) -> Material:
-    """Train, validation and test, as a paper has them or else as they are; what is missing is held out of train.
+    """Train, validation and test, as a paper has them, or else as they are; what is missing is held out of train.
 
-    `examples`: so many to test on, 0 = all.
+    `examples`: how many to test on, 0 = all.
     """
     source = presets.source_like(like, source)
-    hold_out = presets.held_out(like, source)
-    splits = splits_of(source, entry_of(source)) or ()
-    if "test" in splits and len(splits) > 1:  # data of one split is parted, whatever that is called
-        labeled = load_labeled(source, hold_out=hold_out, tests=("test",), limit=limit)
-        test = labeled.others["test"]
-    else:
-        outer: Labeled = load_labeled(source, hold_out=None, limit=limit)
-        test = outer.validation
-        labeled = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
-    entry = entry_of(source)
+    labeled = load_three_splits(source, hold_out=presets.held_out(like, source), limit=limit)
+    test, entry = labeled.others["test"], entry_of(source)
     parts = (labeled.training, labeled.validation, test.limit(examples, seed=0) if examples else test)
-    known = catalog.name_of(entry) if entry is not None else ""
-    name = known or (Path(source).stem if isinstance(source, str | os.PathLike) else labeled.name)
-    found = {split: replace(part, name=name, labels=labeled.labels) for split, part in zip(_SPLITS, parts, strict=True)}
-    return Material(name, labeled.labels, found)
+    if entry is not None:
+        name = catalog.name_of(entry)
+    else:
+        name = Path(source).stem if isinstance(source, str | os.PathLike) else labeled.name
+    splits = {split: replace(part, name=name, labels=labeled.labels) for split, part in zip(SPLITS, parts, strict=True)}
+    return Material(name, labeled.labels, splits)
 
 
 def settings_like(
-    paper: str | None, recipe: recipes.RecipeLike, base: str, material: Material, **given: Any
+    paper: str | None, recipe: recipes.RecipeLike, base: str, material: Material, **changed: Any
 ) -> tuple[str, dict[str, Any]]:
-    """A recipe with its λ settled, and a base's settings, then a paper's, then the given ones (0 and "" are none)."""
+    """A recipe with its λ; the base's settings, then the paper's, then the changed ones (0 and "" change nothing)."""
     start = bases.build(base)
     method = presets.recipe_like(paper, recipes.build(recipe), material.name)
-    settings = dict(start.settings(material.name, pair=material.pair))
-    if paper is not None:
-        settings |= presets.like(paper, method, start, material.name, pair=material.pair)
-    settings.pop("hold_out", None)  # `load` is told
-    if given.get("learning_rate"):
-        settings.pop("head_learning_rate", None)
-    settings |= {name: value for name, value in given.items() if value}
+    user = {name: value for name, value in changed.items() if value}
+    without = ("head_learning_rate",) if "learning_rate" in user else ()
+    settings = presets.resolve(user, paper, method, start, material.name, pair=material.pair, without=without)
     fields = {field.name for field in dataclasses.fields(every_setting.Settings)}
-    every_setting.settings(
-        **{name: value for name, value in settings.items() if name in fields}
-    )  # refused before any work
+    # A wrong value is refused before any work.
+    every_setting.settings(**{name: value for name, value in settings.items() if name in fields})
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return recipes.spec(method, full=True), plain
 
 
 class Trials:
-    """A plan of trainings on one data set, and of what is asked of the models they make."""
+    """A plan of trainings on one data set, and of what is asked of the trained models."""
 
     def __init__(self, material: Material, base: str, plan: Plan | None = None) -> None:
         self.material, self.base = material, base
-        self.plan = Plan(WORKS) if plan is None else plan
+        self.plan = Plan() if plan is None else plan
         self.data = {split: self._data(split, part) for split, part in material.splits.items()}
 
     def _data(self, split: str, data: Data) -> Cell:
-        specs = {"data": data.name, "split": split, "examples": len(data), "data_fingerprint": data.fingerprint}
-        return self.plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
-
-    @property
-    def _parents(self) -> tuple[str, ...]:
-        return tuple(self.data[split].name for split in _SPLITS)
+        spec = DataSpec(
+            data=data.name, split=split, examples=len(data), data_fingerprint=data.fingerprint, labels=data.labels
+        )
+        return self.plan.add(spec.cell(), examples_to_table(data))
 
     def training(self, recipe: str, settings: Mapping[str, Any], seed: int) -> Cell:
-        """A model folder, and what the model says of validation and test."""
-        specs = {"recipe": recipe, "base": self.base, "settings": dict(settings), "seed": seed}
-        about = {"data": self.material.name, "labels": list(self.material.labels)}
-        return self.plan.add(Cell("training", {**about, **specs}, self._parents))
+        """A model folder, and the model's predictions on validation and test."""
+        spec = TrainingSpec(**self._about(settings, seed), recipe=recipe)
+        return self.plan.add(spec.cell(*self.data.values()))
 
     def fresh(
-        self,
-        support: Cell | Mapping[str, Any],
-        explainer: str,
-        ratio: float,
-        thresholder: str,
-        settings: Mapping[str, Any],
+        self, support: Cell | ModelSpec, explainer: str, ratio: float, thresholder: str, settings: Mapping[str, Any],
         seed: int,
-    ) -> Cell:
-        """A classifier of rationales alone, and what it says of those of validation and test.
+    ) -> Cell:  # fmt: skip
+        """A classifier of rationales alone, and its predictions on those of validation and test.
 
-        The support model is a training, or the specs of a model that there is already (Context.model_specs).
+        The support model is a training, or an existing model (Context.model_spec).
         """
-        model = {"model": f"cell:{support.name}"} if isinstance(support, Cell) else dict(support)
-        specs = {
-            "data": self.material.name, "labels": list(self.material.labels), **model, "base": self.base,
-            "settings": dict(settings), "seed": seed, "explainer_full": _full(explainer), "ratio": ratio,
-            "thresholder": thresholder,
-        }  # fmt: skip
-        awaited = (support.name,) if isinstance(support, Cell) else ()
-        return self.plan.add(Cell("fresh", specs, (*self._parents, *awaited)))
+        model = ModelSpec(model=f"cell:{support.name}") if isinstance(support, Cell) else support
+        spec = FreshSpec(
+            **vars(model), **self._about(settings, seed), explainer_full=_full(explainer), ratio=ratio,
+            thresholder=thresholder,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self.data.values(), *([support] if isinstance(support, Cell) else [])))
+
+    def _about(self, settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        labels = self.material.labels
+        return {"data": self.material.name, "labels": labels, "base": self.base, "settings": settings, "seed": seed}
 
     def explanation(
-        self,
-        model: Cell,
-        explainer: str,
-        *,
-        units: str = "token",
-        split: str = "test",
-        target: str = "predicted",
-        magnitude: bool = False,
-        over_sum: bool = False,
-    ) -> Cell:
-        """Attributions for the class a trained model predicts, or the gold one; `over_sum`: over their signed sum."""
+        self, model: Cell, explainer: str, *, units: UnitKind = "token", split: str = "test", target: str = "predicted",
+        magnitude: bool = False, over_sum: bool = False,
+    ) -> Cell:  # fmt: skip
+        """Attributions for the predicted or the gold class; `over_sum` divides them by their signed sum."""
         data = self.data[split]
-        specs = {
-            **{key: value for key, value in data.specs.items() if key != "labels"},
-            "model": f"cell:{model.name}", "units": units, "target": target, "against": None, "segments": "first",
-            "masking": _full("mask_token", "maskings"), "explainer": explainer, "explainer_full": _full(explainer),
-            "magnitude": magnitude, "seed": model.specs["seed"], **({"over_sum": True} if over_sum else {}),
-        }  # fmt: skip
-        return self.plan.add(Cell("explanation", specs, (data.name, model.name)))
+        spec = ExplanationSpec(
+            **vars(SourceSpec.of(data)), model=f"cell:{model.name}", units=units, target=target, against=None,
+            segments="first", masking=_full("mask_token", "maskings"), explainer=explainer,
+            explainer_full=_full(explainer), magnitude=magnitude, seed=model.specs["seed"], over_sum=over_sum,
+        )  # fmt: skip
+        return self.plan.add(spec.cell(data, model))
 
     def metric(self, explanation: Cell, metric: str) -> Cell:
         """Scores of an explanation."""
-        specs = {**explanation.specs, "metric": metric, "metric_full": _full(metric, "metrics")}
-        return self.plan.add(Cell("metric", specs, (explanation.name, explanation.parents[0])))
+        spec = MetricSpec(**explanation.specs, metric=metric, metric_full=_full(metric, "metrics"))
+        return self.plan.add(spec.cell(explanation, explanation.parents[0]))
 
 
-# The works
-
-
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """Trains a model into the cell's folder; the parents are train, validation and test."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
-        trained = fit.train(
-            specs["recipe"], data["train"], specs["base"], folder, validation=data["validation"], checkpoints=False,
-            seed=specs["seed"], **specs["settings"],
-        )  # fmt: skip
-        model = load_model(str(trained.folder))
-        said = {split: predict(model, data[split]) for split in ("validation", "test")}
-    return Made(_predictions(data, said), folders=(cell.name,))
-
-
-def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
-    specs, data = cell.specs, _splits(cell, parents)
-    with context.making(cell) as folder, _quiet():
-        done = fresh(
-            context.model(specs), data, specs["base"], folder, explainer=specs["explainer_full"], ratio=specs["ratio"],
-            thresholder=specs["thresholder"], seed=specs["seed"], checkpoints=False, **specs["settings"],
-        )  # fmt: skip
-    return Made(_predictions(data, done.logits), folders=(cell.name,))
-
-
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """One attribution an example; the parents are the data and the model's training."""
-    specs, prober = cell.specs, Prober(context.model(cell.specs), cell.specs["masking"])
-    found = explain_each(
-        prober, table_to_examples(parents[0]), specs["explainer_full"], units=specs["units"], target=specs["target"],
-        seed=specs["seed"],
-    )  # fmt: skip
-    if specs["magnitude"]:
-        found = (one.magnitude() for one in found)
-    if specs.get("over_sum"):
-        found = map(over_sum, found)
-    table = attributions_to_table(found)
-    return Made(table, prober.cost.forward, prober.cost.backward)
-
-
-def over_sum(attribution: Attribution) -> Attribution:
-    """Scores over their signed sum; as they are where that is 0."""
-    total = float(attribution.scores.sum())
-    return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
-
-
-# What was stored
-
-
-class Results:
-    """What a store holds of a plan's cells; what could not be made is missing, not an error."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def table(self, cell: Cell) -> pa.Table | None:
-        """A cell's rows."""
-        return self.store.table(cell.name) if self.store.has(cell.name) else None
-
-    def scores(self, cell: Cell) -> list[Score]:
-        """A metric's, one an example."""
-        table = self.table(cell)
-        return [] if table is None else table_to_scores(table)
-
-    def values(self, cell: Cell) -> Floats:
-        """A metric's values; NaN where one is undefined."""
-        return np.array([score.value for score in self.scores(cell)], np.float64)
-
-    def predicted(self, cell: Cell, split: str = "test") -> tuple[Any, Any]:
-        """Labels and predictions of a trained model."""
-        rows = [row for row in self._rows(cell) if row["split"] == split]
-        return np.array([row["label"] for row in rows]), np.array([row["predicted"] for row in rows])
-
-    def quality(self, cell: Cell, metric: Any = "macro_f1", split: str = "test") -> float:
-        """How well a trained model does."""
-        rows = [row for row in self._rows(cell) if row["split"] == split]
-        if not rows:
-            return float("nan")
-        logits = torch.tensor([row["probabilities"] for row in rows]).clamp(min=1e-12).log()
-        return quality(metric, logits, torch.tensor([row["label"] for row in rows]))
-
-    def _rows(self, cell: Cell) -> list[dict[str, Any]]:
-        table = self.table(cell)
-        return [] if table is None else table.to_pylist()
-
-    def troubles(self, plan: Plan) -> str:
-        """What failed and why, each error once; where no model could be trained, that is for the user to fix."""
-        failures = [self.store.failure(name) for name in plan.cells if not self.store.has(name)]
-        errors: dict[tuple[str, str], dict[str, None]] = {}  # (kind, why) -> methods
-        for one in failures:
-            if one is not None:
-                methods = filter(None, (one.specs.get("explainer"), one.specs.get("metric")))
-                errors.setdefault((one.kind, one.error), {})[" × ".join(methods)] = None
-        words = [
-            f"{kind} failed{f' ({named})' if (named := ', '.join(filter(None, methods))) else ''}: {why}"
-            for (kind, why), methods in errors.items()
-        ]
-        trainings = list(plan.of("training"))
-        if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
-            raise TrothError(words[0])
-        return "; ".join(words)
-
-
-def require_base(base: str | None, why: str) -> str:
-    """One line where no base was named."""
+def require_base(base: str | None, example: str) -> str:
+    """The base, or an error of one line where none was named."""
     if not base:
-        raise TrothError(f"name a model to start from: --base FOLDER_OR_HUB_NAME{why}")
+        raise TrothError(f"name a model to start from: --base FOLDER_OR_HUB_NAME{example}")
     return base
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with without_bars(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
-        yield
-
-
-def _splits(cell: Cell, parents: Sequence[pa.Table]) -> dict[str, Data]:
-    name, labels = cell.specs["data"], tuple(cell.specs["labels"])
-    tables = dict(zip(_SPLITS, parents, strict=False))
-    return {split: Data(name, table_to_examples(table), labels, (), split) for split, table in tables.items()}
-
-
-def _predictions(data: Mapping[str, Data], said: Mapping[str, torch.Tensor]) -> pa.Table:
-    rows = []
-    for split, logits in said.items():
-        for example, row in zip(data[split], logits.double(), strict=True):
-            rows.append(
-                {
-                    "split": split, "example_id": example.id, "label": example.label,
-                    "predicted": int(row.argmax()), "probabilities": row.softmax(-1).tolist(),
-                }
-            )  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=PREDICTIONS)
+def without_trainings(plan: Plan) -> Plan:
+    """The plan for an estimate, which tries cells on a few examples: a training is not tried out."""
+    return replace(plan, probes={"training": "", "fresh": ""})
 
 
 def _full(spec: str, kind: str = "explainers") -> str:

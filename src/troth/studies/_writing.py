@@ -1,7 +1,7 @@
 """A study's folder: study.json for machines, study.md and its figures for people.
 
-What earlier calls wrote is kept: a section takes the place of the one with its part and title, other parts and titles
-stay. Rows of other data in the same table are kept where it was made in the same way.
+What earlier calls wrote is kept: a section replaces the one with its part and title, other parts and titles stay. Rows
+of other data in the same table are kept where they were computed in the same way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.files import write_aside
 from troth.models import short_name
 from troth.store.claims import Claims
-from troth.store.files import write_aside
 
 if TYPE_CHECKING:
     from troth.studies import Section, Setting, Study
@@ -41,17 +41,14 @@ class Kept:
 
 
 def require_own(folder: Path, study: Study) -> None:
-    """One line where the folder holds another study; found out before any work."""
-    known = _read(folder)
-    name = catalog.name_of(study)
-    if known is not None and known["study"].partition("(")[0] != name:
-        raise TrothError(
-            f"{folder} holds the study {known['study'].partition('(')[0]}, not {name}; choose another --out"
-        )
+    """An error of one line, before any work, where the folder holds another study."""
+    stored, name = _read(folder), catalog.name_of(study)
+    if stored is not None and (other := stored["study"].partition("(")[0]) != name:
+        raise TrothError(f"{folder} holds the study {other}, not {name}; choose another --out")
 
 
 def write(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
-    """A section among those that are there: its figure, study.json and study.md, each whole or not there."""
+    """Adds a section to those in the folder: its figure, study.json and study.md, each whole or not at all."""
     claims = Claims(folder / "claims")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,23 +61,23 @@ def write(folder: Path, study: Study, section: Section, setting: Setting, hardwa
 
 
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
-    kept = _kept(folder)
+    sections = _stored(folder)
     added = _plain(section, _how(study, setting))
-    before = next((one for one in kept if (one.part, one.title) == (added.part, added.title)), None)
+    before = next((other for other in sections if (other.part, other.title) == (added.part, added.title)), None)
     if before is not None:
         added = _joined(before, added)
     if section.draw is not None:
-        added = replace(added, figure=before.figure if before and before.figure else _new_figure(kept, section))
+        added = replace(added, figure=before.figure if before and before.figure else _new_figure(sections, section))
         _draw(folder / added.figure, section)
-    kept = [added if one is before else one for one in kept] + ([] if before is not None else [added])
+    kept = [added if other is before else other for other in sections] + ([] if before is not None else [added])
     order = [*study.parts]
-    kept.sort(key=lambda one: order.index(one.part) if one.part in order else len(order))
+    kept.sort(key=lambda other: order.index(other.part) if other.part in order else len(order))
     write_aside(folder / _NAME, _document(study, kept, hardware))
     write_aside(folder / "study.md", page(study, kept).encode())
 
 
 def page(study: Study, sections: Sequence[Kept]) -> str:
-    """The study as Markdown; how a section was made is said where they differ in that."""
+    """The study as Markdown; options, base, seeds and limit are shown where sections differ in them."""
     from troth.studies import shown
 
     ways = {json.dumps(section.how, sort_keys=True) for section in sections}
@@ -128,7 +125,7 @@ def _how(study: Study, setting: Setting) -> dict[str, Any]:
 
 
 def _joined(before: Kept, added: Kept) -> Kept:
-    """Rows and facts of data that only the earlier call was about stay, where it was made in the same way."""
+    """Rows and facts of data that only the earlier call had stay, where they were computed in the same way."""
     if (before.how, before.columns) != (added.how, added.columns):
         return added
     new = {json.dumps(row[:1]) for row in added.rows}
@@ -136,11 +133,11 @@ def _joined(before: Kept, added: Kept) -> Kept:
     return replace(added, rows=[*rows, *added.rows], facts={**before.facts, **added.facts})
 
 
-def _kept(folder: Path) -> list[Kept]:
-    """The sections that are there; a study.json that is not ours is set aside."""
-    known = _read(folder)
-    if known is not None:
-        return [Kept(**section) for section in known["sections"]]
+def _stored(folder: Path) -> list[Kept]:
+    """The sections in the folder; a study.json that is not ours is set aside."""
+    stored = _read(folder)
+    if stored is not None:
+        return [Kept(**section) for section in stored["sections"]]
     if (folder / _NAME).exists():
         (folder / "damaged").mkdir(exist_ok=True)
         os.replace(folder / _NAME, folder / "damaged" / _NAME)
@@ -148,16 +145,16 @@ def _kept(folder: Path) -> list[Kept]:
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """study.json as we write it; None where there is none, or another."""
+    """study.json as we write it; None where there is none, or it is not ours."""
     try:
-        known = json.loads((folder / _NAME).read_text(encoding="utf-8"))
-        sections = [vars(Kept(**section)) for section in known["sections"]]
+        stored = json.loads((folder / _NAME).read_text(encoding="utf-8"))
+        sections = [vars(Kept(**section)) for section in stored["sections"]]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return {"study": str(known.get("study", "")), "sections": sections} if all(map(_whole, sections)) else None
+    return {"study": str(stored.get("study", "")), "sections": sections} if all(map(_is_whole, sections)) else None
 
 
-def _whole(section: Mapping[str, Any]) -> bool:
+def _is_whole(section: Mapping[str, Any]) -> bool:
     kinds = {"part": str, "title": str, "columns": list, "rows": list, "words": str, "facts": dict, "how": dict,
              "figure": str}  # fmt: skip
     named = all(isinstance(section[name], kind) for name, kind in kinds.items())
@@ -165,8 +162,8 @@ def _whole(section: Mapping[str, Any]) -> bool:
 
 
 def _new_figure(kept: Sequence[Kept], section: Section) -> str:
-    """A file name no other section has."""
-    taken = {one.figure.partition("-")[0] for one in kept}
+    """A file name that no other section has."""
+    taken = {other.figure.partition("-")[0] for other in kept}
     number = next(number for number in range(1, 100) if f"{number:02}" not in taken)
     return f"{number:02}-{section.part}.png"
 

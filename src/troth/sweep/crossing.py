@@ -17,14 +17,14 @@ from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.models import Segments, check_choices
 from troth.store.cells import Cell, Plan, canonical
+from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table
-from troth.sweep.context import Context, model_key
-from troth.sweep.work import WORKS
+from troth.sweep.context import Context
 from troth.validity.stamp import TESTED, masking_of
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
-Model = Any  # a name, a model in memory, (name, options of load_model), or what Context.model_specs gave
+Model = Any  # a name, a model in memory, (name, options of load_model), or a ModelSpec
 _TRIED = 8  # examples that a model reads before anything is planned
 
 
@@ -49,88 +49,78 @@ def cross(
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
     """
     check_choices(units, segments)
-    plan = Plan(WORKS, about={"models": {}, "data": {}, "seeds": list(seeds)})
+    plan = Plan(about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = list(data)
-    methods = [catalog.build("explainers", explainer) for explainer in explainers]
-    judges = [catalog.build("metrics", metric) for metric in metrics]
-    common = {
-        "units": units,
-        "target": target,
-        "against": against,
-        "segments": segments,
-        "masking": catalog.spec(catalog.build("maskings", masking), full=True),
-    }
+    methods: list[Explainer] = [catalog.build("explainers", explainer) for explainer in explainers]
+    judges: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
+    erased_by = catalog.spec(catalog.build("maskings", masking), full=True)
     for model in models:
-        about = _model_specs(context, plan, model)
-        classes = context.labels[model_key(about)]
+        about = _model_spec(context, plan, model)
+        classes = context.model(about).labels
         require_class(classes, target, against)
-        for one in sets:
+        for examples in sets:
             # The same data may number its classes otherwise for the next model.
-            matched = match_labels(one, classes, about["model"])
+            matched = match_labels(examples, classes, about.model)
             # A model that cannot read the data is refused before anything is written.
             context.model(about).encode(matched[:_TRIED], units, segments)
-            data_cell = _data_cell(plan, matched)
+            source = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
             settled = [judge.settled(methods, matched) for judge in judges]
-            of_data = {key: value for key, value in data_cell.specs.items() if key != "labels"}
+            of_data = vars(SourceSpec.of(source))
             for method in methods:
                 for seed in seeds:
-                    specs = {**about, **of_data, **common, **_spec("explainer", method), "seed": seed}
-                    specs |= _first(share, method, None)
-                    explanation = plan.add(Cell("explanation", specs, (data_cell.name,)))
+                    explained = ExplanationSpec(
+                        **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
+                        masking=erased_by, explainer=catalog.spec(method),
+                        explainer_full=catalog.spec(method, full=True), seed=seed,
+                        first=None if share is None else share(method, None),
+                    )  # fmt: skip
+                    explanation = plan.add(explained.cell(source))
                     for judge in settled:
-                        first = _first(share, method, judge)
-                        if first.get("first") != 0:
-                            of_metric = {**specs, **first, **_spec("metric", judge)}
-                            plan.add(Cell("metric", of_metric, (explanation.name, data_cell.name)))
+                        few = None if share is None else share(method, judge)
+                        if few != 0:
+                            whole = vars(explained) if few is None else {**vars(explained), "first": few}
+                            spec, full = catalog.spec(judge), catalog.spec(judge, full=True)
+                            plan.add(MetricSpec(**whole, metric=spec, metric_full=full).cell(explanation, source))
     return plan
 
 
-def _first(share: Share | None, explainer: Explainer, metric: Metric | None) -> dict[str, int]:
-    number = None if share is None else share(explainer, metric)
-    return {} if number is None else {"first": number}
-
-
 def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
-    """A cell for each model and data set that tells whether inputs masked at random are in distribution.
+    """A cell for each model and data set: whether inputs masked at random are in distribution.
 
     Planned where a metric masks, and only then are references looked for; without any, half of the examples are kept
     back as such.
     """
-    masking = [masking_of(catalog.build("metrics", cell.specs["metric_full"])) for cell in plan.of("metric")]
+    masking = [masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")]
     if TESTED not in masking:
         return
-    beside: tuple[str, ...] = ()
+    others: list[Cell] = []
     references = find_references()
     if references:
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
-        beside = (plan.add(Cell("references", {"references_fingerprint": digest}), table).name,)
-    wanted = ("model", "model_options", "model_fingerprint", "data", "split", "examples", "data_fingerprint", "units")
+        others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
+    how = {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
-        specs = {key: cell.specs[key] for key in wanted if key in cell.specs}
-        specs |= {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
-        plan.add(Cell("check", specs, (*cell.parents, *beside)))
+        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:
-    specs = {"data": data.name, "split": data.split, "examples": len(data), "data_fingerprint": data.fingerprint}
+    spec = DataSpec(
+        data=data.name, split=data.split, examples=len(data), data_fingerprint=data.fingerprint, labels=data.labels
+    )
     about = {"split": data.split, "examples": len(data), "fingerprint": data.fingerprint, "notes": list(data.notes)}
     plan.about["data"][data.name] = about
-    return plan.add(Cell("data", {**specs, "labels": list(data.labels)}), examples_to_table(data))
+    return plan.add(spec.cell(), examples_to_table(data))
 
 
-def _model_specs(context: Context, plan: Plan, model: Model) -> dict[str, Any]:
+def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
     source, options = model if isinstance(model, tuple) else (model, None)
-    specs: dict[str, Any] = source if isinstance(source, dict) else context.model_specs(source, options)
-    about = {"fingerprint": specs["model_fingerprint"], "labels": list(context.labels[model_key(specs)])}
-    known = specs.get("model_options")
-    notes = context.model(specs).notes if known else ()
-    about |= {"options": known} if known else {}
-    plan.about["models"][specs["model"]] = about | ({"notes": list(notes)} if notes else {})
-    return specs
-
-
-def _spec(kind: str, built: Any) -> dict[str, str]:
-    """A method twice: as people write it, and with every option, which is what a result depends on."""
-    return {kind: catalog.spec(built), f"{kind}_full": catalog.spec(built, full=True)}
+    spec = source if isinstance(source, ModelSpec) else context.model_spec(source, options)
+    loaded = context.model(spec)
+    about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
+    if spec.model_options:
+        about["options"] = spec.model_options
+        about |= {"notes": list(loaded.notes)} if loaded.notes else {}
+    plan.about["models"][spec.model] = about
+    return spec

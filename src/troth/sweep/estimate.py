@@ -1,9 +1,9 @@
-"""How long cells take, judged by those like them: for the time left, and for a plan that is only looked at."""
+"""How long a plan would take, from cells like these in the store or a try on a few examples."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,84 +14,15 @@ from troth.core.units import sentence_spans, word_spans
 from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
+from troth.store.specs import ExplanationSpec, MetricSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
+from troth.sweep.pace import Pace, Remaining
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
 
 _PROBE = 4  # examples
-_MOST = 500  # passes an example that are tried; more are reckoned
+_MOST = 500  # passes per example that are tried; for more, the time is worked out
 _FEW = "lime(samples=50)"  # what a pass takes is learned from
-_SAME = ("metric", "explainer", "recipe", "model")  # specs that decide how long an example takes
-
-
-class Pace:
-    """Seconds an example, by likeness: the same method on the same model, the same method, the same kind."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[tuple[Any, ...], float] = defaultdict(float)
-        self._examples: Counter[tuple[Any, ...]] = Counter()
-
-    def learn(self, kind: str, specs: Mapping[str, Any], seconds: float, examples: int | None = None) -> None:
-        """A cell like this took so long."""
-        for key in _likenesses(kind, specs):
-            self._seconds[key] += seconds
-            self._examples[key] += examples or _examples(specs)
-
-    def knows(self, cell: Cell) -> bool:
-        """Whether a cell of the same method has been seen."""
-        return list(_likenesses(cell.kind, cell.specs))[-2] in self._examples
-
-    def expect(self, cell: Cell) -> float | None:
-        """Seconds a cell will take; None where nothing like it was seen."""
-        for key in _likenesses(cell.kind, cell.specs):
-            if self._examples[key]:
-                return self._seconds[key] / self._examples[key] * _examples(cell.specs)
-        return None
-
-
-class Remaining:
-    """Cells still to be done, counted by likeness, so that the time left costs nothing to tell."""
-
-    def __init__(self, cells: Iterable[Cell]) -> None:
-        self._counts: Counter[tuple[Any, ...]] = Counter()
-        self._samples: dict[tuple[Any, ...], Cell] = {}
-        for cell in cells:
-            self._counts[_likeness(cell)] += 1
-            self._samples.setdefault(_likeness(cell), cell)
-
-    def remove(self, cell: Cell) -> None:
-        """One less."""
-        self._counts[_likeness(cell)] -= 1
-
-    def seconds(self, pace: Pace) -> float | None:
-        """What all of them will take one after the other; those nothing is known of count as the others' mean."""
-        told = unknown = 0
-        total = 0.0
-        for key, count in self._counts.items():
-            seconds = pace.expect(self._samples[key])
-            if seconds is None:
-                unknown += count
-            else:
-                told, total = told + count, total + seconds * count
-        if not told:
-            return None if unknown else 0.0
-        return total / told * (told + unknown)
-
-
-def _likeness(cell: Cell) -> tuple[Any, ...]:
-    return (*next(_likenesses(cell.kind, cell.specs)), _examples(cell.specs))
-
-
-def _likenesses(kind: str, specs: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    *methods, model = (specs.get(name) for name in _SAME)
-    yield (kind, *methods, model)
-    yield (kind, *methods)
-    yield (kind, next((method for method in methods if method is not None), None))
-    yield (kind,)
-
-
-def _examples(specs: Mapping[str, Any]) -> int:
-    return int(specs.get("examples", 1)) or 1
 
 
 @dataclass(frozen=True)
@@ -102,7 +33,7 @@ class Estimate:
     finished: int
     failed: int
     to_do: int
-    seconds: float | None  # with the workers given; None where nothing is known
+    seconds: float | None  # with so many workers; None where nothing is known
     probed: int  # methods that were tried on a few examples
 
 
@@ -112,12 +43,12 @@ def estimate(
     """What is left to do and how long it may take, from cells like these in the store or a try on a few examples."""
     pace = Pace()
     stored = store.cells()
-    for one in stored:
-        if not one.error:
-            pace.learn(one.kind, one.specs, one.seconds)
-    failed = {one.name for one in stored if one.error and not retry}
-    known = store.names() | plan.tables.keys()
-    to_do = [cell for name, cell in plan.cells.items() if name not in known and name not in failed]
+    for finished in stored:
+        if not finished.error:
+            pace.learn(finished.kind, finished.specs, finished.seconds)
+    failed = {cell.name for cell in stored if cell.error and not retry}
+    done = store.names() | plan.tables.keys()
+    to_do = [cell for name, cell in plan.cells.items() if name not in done and name not in failed]
     probe = _Probe(plan, context or Context(store.folder))
     for cell in to_do:
         if not pace.knows(cell):
@@ -125,7 +56,7 @@ def estimate(
     seconds = Remaining(to_do).seconds(pace)
     return Estimate(
         cells=Counter(cell.kind for cell in plan.cells.values()),
-        finished=sum(name in known for name in plan.cells),
+        finished=sum(name in done for name in plan.cells),
         failed=len(failed & plan.cells.keys()),
         to_do=len(to_do),
         seconds=None if seconds is None else seconds / max(1, min(workers, len(to_do))),
@@ -136,20 +67,21 @@ def estimate(
 class _Probe:
     """Carries cells out on the first examples of their data, in this process, and stores nothing.
 
-    Explanations of too many passes (beam search on long texts) are reckoned from what a pass takes.
+    Explanations of too many passes (beam search on long texts) are estimated from what a pass takes.
     """
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.count = 0
         self._plan, self._context = plan, context
         self._tables: dict[str, pa.Table | None] = {}
-        self._paces: dict[tuple[Any, str], float] = {}  # seconds a pass, by model and data
+        self._paces: dict[tuple[Any, str], float] = {}  # seconds per pass, by model and data
 
     def try_out(self, cell: Cell, pace: Pace) -> None:
         if cell.kind in self._plan.probes:
-            self.count += 1
-            probe: Probe = find_work(self._plan.probes[cell.kind])
-            pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
+            if self._plan.probes[cell.kind]:
+                self.count += 1
+                probe: Probe = find_work(self._plan.probes[cell.kind])
+                pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
             return
         costly = self._passes(cell) > _MOST
         seconds, table = self._make(self._explained_by("random", cell) if costly else cell)
@@ -162,19 +94,20 @@ class _Probe:
         """Of one explanation, on average over the first examples."""
         tables = [table for table in map(self._known, cell.parents) if table is not None]
         texts = [text for table in tables if "text" in table.column_names for text in table.column("text").to_pylist()]
-        if not texts or "explainer_full" not in cell.specs:
+        if not texts or cell.kind not in (ExplanationSpec.kind, MetricSpec.kind):
             return 0.0
-        spans = sentence_spans if cell.specs["units"] == "sentence" else word_spans
-        method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+        spec = ExplanationSpec.of(cell)
+        spans = sentence_spans if spec.units == "sentence" else word_spans
+        method: Explainer = catalog.build("explainers", spec.explainer_full)
         return sum(method.passes(len(spans(text))) for text in texts) / len(texts)
 
     def _explaining(self, cell: Cell) -> float:
-        """Seconds an example of the explanations that were not tried, from what a pass takes."""
+        """Seconds per example of the explanations that were not tried, from what a pass takes."""
         explanations = 1
-        if "metric_full" in cell.specs:
-            metric: Metric = catalog.build("metrics", cell.specs["metric_full"])
-            method = catalog.build("explainers", cell.specs["explainer_full"])
-            explanations = metric.for_explainer(method).explanations()
+        if cell.kind == MetricSpec.kind:
+            spec = MetricSpec.of(cell)
+            metric: Metric = catalog.build("metrics", spec.metric_full)
+            explanations = metric.for_explainer(catalog.build("explainers", spec.explainer_full)).explanations()
         key = (cell.specs.get("model"), cell.parents[-1])
         if key not in self._paces:
             whole = cell if cell.kind == "explanation" else self._plan.cells[cell.parents[0]]
@@ -192,16 +125,16 @@ class _Probe:
             explanation = self._explained_by(explainer, self._plan.cells[parents[0]])
             self._tables[explanation.name] = self._make(explanation)[1]
             parents = (explanation.name, *parents[1:])
-        return Cell(cell.kind, specs, parents)
+        return Cell(cell.kind, specs, parents, cell.work)
 
     def _known(self, name: str) -> pa.Table | None:
         return self._table(name) if name in self._plan.tables else None
 
     def _make(self, cell: Cell) -> tuple[float, pa.Table | None]:
         parents = [self._table(parent) for parent in cell.parents]
-        if any(parent is None for parent in parents) or cell.kind not in self._plan.works:
+        if any(parent is None for parent in parents) or cell.kind in self._plan.probes:
             return 0.0, None
-        task = Task(cell, self._plan.works[cell.kind], [to_bytes(parent) for parent in parents])
+        task = Task(cell, [to_bytes(parent) for parent in parents])
         reply = carry_out(task, self._context)
         return reply.seconds, None if reply.error else from_bytes(reply.table)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.store import Store, Stored
-from troth.sweep.estimate import Remaining
+from troth.sweep.pace import Remaining
 from troth.sweep.ready import Ready, Shard
 
 _NAME = re.compile(r"[0-9a-f]{32}")  # of a cell, or of a folder in files/
@@ -30,7 +30,7 @@ class Graph:
         self.lost = {name for names in needs.values() for name in names}  # finished, but to be made again
         missing |= {name: plan.cells[name] for name in self.lost}
         self.computed = 0
-        self.found = len(plan) - len(missing)  # finished before, or by another process
+        self.stored = len(plan) - len(missing)  # finished before, or by another process
         self.failed: dict[str, Stored] = {}
         self.blocked: dict[str, Cell] = {}  # a parent failed
         self.ready = Ready(shard)
@@ -38,7 +38,7 @@ class Graph:
         self._waiting: dict[str, int] = {}  # how many parents each unfinished cell waits for
         self._children: dict[str, list[Cell]] = {}
         for name, cell in missing.items():
-            if cell.kind not in plan.works:
+            if not cell.work:
                 raise TrothError(f"the plan does not say how a {cell.kind} is carried out")
             parents = dict.fromkeys((*cell.parents, *needs.get(name, ())))
             awaited = [parent for parent in parents if parent in missing or not store.has(parent)]
@@ -62,24 +62,24 @@ class Graph:
             folder: name for name in self._folders if name in plan.cells and self.is_lost(name)
             for folder in self._folders[name]
         }  # fmt: skip
-        found: dict[str, set[str]] = {}
+        needs: dict[str, set[str]] = {}
         waiting = list(cells) if makers else []
         while waiting:
             cell = waiting.pop()
             named = _NAME.findall(canonical([cell.specs, cell.parents]))
-            found[cell.name] = {makers[folder] for folder in named if folder in makers}
-            waiting += [plan.cells[name] for name in found[cell.name] if name not in found]
-        return found
+            needs[cell.name] = {makers[folder] for folder in named if folder in makers}
+            waiting += [plan.cells[name] for name in needs[cell.name] if name not in needs]
+        return needs
 
     @property
     def open(self) -> int:
         """Cells that can still be done."""
         return len(self._waiting)
 
-    def finish(self, cell: Cell, *, found: bool) -> None:
+    def finish(self, cell: Cell, *, stored: bool) -> None:
         """A cell is done: its children may become ready, and come before others, while its rows are in memory."""
-        self.found += found
-        self.computed += not found
+        self.stored += stored
+        self.computed += not stored
         self._withdraw(cell)
         for child in reversed(self._children.pop(cell.name, [])):
             if child.name in self._waiting:

@@ -1,4 +1,4 @@
-"""What a run was made with: versions and hardware, found without loading a library."""
+"""The machine and the versions that a run is made with, found without loading a library."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PACKAGES = ("troth", "torch", "transformers", "tokenizers", "numpy", "pyarrow",
 
 def versions() -> dict[str, str]:
     """Python and the packages that numbers may depend on."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            versions[package] = metadata.version(package)
+    return versions
 
 
 def hardware() -> dict[str, str | int | list[str]]:
@@ -30,6 +30,17 @@ def hardware() -> dict[str, str | int | list[str]]:
         "memory_gb": _memory(),
         "gpus": [_line(path, "Model") for path in sorted(glob("/proc/driver/nvidia/gpus/*/information"))],
     }
+
+
+def gpus() -> list[str]:
+    """The GPUs this process may use, found without loading a library."""
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [device for device in visible.split(",") if device.strip() not in ("", "-1")]
+    return [str(number) for number in range(len(glob("/dev/nvidia[0-9]*")))]
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory() -> int:

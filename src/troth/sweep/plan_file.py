@@ -1,4 +1,4 @@
-"""A sweep written down: a TOML file of models, data, explainers, metrics and seeds; a slip is told with its line."""
+"""A sweep as a TOML file of models, data, explainers, metrics and seeds; errors show the line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from troth.core.errors import TrothError, unknown
-from troth.store import records
+from troth.store import shapes
 from troth.store.cells import Plan
 from troth.sweep.context import Context
 
@@ -63,7 +63,7 @@ class _Content:
     out: str = ""
 
 
-_KEYS = [one.name for one in fields(_Content)]
+_KEYS = [field.name for field in fields(_Content)]
 _ENTRIES: dict[str, type[Any]] = {"models": _Model, "data": _Data}
 
 
@@ -77,7 +77,6 @@ class PlanFile:
 
     @classmethod
     def read(cls, path: str | Path) -> PlanFile:
-        """Reads and checks a plan file."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -85,7 +84,7 @@ class PlanFile:
         except FileNotFoundError:
             raise TrothError(f"there is no plan file {path}") from None
         except (IsADirectoryError, UnicodeDecodeError, RecursionError):
-            raise TrothError(f"{path} is no plan file: a plan is TOML text") from None
+            raise TrothError(f"{path} is not a plan file: a plan is TOML text") from None
         except tomllib.TOMLDecodeError as error:
             raise TrothError(f"{path}: {_lower(str(error))}") from None
         read = cls(path, text, content)
@@ -94,7 +93,7 @@ class PlanFile:
 
     @property
     def out(self) -> str:
-        """The run folder: the plan's own wish, or runs/ and the file's name."""
+        """The run folder: the plan's own `out`, or runs/ and the file's name."""
         return str(self.content.get("out", Path("runs") / self.path.stem))
 
     def plan(self, context: Context) -> Plan:
@@ -111,7 +110,7 @@ class PlanFile:
         models = []
         for model in _many(content["models"]):
             path, options = (model, {}) if isinstance(model, str) else _apart(model)
-            models.append(self._at(path, lambda path=path, options=options: context.model_specs(path, options)))
+            models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
         return cross(context, models, data, _many(content["explainers"]), _many(content["metrics"]), seeds, **rest)
@@ -127,7 +126,7 @@ class PlanFile:
         for key, value in self.content.items():
             if key in _ENTRIES:
                 continue
-            if why := records.fault(value, hints[key], key):
+            if why := shapes.fault(value, hints[key], key):
                 raise self._error(TrothError(why), key)
         if self.content.get("limit", 1) < 1:
             raise self._error(TrothError(f"limit must be at least 1, not {self.content['limit']}"), "limit")
@@ -140,18 +139,17 @@ class PlanFile:
         self._check_methods()
 
     def _check_entry(self, key: str, entry: Any, schema: type[Any]) -> None:
-        known = [one.name for one in fields(schema)]
-        must = known[0]
+        options = [field.name for field in fields(schema)]
         if isinstance(entry, str):
             return
         if not isinstance(entry, dict):
             raise self._error(TrothError(f"{key} must be names or tables, not {entry!r}"), key)
         for option in entry:
-            if option not in known:
-                raise self._error(unknown("option", option, known), option)
-        if must not in entry:
-            raise self._error(TrothError(f"an entry of {key} lacks its {must}"), key)
-        if why := records.fault(entry, schema):
+            if option not in options:
+                raise self._error(unknown("option", option, options), option)
+        if options[0] not in entry:
+            raise self._error(TrothError(f"an entry of {key} lacks its {options[0]}"), key)
+        if why := shapes.fault(entry, schema):
             raise self._error(TrothError(why), why.partition(" ")[0])
 
     def _check_methods(self) -> None:
@@ -198,5 +196,5 @@ def _apart(model: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _lower(text: str) -> str:
     # tomllib: "Invalid value (at line 3, column 9)"
-    found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", text)
-    return f"line {found[2]}: {found[1].lower()}" if found else text
+    parts = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", text)
+    return f"line {parts[2]}: {parts[1].lower()}" if parts else text

@@ -19,22 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
-from troth.sweep.crews import Crew
-from troth.sweep.ray_crew import RayCrew
+from troth.sweep.pools import Pool
+from troth.sweep.ray_pool import RayPool
 from troth.sweep.workers import Reply, Task
 
 _GOODBYE = 15.0  # seconds for Ray to end by itself
 _END = 5.0  # seconds for what was killed to be gone
 
 
-def ray_crew(*settings: Any) -> Crew:
-    """Ray's workers, with the settings of RayCrew; a Ray that the user has started in this process stays there."""
+def ray_pool(*settings: Any) -> Pool:
+    """Ray's workers, with the settings of RayPool; a Ray that the user has started in this process stays there."""
     ray = sys.modules.get("ray")
-    return RayCrew(*settings) if ray is not None and ray.is_initialized() else RayProcess(*settings)
+    return RayPool(*settings) if ray is not None and ray.is_initialized() else RayProcess(*settings)
 
 
 class RayProcess:
-    """A RayCrew at the other end of a pipe."""
+    """A RayPool at the other end of a pipe."""
 
     def __init__(self, *settings: Any) -> None:
         self._connection, theirs = Pipe()
@@ -47,7 +47,7 @@ class RayProcess:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         try:
-            self.size: int = self._ask(sys.argv[:1], settings)
+            self.size: int = self._ask(*settings)
         except BaseException:
             self.close()
             raise
@@ -56,8 +56,8 @@ class RayProcess:
         workers: list[int] = self._ask("idle")
         return workers
 
-    def hand(self, worker: int, task: Task) -> None:
-        self._ask("hand", worker, task)
+    def submit(self, worker: int, task: Task) -> None:
+        self._ask("submit", worker, task)
 
     def collect(self, timeout: float) -> list[Reply]:
         replies: list[Reply] = self._ask("collect", timeout)
@@ -92,27 +92,26 @@ class RayProcess:
 
 def serve(connection: Connection) -> None:
     """The life of the process: requests come in, answers go out, until the other side closes or dies."""
-    program, settings = connection.recv()
-    sys.argv[:1] = program
-    crew: RayCrew | None = None
+    settings = connection.recv()
+    pool: RayPool | None = None
     try:
         with _answering(connection) as answer:
-            crew = RayCrew(*settings)
-            answer.append(crew.size)
-        while crew is not None:
+            pool = RayPool(*settings)
+            answer.append(pool.size)
+        while pool is not None:
             name, *arguments = connection.recv()
             with _answering(connection) as answer:
-                answer.append(getattr(crew, name)(*arguments))
+                answer.append(getattr(pool, name)(*arguments))
     except (EOFError, OSError):
         pass  # closed
     finally:
-        if crew is not None:
-            crew.close()
+        if pool is not None:
+            pool.close()
 
 
 @contextlib.contextmanager
 def _answering(connection: Connection) -> Iterator[list[Any]]:
-    """Sends what the block puts into the list, or its error: (answer, what a user can mend, a fault of ours)."""
+    """Sends what the block puts into the list, or its error: (answer, what a user can fix, a fault of ours)."""
     answer: list[Any] = []
     try:
         yield answer

@@ -1,4 +1,4 @@
-"""The cells whose parents are finished, in an order that spares loading: a worker stays with its model."""
+"""The cells whose parents are finished, in an order that saves loading: a worker stays with its model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signal a cluster sends before it takes a machine away: first a request, then an end."""
+"""Ctrl-C, and the signal that a cluster sends before it takes a machine away: first a request, then an end."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-CHEAP = 10.0  # seconds that cells under way are given to finish
+GRACE = 10.0  # seconds that cells under way are given to finish
 
 
 @dataclass
 class Stop:
-    asked: bool = False
+    requested: bool = False
 
 
 @contextmanager
 def on_request() -> Iterator[Stop]:
-    """The first signal only asks; the second, or `CHEAP` seconds later, raises KeyboardInterrupt."""
+    """The first signal requests; the second, or `GRACE` seconds later, raises KeyboardInterrupt."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    timer = threading.Timer(CHEAP, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(GRACE, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.daemon = True
 
     def handle(_number: int, _frame: Any) -> None:
-        if stop.asked:
+        if stop.requested:
             raise KeyboardInterrupt
-        stop.asked = True
+        stop.requested = True
         timer.start()
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

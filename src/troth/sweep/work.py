@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from troth.core.errors import TrothError
-from troth.core.types import Encoding
+from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
-from troth.store.cells import Cell, Made
+from troth.store.cells import Cell, Output
 from troth.store.schemas import CHECKS
+from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec
 from troth.store.tables import (
     attributions_to_table,
     check_to_table,
@@ -19,73 +21,61 @@ from troth.store.tables import (
     table_to_attributions,
     table_to_examples,
 )
-from troth.sweep.context import Context, model_key
+from troth.sweep.context import Context
 from troth.validity.checking import check
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
 
-WORKS = {
-    "explanation": "troth.sweep.work:explain",
-    "metric": "troth.sweep.work:measure",
-    "check": "troth.sweep.work:check_masked",
-}
 
-
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """One attribution an example; the parent is the data."""
-    (data,) = parents
-    specs = cell.specs
-    prober = Prober(context.model(specs), specs["masking"])
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+    """One attribution per example; the first parent is the data."""
+    spec = ExplanationSpec.of(cell)
+    prober = Prober(context.model(spec), spec.masking)
     attributions = explain_each(
-        prober,
-        table_to_examples(data.slice(0, specs.get("first"))),
-        specs["explainer_full"],
-        units=specs["units"],
-        target=specs["target"],
-        seed=specs["seed"],
-        against=specs["against"],
-        segments=specs["segments"],
-    )
+        prober, table_to_examples(parents[0].slice(0, spec.first)), spec.explainer_full, units=spec.units,
+        target=spec.target, seed=spec.seed, against=spec.against, segments=spec.segments,
+    )  # fmt: skip
+    if spec.magnitude:
+        attributions = (attribution.magnitude() for attribution in attributions)
+    if spec.over_sum:
+        attributions = map(over_sum, attributions)
     table = attributions_to_table(attributions)  # only now is the model asked
-    return Made(table, prober.cost.forward + prober.cost.beside, prober.cost.backward)
+    return Output(table, prober.cost.forward + prober.cost.beside, prober.cost.backward)
 
 
-def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """One score an attribution; the parents are the explanation and the data."""
+def over_sum(attribution: Attribution) -> Attribution:
+    """Scores over their signed sum; as they are where that is 0."""
+    total = float(attribution.scores.sum())
+    return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
+
+
+def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+    """One score per attribution; the parents are the explanation and the data."""
     explanation, data = parents
-    specs = cell.specs
-    explanation = explanation.slice(0, specs.get("first"))
-    prober = Prober(context.model(specs), specs["masking"])
+    spec = MetricSpec.of(cell)
+    explanation = explanation.slice(0, spec.first)
+    prober = Prober(context.model(spec), spec.masking)
     encodings = context.once(
-        (model_key(specs), cell.parents[1], specs["units"], specs["segments"], data.num_rows),
-        lambda: _encode(prober, data, cell),
+        (spec.key, cell.parents[1], spec.units, spec.segments, data.num_rows),
+        lambda: prober.model.encode(table_to_examples(data), spec.units, spec.segments),
     )
     attributions = table_to_attributions(
-        prober.model,
-        [],
-        explanation,
-        explainer=specs["explainer_full"],
-        seed=specs["seed"],
-        encodings=encodings,
+        prober.model, [], explanation, explainer=spec.explainer_full, seed=spec.seed, encodings=encodings
     )
-    scores = list(measure_each(prober, attributions, specs["metric_full"], seed=specs["seed"]))
+    scores = measure_each(prober, attributions, spec.metric_full, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
-    return Made(table, prober.cost.forward, prober.cost.backward)
+    return Output(table, prober.cost.forward, prober.cost.backward)
 
 
-def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
-    """p-values of examples masked at random; the parents are the data and, where there are any to spare, references."""
-    data, *others = (Data(cell.specs["data"], table_to_examples(parent), ()) for parent in parents)
+def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+    """p-values of examples masked at random; the parents are the data and, where there are any, references."""
+    spec = CheckSpec.of(cell)
+    data, *others = (Data(spec.data, table_to_examples(parent), ()) for parent in parents)
     try:
-        found = check(
-            context.model(cell.specs), data, others[0] if others else None, masking=cell.specs["masking"],
-            step=cell.specs["step"], seed=cell.specs["seed"], units=cell.specs["units"],
-            references=cell.specs["references"],
+        checked = check(
+            context.model(spec), data, others[0] if others else None, masking=spec.masking, step=spec.step,
+            seed=spec.seed, units=spec.units, references=spec.references,
         )  # fmt: skip
     except TrothError as error:  # what cannot be tested is an answer, too
-        return Made(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
-    return Made(check_to_table(found, "random"))
-
-
-def _encode(prober: Prober, data: pa.Table, cell: Cell) -> list[Encoding]:
-    return prober.model.encode(table_to_examples(data), cell.specs["units"], cell.specs["segments"])
+        return Output(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
+    return Output(check_to_table(checked, "random"))

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
+from troth.core.files import is_full
 from troth.store.cells import Cell, find_work
-from troth.store.files import is_full
 from troth.sweep.context import Context
 
 _FRAMES = 6  # of a traceback that is kept
@@ -26,17 +26,14 @@ _FRAMES = 6  # of a traceback that is kept
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, who carries it out, and its parents' tables as bytes."""
+    """A cell, and its parents' tables as bytes."""
 
     cell: Cell
-    work: str
     tables: Sequence[bytes]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of a task."""
-
     name: str
     table: bytes = b""
     seconds: float = 0.0
@@ -55,19 +52,19 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     host = socket.gethostname()
     loading, begun = context.loading, time.perf_counter()
     try:
-        work = find_work(task.work)
+        work = find_work(task.cell.work)
         with _same_start(task.cell, threads):
             begun = time.perf_counter()  # what has to be imported is not the cell's time
-            made = work(task.cell, [from_bytes(table) for table in task.tables], context)
-            table = to_bytes(made.table)
+            output = work(task.cell, [from_bytes(table) for table in task.tables], context)
+            table = to_bytes(output.table)
     except Exception as error:
-        message, frames = _told(error)
+        message, frames = _described(error)
         seconds = time.perf_counter() - begun
         return Reply(
             task.cell.name, seconds=seconds, host=host, error=message, traceback=frames, disk_full=is_full(error)
         )
     seconds = time.perf_counter() - begun - (context.loading - loading)
-    return Reply(task.cell.name, table, seconds, made.forward, made.backward, host, made.folders)
+    return Reply(task.cell.name, table, seconds, output.forward, output.backward, host, output.folders)
 
 
 def serve(connection: Connection, store: str, home: str, threads: int) -> None:
@@ -93,7 +90,6 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """A table that has traveled."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_all()
 
@@ -118,7 +114,7 @@ def _same_start(cell: Cell, threads: int) -> Iterator[None]:
                 torch.set_num_threads(before)
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _described(error: Exception) -> tuple[str, str]:
     """One line, and where a fault of ours (not a user's) came from."""
     if isinstance(error, TrothError):
         return str(error), ""

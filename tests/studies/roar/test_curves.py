@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from troth.studies.roar._curves import FLAT, Curve, performance
+from troth.studies.roar._curves import FLAT, Curve
+from troth.studies.roar._reader import performance
 
 
 def curve(performance, random, **options):

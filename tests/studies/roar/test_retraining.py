@@ -14,10 +14,10 @@ from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models import load_model
 from troth.store.store import Store
-from troth.studies.roar import _works
+from troth.studies.roar import _trainings, _works
 from troth.studies.roar._benchmark import plan_for
-from troth.studies.roar._curves import Reader
 from troth.studies.roar._plan import Training
+from troth.studies.roar._reader import Reader
 from troth.studies.roar._steps import erase
 from troth.studies.roar.once import roar
 from troth.studies.roar.recursive import recursive_roar
@@ -163,8 +163,8 @@ def test_only_the_first_text_of_a_pair_is_erased(tmp_path):
     encodings = planner.subject.model.encode(examples, units="token", segments="first")
     assert table.column("example_id").to_pylist() == [example.id for example in examples]
     assert [len(row) for row in table.column("scores").to_pylist()] == [one.n_units for one in encodings]
-    read = _works.Read(encodings, np.array([one.n_units for one in encodings]), tuple(
-        _works.Corpus(encodings, [0] * len(encodings)) for _ in range(1)))  # fmt: skip
+    read = _trainings.Read(encodings, np.array([one.n_units for one in encodings]), tuple(
+        _trainings.Corpus(encodings, [0] * len(encodings)) for _ in range(1)))  # fmt: skip
     corpus = read.corpora[0].erased([torch.zeros(one.n_units) for one in encodings])
     rows = corpus.rows(torch.tensor([0]), torch.zeros(1, dtype=torch.int64), planner.subject.model)
     whole = encodings[0].ids

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog
@@ -14,18 +14,17 @@ from troth.data import Data, load_data
 from troth.data._classes import matches
 from troth.metrics import Metric, Summary
 from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
-from troth.studies import Setting
+from troth.studies import Setting, joined
 from troth.studies.aml._tables import DRAWN, METRICS
-from troth.studies.aml._works import WORKS
+from troth.studies.aml._works import AttributionModelsSpec, ClassifierSpec
 from troth.sweep.crossing import cross
 from troth.verbs.fit import Settings
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
-
-Specs = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,81 +68,89 @@ class Result:
         return self.summary.spread if len(self.by_seed) > 1 else None
 
 
-def explained(setting: Setting, name: str, classifier: Cell) -> Specs | None:
-    """The model that is explained: the given one, or the one that `classifier` trains; None if that is not trained."""
+Results = Mapping[tuple[str, str], Result]  # by method and judge
+
+
+def explained(setting: Setting, name: str, classifier: Cell) -> ModelSpec | None:
+    """The explained model: the base, or the one that `classifier` trains; None where that is not trained yet."""
     base, labels = setting.base or "embedded", load_data(name, limit=1).labels
     try:
         options = setting.model_options
-        specs = setting.context.model_specs(base, options)
-        known = setting.context.model(specs).labels
-        if not labels or matches(labels, known):
+        specs = setting.context.model_spec(base, options)
+        classes = setting.context.model(specs).labels
+        if not labels or matches(labels, classes):
             return specs
-        if options and len(known) == len(labels) and "labels" not in options:
-            # Class words that are no names of classes stand in the order of the data's.
-            return setting.context.model_specs(base, {**options, "labels": list(labels)})
+        if options and len(classes) == len(labels) and "labels" not in options:
+            # Class words that are not names of classes are in the order of the data's.
+            return setting.context.model_spec(base, {**options, "labels": list(labels)})
         if options:
             raise TrothError(
-                f"the prompt has {len(known)} class words ({', '.join(known)}), but {name} has {len(labels)} classes "
-                f"({', '.join(labels)}); give a word for each, in this order: --class-words"
+                f"the prompt has {len(classes)} class words ({', '.join(classes)}), but {name} has {len(labels)} "
+                f"classes ({', '.join(labels)}); give a word for each, in this order: --class-words"
             )
     except NoHeadError:
         pass  # one is trained
     if not Store(setting.out).has(classifier.name):
         return None
     setting.context.store = setting.out.absolute()
-    return setting.context.model_specs(f"cell:{classifier.name}")
+    return setting.context.model_spec(f"cell:{classifier.name}")
 
 
 def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
-    """The training of a model for data that the given one has no classes for; all seeds explain the same model."""
-    about = {
-        "base": setting.base or "embedded",
-        "data": name,
-        "epochs": study.classifier_epochs,
-        "batch_size": study.classifier_batch,
-        "limit": study.classifier_limit,
-        "seed": setting.seeds[0],
-    }
-    return Cell("classifier", about)
+    """The training of a model for data that the base has no classes for; all seeds explain the same model."""
+    return ClassifierSpec(
+        base=setting.base or "embedded", data=name, epochs=study.classifier_epochs, batch_size=study.classifier_batch,
+        limit=study.classifier_limit, seed=setting.seeds[0],
+    ).cell()  # fmt: skip
+
+
+def ready(
+    study: Aml, setting: Setting, name: str, variants: Sequence[Variant] = VARIANTS[:1]
+) -> tuple[ModelSpec, dict[tuple[str, int], Cell]]:
+    """The explained model and its attribution models, trained where they are not there yet."""
+    classifier = classifier_for(study, setting, name)
+    model = explained(setting, name, classifier)
+    if model is None:
+        _carry_out(setting, Plan({classifier.name: classifier}))
+        model = explained(setting, name, classifier)
+        assert model is not None
+    plan, cells = fits(study, setting, model, name, variants)
+    _carry_out(setting, plan)
+    return model, cells
+
+
+def _carry_out(setting: Setting, plan: Plan) -> None:
+    """Runs a plan of which nothing may fail."""
+    _, outcome = setting.carry_out(plan)
+    if outcome.failed:
+        raise TrothError(outcome.failed[0].error)
 
 
 def settings_of(study: Aml, seed: int) -> Settings:
     """Of the fit of attribution models."""
     return Settings(
-        examples=study.fit_examples,
-        validation=study.validation,
-        epochs=study.fit_epochs,
-        learning_rate=study.learning_rate,
-        trials=study.trials,
-        trial_examples=study.trial_examples,
-        trial_epochs=study.trial_epochs,
-        trials_per_metric=study.trials_per_metric,
-        search=study.search,
-        variant=study.variant,
-        seed=seed,
-    )
+        examples=study.fit_examples, validation=study.validation, epochs=study.fit_epochs,
+        learning_rate=study.learning_rate, trials=study.trials, trial_examples=study.trial_examples,
+        trial_epochs=study.trial_epochs, trials_per_metric=study.trials_per_metric, search=study.search,
+        variant=study.variant, seed=seed,
+    )  # fmt: skip
 
 
 def fits(
-    study: Aml, setting: Setting, model: Specs, name: str, variants: Sequence[Variant]
+    study: Aml, setting: Setting, model: ModelSpec, name: str, variants: Sequence[Variant]
 ) -> tuple[Plan, dict[tuple[str, int], Cell]]:
     """The cells of the attribution models of each variant of the loss and each seed, and the plan of them."""
-    plan, cells = Plan(WORKS), {}
+    plan, cells = Plan(), {}
     for variant in variants:
         # The whole loss is fitted for all five metrics, once; the ablation shows two.
         metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
         for seed in setting.seeds:
-            specs = {
-                **model,
-                "data": name,
-                "backbone": study.backbone,
-                "metrics": list(metrics),
-                "recipe": variant.name or "whole loss",
-                "without": list(variant.without),
-                "form": asdict(variant.form),
-                "settings": asdict(settings_of(study, seed)),
-            }
-            cells[variant.name, seed] = plan.add(Cell("attribution_models", specs))
+            spec = AttributionModelsSpec(
+                **vars(model), data=name, backbone=study.backbone, metrics=tuple(metrics),
+                recipe=variant.name or "whole loss", without=variant.without, form=asdict(variant.form),
+                settings=asdict(settings_of(study, seed)),
+            )  # fmt: skip
+            cells[variant.name, seed] = plan.add(spec.cell())
     return plan, cells
 
 
@@ -167,59 +174,39 @@ def baselines(setting: Setting, specs: Mapping[str, str], metric: str) -> list[W
 
 
 def measuring(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
+    setting: Setting, model: ModelSpec, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
 ) -> tuple[Plan, dict[tuple[str, str, int], Cell]]:
     """The plan of explanations and scores, and the cell of each method, judge and seed."""
-    whole, places = Plan({}), {}
-    for one in wanted:
-        for seed, spec in one.explainers.items():
-            plan = cross(setting.context, [model], [data], [spec], judges[one.metric], (seed,), units="token")
-            whole = joined([whole, plan])
-            for judge, cell in zip(judges[one.metric], plan.of("metric"), strict=True):
-                places[one.method, judge, seed] = cell
-    return whole, places
+    plans, cells = [], {}
+    for pair in wanted:
+        for seed, spec in pair.explainers.items():
+            plan = cross(setting.context, [model], [data], [spec], judges[pair.metric], (seed,), units="token")
+            plans.append(plan)
+            for judge, cell in zip(judges[pair.metric], plan.of("metric"), strict=True):
+                cells[pair.method, judge, seed] = cell
+    return joined(plans), cells
 
 
 def measured(
-    setting: Setting, model: Specs, data: Data, wanted: Iterable[Wanted], judges: Mapping[str, Sequence[str]]
-) -> tuple[dict[tuple[str, str], Result], dict[str, str]]:
-    """(method, judge) -> result; and the methods that failed, with the reason. `judges`: of each metric of `wanted`."""
-    wanted = list(wanted)
-    plan, places = measuring(setting, model, data, wanted, judges)
+    setting: Setting, model: ModelSpec, data: Data, wanted: Sequence[Wanted], judges: Mapping[str, Sequence[str]]
+) -> tuple[Results, dict[str, str]]:
+    """The results, and the methods that failed, with the reason; `judges` are those of each metric of `wanted`."""
+    plan, cells = measuring(setting, model, data, wanted, judges)
     store, outcome = setting.carry_out(plan)
     scores: dict[tuple[str, str], dict[int, list[Score]]] = {}
-    for (method, judge, seed), cell in places.items():
+    for (method, judge, seed), cell in cells.items():
         if store.has(cell.name):
             scores.setdefault((method, judge), {})[seed] = table_to_scores(store.table(cell.name))
-    found = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
-    names = {_plain(spec): one.method for one in wanted for spec in one.explainers.values()}
-    failed = {names.get(str(one.specs.get("explainer")), one.kind): one.error for one in outcome.failed}
-    return found, failed
+    results = {key: reduced(catalog.build("metrics", key[1]), by_seed) for key, by_seed in scores.items()}
+    names = {_plain(spec): pair.method for pair in wanted for spec in pair.explainers.values()}
+    failed = {names.get(str(cell.specs.get("explainer")), cell.kind): cell.error for cell in outcome.failed}
+    return results, failed
 
 
 def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> Result:
     """Seeds are averaged within each example first, so the interval is over examples, not over repetitions of them."""
     values = {seed: judge.summarize(scores).value for seed, scores in by_seed.items()}
     return Result(judge.summarize(*by_seed.values()), values)
-
-
-def joined(plans: Iterable[Plan]) -> Plan:
-    """Several plans as one."""
-    whole = Plan({})
-    for plan in plans:
-        whole = Plan(
-            {**whole.works, **plan.works}, whole.cells, {**whole.tables, **plan.tables}, {**whole.about, **plan.about},
-            {**whole.probes, **plan.probes},
-        )  # fmt: skip
-        whole.cells.update(plan.cells)
-    return whole
-
-
-def carry_out(setting: Setting, plan: Plan) -> None:
-    """Runs a plan of which nothing may fail."""
-    _, outcome = setting.carry_out(plan)
-    if outcome.failed:
-        raise TrothError(outcome.failed[0].error)
 
 
 def _plain(explainer: str) -> str:

@@ -1,7 +1,7 @@
 """What the AML study would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine.
 
-Nothing is fitted for it. Explainers are tried on a few texts; those of more passes than a try should take (beam search
-on long texts), and attribution models that do not exist yet, are reckoned from their passes.
+Nothing is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes (beam
+search on long texts), and of attribution models that do not exist yet, is computed from their passes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ from troth.attribution_model.start import start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
+from troth.explainers.attributive_masking import AttributiveMasking
+from troth.metrics import Metric
+from troth.metrics._erasing import Erasure
 from troth.store.cells import Cell
+from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
 from troth.store.tables import table_to_examples
-from troth.sweep.context import Context, model_key
+from troth.sweep.context import Context
 from troth.training import train as training
 from troth.training.examples import load_labeled, load_training
 from troth.verbs import fit as attributive_masking
@@ -38,7 +42,7 @@ PROBES = {
     "metric": "troth.studies.aml._estimate:seconds_of_metric",
 }
 _TEXTS = 2  # of a try
-_MOST = 200  # passes a text that are tried; more are reckoned
+_MOST = 200  # passes per text that are tried; with more, the time is computed from them
 _STEPS = 2  # of a training that is tried
 _CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training that is tried
 
@@ -83,16 +87,13 @@ def effort(settings: Settings, metrics: Sequence[str]) -> Effort:
 
 def _passes_to_judge(metrics: Sequence[str]) -> int:
     """Of one map: the whole text, and what each metric erases."""
-    return 1 + sum(_looks(metric) for metric in metrics)
-
-
-def _looks(metric: str) -> int:
-    return len(getattr(catalog.build("metrics", metric), "ratios", (0.2,)))
+    built: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
+    return 1 + sum(len(metric.shares) if isinstance(metric, Erasure) else 1 for metric in built)
 
 
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From two steps of a training and the judging of a few maps."""
-    specs, model = cell.specs, context.model(cell.specs)
+    specs, model = cell.specs, context.model(ModelSpec.of(cell))
     settings = Settings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
     examples, checked = choose(model, load_training(specs["data"], required=False), settings)
@@ -114,18 +115,17 @@ def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context)
 def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
     examples = table_to_examples(tables[cell.parents[0]])
-    method: Explainer = catalog.build("explainers", cell.specs["explainer_full"])
+    method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
     passes = _passes(method, cell, tables, context)
-    unfitted = cell.specs["explainer"].startswith("attributive_masking")
-    if unfitted or max(passes) > _MOST:
+    if isinstance(method, AttributiveMasking) or max(passes) > _MOST:
         return float(sum(passes) * _seconds_a_pass(cell, tables, context))
-    prober = Prober(context.model(cell.specs), cell.specs["masking"])
+    prober = Prober(context.model(ModelSpec.of(cell)), cell.specs["masking"])
     return _pace(lambda: len(list(explain_each(prober, examples[:_TEXTS], method, units="token")))) * len(examples)
 
 
 def seconds_of_metric(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From its passes."""
-    looks = _passes_to_judge([cell.specs["metric_full"]])
+    looks = _passes_to_judge([MetricSpec.of(cell).metric_full])
     return float(looks * tables[cell.parents[1]].num_rows * _seconds_a_pass(cell, tables, context))
 
 
@@ -154,19 +154,19 @@ def _passes(method: Explainer, cell: Cell, tables: Mapping[str, pa.Table], conte
 
 def _lengths(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
     examples = table_to_examples(tables[cell.parents[-1]])
-    return [encoding.n_units for encoding in context.model(cell.specs).encode(examples, "token")]
+    return [encoding.n_units for encoding in context.model(ModelSpec.of(cell)).encode(examples, "token")]
 
 
 def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """Of one erased text among many: leave-one-out over a few texts."""
 
     def measure() -> float:
-        prober = Prober(context.model(cell.specs))
+        prober = Prober(context.model(ModelSpec.of(cell)))
         examples = table_to_examples(tables[cell.parents[-1]])[:_TEXTS]
 
         def ask() -> int:
-            found = list(explain_each(prober, examples, "leave_one_out", units="token"))
-            return sum(len(one.units) + 1 for one in found)
+            attributions = explain_each(prober, examples, "leave_one_out", units="token")
+            return sum(len(attribution.units) + 1 for attribution in attributions)
 
         return _pace(ask)
 
@@ -174,11 +174,11 @@ def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context
 
 
 def _key(cell: Cell) -> tuple[str, str]:
-    return model_key(cell.specs), cell.parents[-1]
+    return ModelSpec.of(cell).key, cell.parents[-1]
 
 
 def _pace(work: Callable[[], int]) -> float:
-    """Seconds for one of what the work says it did; on a GPU the first go warms up."""
+    """Seconds per item of some work, which returns how many it did; on a GPU a first run warms up."""
     if torch.cuda.is_available():
         work()
     begun = time.perf_counter()

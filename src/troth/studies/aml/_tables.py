@@ -44,19 +44,10 @@ def solvex(width: int) -> str:
     return f"beam_search(width={width}, objective='comp_minus_suff', of='probability', drop_duplicates=False)"
 
 
-def of_paper(table: str, value: str, **wanted: str | None) -> float | None:
-    """A printed number; None where the paper has none."""
-    known = {column: text for column, text in wanted.items() if text is not None}
-    for row in published.read(table):
-        if all(row[column] == text for column, text in known.items()):
-            return float(row[value])
-    return None
-
-
 def of_tables(name: str, model: str, method: str, metric: str) -> float | None:
     """A number of table 1 (encoders) or table 2 (decoders)."""
     about = {"dataset": data_of_paper(name), "model": model, "method": method, "metric": metric}
-    values = (of_paper(table, "value", **about) for table in ("aml_encoder", "aml_decoder"))
+    values = (published.number(table, **about) for table in ("aml_encoder", "aml_decoder"))
     return next((value for value in values if value is not None), None)
 
 

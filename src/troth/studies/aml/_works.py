@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from troth.attribution_model.losses import DualMask
-from troth.store.cells import Cell, Made
+from troth.store.cells import Cell, Output
+from troth.store.specs import ModelSpec, Spec
 from troth.sweep.context import Context
 from troth.training import train as training
 from troth.verbs import fit as attributive_masking
 
-WORKS = {
-    "classifier": "troth.studies.aml._works:train_classifier",
-    "attribution_models": "troth.studies.aml._works:fit_attribution_models",
-}
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSpec(Spec):
+    kind = "classifier"
+    work = "troth.studies.aml._works:train_classifier"
+
+    base: str
+    data: str
+    epochs: int
+    batch_size: int
+    limit: int | None
+    seed: int
 
 
-def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+@dataclass(frozen=True, kw_only=True)
+class AttributionModelsSpec(ModelSpec):
+    kind = "attribution_models"
+    work = "troth.studies.aml._works:fit_attribution_models"
+
+    data: str
+    backbone: str | None
+    metrics: Sequence[str]
+    recipe: str  # the variant of the loss
+    without: Sequence[str]
+    form: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """A plainly fine-tuned model folder; the row says how good it is."""
-    specs = cell.specs
-    with context.making(cell) as folder:
+    spec = ClassifierSpec.of(cell)
+    with context.new_folder(cell) as folder:
         trained = training.train(
-            "plain", specs["data"], specs["base"], folder, epochs=specs["epochs"], batch_size=specs["batch_size"],
-            limit=specs["limit"], seed=specs["seed"],
+            "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size, limit=spec.limit,
+            seed=spec.seed,
         )  # fmt: skip
     metric = trained.report["metric"]
     score = trained.scores["validation"]["unmasked"][metric]
     rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
-    return Made(pa.Table.from_pylist(rows), folders=(cell.name,))
+    return Output(pa.Table.from_pylist(rows), folders=(cell.name,))
 
 
-def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """A folder with an attribution model for each metric; a row for each, with the weights of its losses."""
-    specs = cell.specs
-    with context.making(cell) as folder:
+    spec = AttributionModelsSpec.of(cell)
+    with context.new_folder(cell) as folder:
         fitted = attributive_masking.fit(
-            context.model(specs),
-            specs["data"],
-            folder,
-            backbone=specs["backbone"],
-            metrics=specs["metrics"],
-            without=specs["without"],
-            form=DualMask(**specs["form"]),
-            settings=attributive_masking.Settings(**specs["settings"]),
-        )
+            context.model(spec), spec.data, folder, backbone=spec.backbone, metrics=spec.metrics, without=spec.without,
+            form=DualMask(**spec.form), settings=attributive_masking.Settings(**spec.settings),
+        )  # fmt: skip
         rows = [
             {
                 "metric": metric,
@@ -57,4 +76,4 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
             }
             for metric, report in fitted.reports.items()
         ]
-    return Made(pa.Table.from_pylist(rows), folders=(cell.name,))
+    return Output(pa.Table.from_pylist(rows), folders=(cell.name,))

@@ -26,12 +26,11 @@ from troth.studies.fmm._faithfulness import faithfulness
 from troth.studies.fmm._in_distribution import in_distribution
 from troth.studies.fmm._performance import ablation, performance
 from troth.studies.fmm._wall_time import wall_time
-from troth.studies.fmm._works import WORKS
 from troth.training import presets
 from troth.training.examples import entry_of, load_labeled, splits_of
 
 _DATA = ("sst2", "babi1")
-_NOT_TRIED = ("training", "history", "check", "summary")  # an estimate tries cells on a few examples
+_NOT_TRIED = ("training", "history", "erased_check", "summary")  # an estimate tries cells on a few examples
 
 
 @dataclass(frozen=True)
@@ -64,14 +63,13 @@ class Fmm(Study):
         RecursiveErasure(step=self.step)
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        plan = Plan(WORKS)
+        plan = Plan()
         for experiment in self._experiments(setting, plan):
             self._add(part, experiment)
-        works = {kind: work for kind, work in plan.works.items() if kind not in _NOT_TRIED}
-        return Plan(works, plan.cells, plan.tables, plan.about)
+        return replace(plan, probes=dict.fromkeys(_NOT_TRIED, ""))
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan(WORKS)
+        plan = Plan()
         experiments = self._experiments(setting, plan)
         for experiment in experiments:
             self._add(part, experiment)

@@ -18,6 +18,7 @@ from troth.store.cells import Cell
 from troth.studies import published
 from troth.studies._trained import Material, Results, Trials, settings_like
 from troth.studies.fmm._numbers import curves
+from troth.studies.fmm._works import ErasedCheckSpec, HistorySpec, SummarySpec
 from troth.training.quality import majority
 
 PRINTED = {
@@ -116,8 +117,8 @@ class Experiment:
     def history(self, recipe: str, seed: int) -> Cell:
         """How a training went, epoch by epoch."""
         model = self.model(recipe, seed)
-        specs = {"data": self.name, "training": f"cell:{model.name}", "performance": self.performance}
-        return self.trials.plan.add(Cell("history", specs, (model.name,)))
+        spec = HistorySpec(data=self.name, training=f"cell:{model.name}", performance=self.performance)
+        return self.trials.plan.add(spec.cell(model))
 
     def erased(self, recipe: str, explainer: str, seed: int, *, whole: bool = False) -> Cell:
         """recursive_erasure of an explainer: on the texts that are explained, or the whole test set."""
@@ -128,14 +129,15 @@ class Experiment:
     def check(self, recipe: str, explainer: str, seed: int) -> Cell:
         """In-distribution p-values of the inputs that `erased` has measured."""
         erased, data = self.erased(recipe, explainer, seed), self.trials.data
-        parents = (erased.name, data[self.split_of(explainer)].name, data["validation"].name, data["test"].name)
-        return self.trials.plan.add(Cell("check", erased.specs, (*parents, self.model(recipe, seed).name)))
+        texts, model = data[self.split_of(explainer)], self.model(recipe, seed)
+        spec = ErasedCheckSpec.of(erased)
+        return self.trials.plan.add(spec.cell(erased, texts, data["validation"], data["test"], model))
 
     def summary(self, recipe: str, explainer: str, seeds: Sequence[int]) -> Cell:
         """ACU and RACU of an explainer over some seeds."""
         erased = [self.erased(recipe, explainer, seed) for seed in seeds]
-        specs = {"data": self.name, "explainer": explainer, "metric_full": erased[0].specs["metric_full"]}
-        return self.trials.plan.add(Cell("summary", specs, tuple(cell.name for cell in erased)))
+        spec = SummarySpec(data=self.name, explainer=explainer, metric_full=erased[0].specs["metric_full"])
+        return self.trials.plan.add(spec.cell(*erased))
 
     def split_of(self, explainer: str) -> str:
         """The texts that an explainer explains; a search is slow, so it may have fewer."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,22 +22,17 @@ from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.metrics import Metric
+from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models import TextClassifier
-from troth.store.cells import Cell, Made
+from troth.store.cells import Cell, Output
+from troth.store.specs import MetricSpec, Spec
 from troth.store.tables import table_to_examples, table_to_scores
-from troth.studies._trained import WORKS as TRAINED
-from troth.sweep.context import Context, model_key
+from troth.sweep.context import Context
 from troth.validity.checking import VARIANTS
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF
 from troth.validity.references import MOST, References, form_of
 
-WORKS = {
-    **TRAINED,
-    "history": "troth.studies.fmm._works:history",
-    "check": "troth.studies.fmm._works:check",
-    "summary": "troth.studies.fmm._works:summarize",
-}
 # What the inputs are compared with: whole texts, every second one masked, all of them masked.
 REFERENCES: dict[str, References] = {"whole": "whole", "half masked": "masked", "all masked": "all_masked"}
 HISTORY = pa.schema({"epoch": pa.int32(), "inputs": pa.string(), "score": pa.float64(), "chosen": pa.bool_()})
@@ -53,34 +49,65 @@ SUMMARY = pa.schema(
 _EXAMPLES_AT_ONCE = 128
 
 
-def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+@dataclass(frozen=True, kw_only=True)
+class HistorySpec(Spec):
+    kind = "history"
+    work = "troth.studies.fmm._works:history"
+
+    data: str
+    training: str  # "cell:NAME"
+    performance: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasedCheckSpec(MetricSpec):
+    """As the recursive_erasure whose erased inputs are checked."""
+
+    kind = "erased_check"
+    work = "troth.studies.fmm._works:check"
+    columns = CHECKS
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarySpec(Spec):
+    kind = "summary"
+    work = "troth.studies.fmm._works:summarize"
+
+    data: str
+    explainer: str
+    metric_full: str
+
+
+def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """The validation score after every epoch, on each set of inputs the epoch was chosen by; the parent: a training."""
-    folder = context.made(str(cell.specs["training"]).removeprefix("cell:"))
+    spec = HistorySpec.of(cell)
+    folder = context.folder(spec.training.removeprefix("cell:"))
     report = json.loads((folder / "train.json").read_text(encoding="utf-8"))
     rows = [
         {
-            "epoch": entry["epoch"], "inputs": inputs, "score": scores[cell.specs["performance"]],
+            "epoch": entry["epoch"], "inputs": inputs, "score": scores[spec.performance],
             "chosen": entry["epoch"] == report["best_epoch"],
         }
         for entry in report["history"]
         for inputs, scores in entry["validation"].items()
     ]  # fmt: skip
-    return Made(pa.Table.from_pylist(rows, schema=HISTORY))
+    return Output(pa.Table.from_pylist(rows, schema=HISTORY))
 
 
-def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """MaSF's p-values of the erased inputs that recursive_erasure measured, by references and variant.
 
     The parents: its scores and their texts, then validation, the whole test set and the training.
     """
     measured, texts, validation, tests, _ = parents
-    specs, metric = cell.specs, catalog.build("metrics", cell.specs["metric_full"])
-    model = context.model(specs)
+    spec = ErasedCheckSpec.of(cell)
+    metric: RecursiveErasure = catalog.build("metrics", spec.metric_full)
+    model = context.model(spec)
     fitted = context.once(
-        ("fmm", model_key(specs), cell.parents[2:4], specs["seed"]),
-        lambda: fit(model, references_of(table_to_examples(validation), table_to_examples(tests)), specs["seed"]),
+        ("fmm", spec.key, cell.parents[2:4], spec.seed),
+        lambda: fit(model, references_of(table_to_examples(validation), table_to_examples(tests)), spec.seed),
     )
-    encodings = {one.example.id: one for one in model.encode(table_to_examples(texts), specs["units"])}
+    encodings = {encoding.example.id: encoding for encoding in model.encode(table_to_examples(texts), spec.units)}
     scores = zip(measured.column("example_id").to_pylist(), table_to_scores(measured), strict=True)
     erased = {name: score.record["erased_at"] for name, score in scores if "erased_at" in score.record}
     prober = Prober(model, metric.masking)
@@ -93,18 +120,18 @@ def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
             {**about, "example_id": name, "p": p}
             for name, p in zip(erased, p_values[kind, variant].tolist(), strict=True)
         ]
-    return Made(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
+    return Output(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
 
 
-def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Made:
+def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """ACU and RACU with their intervals over texts; the parents: recursive_erasure of each seed."""
-    metric: Metric = catalog.build("metrics", cell.specs["metric_full"])
-    found = metric.summarize(*(table_to_scores(parent) for parent in parents))
+    metric: Metric = catalog.build("metrics", SummarySpec.of(cell).metric_full)
+    summary = metric.summarize(*(table_to_scores(parent) for parent in parents))
     row = {
-        "value": found.value, "low": found.low, "high": found.high, "count": found.count,
-        "undefined": "; ".join(found.undefined), "extra": json.dumps(dict(found.extra)),
+        "value": summary.value, "low": summary.low, "high": summary.high, "count": summary.count,
+        "undefined": "; ".join(summary.undefined), "extra": json.dumps(dict(summary.extra)),
     }  # fmt: skip
-    return Made(pa.Table.from_pylist([row], schema=SUMMARY))
+    return Output(pa.Table.from_pylist([row], schema=SUMMARY))
 
 
 def references_of(validation: Sequence[Example], tests: Sequence[Example]) -> list[Example]:
@@ -155,9 +182,9 @@ def placed(
     fitted: Fits, views: Iterator[list[NDArray[Any]]], points: int
 ) -> dict[tuple[str, str], NDArray[np.float64]]:
     """[examples, points] p-values of every test, some examples at a time: views are large, p-values are not."""
-    found: dict[tuple[str, str], list[NDArray[np.float64]]] = {key: [np.empty((0, points))] for key in fitted}
+    parts: dict[tuple[str, str], list[NDArray[np.float64]]] = {key: [np.empty((0, points))] for key in fitted}
     while some := list(islice(views, _EXAMPLES_AT_ONCE)):
         together = [np.concatenate(layer) for layer in zip(*some, strict=True)]
         for key, test in fitted.items():
-            found[key].append(test.p_values_of(together).reshape(len(some), -1))
-    return {key: np.concatenate(parts) for key, parts in found.items()}
+            parts[key].append(test.p_values_of(together).reshape(len(some), -1))
+    return {key: np.concatenate(values) for key, values in parts.items()}

@@ -13,17 +13,18 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.explainers import Explainer
 from troth.metrics.formulas import Variant
-from troth.store.store import Store
-from troth.studies.roar._curves import Curve, Reader
+from troth.studies import Setting
+from troth.studies.roar._curves import Curve
 from troth.studies.roar._plan import Planner, Way
+from troth.studies.roar._reader import Reader
 from troth.studies.roar._steps import MOST, Step, steps_of
 from troth.studies.roar._subject import settle, try_out
-from troth.sweep.run import Progress, run
+from troth.sweep.run import Progress
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The curves of every explainer, the run's folder, and what was guessed or left out."""
+    """The curves of every explainer, the run's folder, and notes on what was guessed or left out."""
 
     curves: list[Curve]
     out: Path
@@ -57,8 +58,8 @@ def plan_for(
         raise TrothError("a benchmark needs at least one seed")
     if stack is not None and stack < 1:
         raise TrothError(f"stack must be 1 training or more, not {stack}")
-    methods: list[Explainer] = [catalog.build("explainers", one) for one in explainers]
-    methods = [one for one in dict.fromkeys(methods) if catalog.name_of(one) != "random"]
+    built: list[Explainer] = [catalog.build("explainers", explainer) for explainer in explainers]
+    methods = [method for method in dict.fromkeys(built) if catalog.name_of(method) != "random"]
     subject = settle(data, base, **options)
     if stack is not None and stack > 1 and subject.why_alone is not None:
         raise TrothError(f"stack={stack}: {subject.why_alone}; use stack=1")
@@ -82,17 +83,13 @@ def carry_out(
 ) -> Result:
     """Plans, trains what the folder does not have yet, and reads the curves."""
     planner, methods = plan_for(data, base, explainers, (way,), **options)
-    store = Store(Path(out))
-    outcome = run(planner.plan, store, workers=workers, progress=progress)
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    reader = Reader(planner, store, variant=variant)
-    found = [reader.curve(method, way) for method in methods]
-    curves = [curve for curve in found if curve is not None]
-    failed = tuple(one.error for one in outcome.failed)
+    store, outcome = Setting(Path(out), workers=workers, progress=progress).carry_out(planner.plan)
+    curves = Reader(planner, store, variant=variant).curves(methods, way)
+    failed = [cell.error for cell in outcome.failed]
     if not curves:
         raise TrothError(failed[0] if failed else "no training was done")
-    notes = [*planner.subject.labeled.notes, *failed, *(curve.warning for curve in curves if curve.warning)]
-    for note in (*failed, *(curve.warning for curve in curves if curve.warning)):
+    notes = [*failed, *(curve.warning for curve in curves if curve.warning)]
+    for note in notes:
         warnings.warn(note, stacklevel=3)
-    return Result(curves, Path(out), planner.subject.score, planner.plan.about["trainings"], tuple(notes))
+    trainings = planner.plan.about["trainings"]
+    return Result(curves, Path(out), planner.subject.score, trainings, (*planner.subject.labeled.notes, *notes))

@@ -1,8 +1,8 @@
 """The synthetic problem of eq. (1): x = a z / 10 + d η + ε / 10, y = [z > 0]; four of sixteen features are informative.
 
-z, η and ε are one standard normal number each an example; a and d are drawn once. The four informative features can
-stand in for each other, so an importance measure that is right about the model need not name them all. The importance
-of a feature is the absolute weight of an unpenalised logistic regression; a removed feature is 0 for good.
+z, η and ε are one standard normal number each per example; a and d are drawn once. The four informative features can
+replace each other, so an importance measure that is right about the model need not name them all. The importance of a
+feature is the absolute weight of a logistic regression without penalty; a removed feature stays 0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -22,7 +21,7 @@ from torch.nn.functional import softplus
 Floats = NDArray[np.float64]
 
 FEATURES, INFORMATIVE = 16, 4
-# The classes can be separated, so the weights would grow for ever: when to stop is part of the problem.
+# The classes can be separated, so the weights would grow forever: when to stop is part of the problem.
 _STOP = {"maxiter": 50, "gtol": 1e-6, "ftol": 1e-10}
 SEED = 0  # the authors' draw
 SPREAD = range(20)  # draws of a and d, to see how much figure 3 owes to its own
@@ -58,9 +57,9 @@ class Problem:
             return float(softplus(against).mean()), np.concatenate([slope[-1:], slope[:-1] @ loadings])
 
         start = np.zeros(1 + len(left))
-        found: Any = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=_STOP)
-        said = self.basis[self.train :] @ (loadings @ found.x[1:]) + found.x[0] > 0
-        return np.abs(found.x[1:]), float((said == self.labels[self.train :]).mean())
+        weights = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=_STOP).x
+        predicted = self.basis[self.train :] @ (loadings @ weights[1:]) + weights[0] > 0
+        return np.abs(weights[1:]), float((predicted == self.labels[self.train :]).mean())
 
     @cached_property
     def _signed_basis(self) -> Tensor:
@@ -82,41 +81,42 @@ def problem(train: int = 200_000, test: int = 50_000, seed: int = SEED) -> Probl
     return Problem(features @ vectors[:, real], vectors[:, real].T, z[:, 0] > 0, train)
 
 
-def orders(given: Problem) -> dict[str, list[int]]:
-    """In which order features are removed: by ROAR, by Recursive ROAR, by one who knows, and at worst.
+def orders(problem: Problem) -> dict[str, list[int]]:
+    """In which order features are removed: by ROAR, by Recursive ROAR, by the truth, and in the worst case.
 
-    In what order the informative ones go, and the others, does not matter to the truth: as Recursive ROAR has them.
+    The truth does not order informative features among themselves, nor the others: they go as in Recursive ROAR.
     """
-    features = given.loadings.shape[1]
+    features = problem.loadings.shape[1]
     recursive: list[int] = []
     while len(recursive) < features:
-        importance = given.fit(recursive)[0].copy()
+        importance = problem.fit(recursive)[0].copy()
         importance[recursive] = -1
         recursive.append(int(importance.argmax()))
-    once = np.argsort(-given.fit([])[0], kind="stable").tolist()
+    once = np.argsort(-problem.fit([])[0], kind="stable").tolist()
     truth = sorted(recursive, key=lambda feature: feature >= INFORMATIVE)
     return {"roar": once, "recursive": recursive, "truth": truth, "worst": truth[::-1]}
 
 
-def curves(given: Problem) -> dict[str, list[float]]:
+def curves(problem: Problem) -> dict[str, list[float]]:
     """Test accuracy after 0, 1, … all features are removed, by order."""
-    counts = range(given.loadings.shape[1] + 1)
+    counts = range(problem.loadings.shape[1] + 1)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # steps this small are slower on several
     try:
-        return {name: [given.fit(order[:count])[1] for count in counts] for name, order in orders(given).items()}
+        return {name: [problem.fit(order[:count])[1] for count in counts] for name, order in orders(problem).items()}
     finally:
         torch.set_num_threads(threads)
 
 
-def falls(found: Mapping[str, Sequence[float]]) -> dict[str, int]:
-    """How many features each order removes before the model no longer knows the class."""
+def falls(curves: Mapping[str, Sequence[float]]) -> dict[str, int]:
+    """How many features each order removes before the model can no longer tell the class."""
     return {
-        name: next(count for count, accuracy in enumerate(curve) if accuracy < _FALLEN) for name, curve in found.items()
+        name: next(count for count, accuracy in enumerate(curve) if accuracy < _FALLEN)
+        for name, curve in curves.items()
     }
 
 
 def spread(train: int = 20_000, test: int = 5_000, seeds: Iterable[int] = SPREAD) -> dict[str, list[int]]:
-    """`falls` of many draws, a number a draw; a tenth of the examples is enough for that."""
-    found = [falls(curves(problem(train, test, seed))) for seed in seeds]
-    return {name: [one[name] for one in found] for name in ("roar", "recursive", "truth", "worst")}
+    """`falls` of many draws, one number per draw; a tenth of the examples is enough for that."""
+    by_draw = [falls(curves(problem(train, test, seed))) for seed in seeds]
+    return {name: [counts[name] for counts in by_draw] for name in ("roar", "recursive", "truth", "worst")}

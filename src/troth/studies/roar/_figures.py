@@ -24,7 +24,7 @@ def draw_synthetic(figure: Figure, curves: Mapping[str, Sequence[float]]) -> Non
 
 
 def draw_spread(figure: Figure, spread: Mapping[str, Sequence[int]]) -> None:
-    """When each order's accuracy falls, a dot a draw."""
+    """When each order's accuracy falls, one dot per draw."""
     axes = figure.subplots()
     for place, (name, falls) in enumerate(spread.items()):
         beside = np.zeros(len(falls))
@@ -52,8 +52,8 @@ def draw_curves(figure: Figure, panels: Mapping[str, Sequence[Curve]], metric: s
 def draw_sparsity(figure: Figure, shares: Mapping[str, Any], places: Mapping[str, Sequence[float]]) -> None:
     """Figures 5 and 6: the share of all importance in the top tokens, by number and by share of the text."""
     for axes, (name, at) in zip(figure.subplots(1, 2, sharey=True), places.items(), strict=True):
-        for explainer, found in shares.items():
-            _line(axes, at, found[name], explainer.partition("(")[0])
+        for explainer, share in shares.items():
+            _line(axes, at, share[name], explainer.partition("(")[0])
         axes.set_xlabel("top tokens" if name == "by_top" else "top share of tokens")
         axes.legend(fontsize=8)
     figure.axes[0].set_ylabel("share of all importance")

@@ -1,7 +1,7 @@
 """The folders of trainings: `files/NAME`, NAME being what the training is, with its result and perhaps its model.
 
-All folders of a cell appear at once and are then dealt out, so that a cell that was killed did either nothing or
-everything.
+All folders of a cell appear at once and are then moved to their places, so that a cell that was killed did either
+nothing or everything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = "result.json"
 
 @dataclass(frozen=True)
 class Result:
-    """files/NAME/result.json: what was trained, and what came of it."""
+    """files/NAME/result.json: what was trained, and the result."""
 
     seed: int
     by: str
@@ -40,14 +40,14 @@ class Result:
     seconds: float
 
 
-def is_there(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
-    """Whether a training is done, with its model where that is needed; what is damaged is named and set aside."""
-    folder = context.made_path(name)
+def is_done(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
+    """Whether a training is done, with its model where that is needed; a damaged one is named and set aside."""
+    folder = context.folder_path(name)
     try:
-        found = result(context, name)
-        if any(found[key] != value for key, value in training.specs().items()):
+        stored = result(context, name)
+        if any(stored[key] != value for key, value in training.specs().items()):
             raise DamagedError(folder / _NAME, "it is about another training")
-        if len(found["predicted"]) != tested or not all(0 <= one < classes for one in found["predicted"]):
+        if len(stored["predicted"]) != tested or not all(0 <= label < classes for label in stored["predicted"]):
             raise DamagedError(folder / _NAME, "its predictions are not those of the test examples")
     except FileNotFoundError:
         return False
@@ -59,28 +59,28 @@ def is_there(context: Context, name: str, training: Training, tested: int, class
 
 
 def result(context: Context, name: str) -> dict[str, Any]:
-    """What a training came to; an error where its file is not what was written."""
-    return records.read(context.made_path(name) / _NAME, Result)
+    """A training's result; an error where its file is not what was written."""
+    return records.read(context.folder_path(name) / _NAME, Result)
 
 
-def write(folder: Path, found: Mapping[str, Any], model: Encoder | None) -> None:
+def write(folder: Path, result: Mapping[str, Any], model: Encoder | None) -> None:
     """A training's folder: its result, and its model where that is needed."""
     folder.mkdir()
     if model is not None:
         model.model.save_pretrained(folder, state_dict=weights_of(model.model))
         model.tokenizer.save_pretrained(folder)
-    validation = found["validation"] if math.isfinite(found["validation"]) else None  # JSON has no NaN
-    (folder / _NAME).write_text(json.dumps({**found, "validation": validation}))
+    validation = result["validation"] if math.isfinite(result["validation"]) else None  # JSON has no NaN
+    (folder / _NAME).write_text(json.dumps({**result, "validation": validation}))
 
 
-def deal_out(context: Context, cell: Cell) -> None:
-    """Gives every training of a finished cell its own place; after a kill, those that have none yet."""
-    whole = context.made_path(cell.name)
+def distribute(context: Context, cell: Cell) -> None:
+    """Moves every training of a finished cell to its own place; after a kill, those that are not there yet."""
+    whole = context.folder_path(cell.name)
     if not whole.is_dir():
         return
     for part in sorted(whole.iterdir()):
-        place = context.made_path(part.name)
-        if place.exists():  # without its model, which nobody had asked for then
+        place = context.folder_path(part.name)
+        if place.exists():  # without its model, which nothing needed then
             shutil.rmtree(place)
         part.rename(place)
     whole.rmdir()

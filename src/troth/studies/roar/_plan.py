@@ -17,27 +17,69 @@ from troth.core import catalog
 from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.store.cells import Cell, Plan
+from troth.store.specs import DataSpec, Spec
 from troth.store.tables import examples_to_table
 from troth.studies.roar._steps import ALL, Counted, Steps
 from troth.studies.roar._subject import Subject
 
 Way = Literal["once", "recursive"]
 
-WORKS = {"training": "troth.studies.roar._works:train", "importance": "troth.studies.roar._works:explain"}
 PROBES = {"training": "troth.studies.roar._probes:train", "importance": "troth.studies.roar._probes:explain"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainingSpec(Spec):
+    """What every cell of a benchmark has in common."""
+
+    base: str
+    settings: Mapping[str, Any]
+    labels: Sequence[str]
+    max_length: int | None
+    masking: str
+    fingerprints: Mapping[str, str]
+    absolute: bool
+    data: str
+    examples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingsSpec(RetrainingSpec):
+    """Trainings side by side."""
+
+    kind = "training"
+    work = "troth.studies.roar._works:train"
+
+    recipe: str
+    model: str
+    copies: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportanceSpec(RetrainingSpec):
+    """How important every token is to a model; random importances have no `model`."""
+
+    kind = "importance"
+    work = "troth.studies.roar._works:explain"
+
+    explainer: str
+    explainer_full: str
+    seed: int
+    model: str | None = None
+    counted: Counted | None = None  # how `erased` is counted
+    erased: int | None = None  # before this
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training: the seed, and what was erased: `trail` are the amounts in all, explained anew before each."""
+    """One training: the seed, and what was erased: `trail` has the total amounts, explained again before each."""
 
     seed: int
-    by: str = ""  # the explainer with every option; nobody chooses at 0 and 100 %
+    by: str = ""  # the explainer with every option; none chooses at 0 and 100 %
     trail: tuple[int, ...] = ()
     counted: Counted = "share"
 
     def name(self, common: Mapping[str, Any]) -> str:
-        """Of its folder in the run: the same wherever and with whomever it is trained."""
+        """Of its folder in the run: the same whatever else is trained in its cell."""
         return Cell("model", {**common, **self.specs()}).name
 
     def specs(self) -> dict[str, Any]:
@@ -56,10 +98,10 @@ class Planner:
         self.common = {**subject.specs, "absolute": absolute}
         labeled = subject.labeled
         about = {"data": {labeled.name: {name: len(data) for name, data in subject.sets.items()}}}
-        self.plan = Plan(WORKS, about={**about, "seeds": list(self.seeds)}, probes=PROBES)
+        self.plan = Plan(about={**about, "seeds": list(self.seeds)}, probes=PROBES)
         self.data = tuple(
             self.plan.add(
-                Cell("data", {"data": data.name, "split": name, "data_fingerprint": data.fingerprint}),
+                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(),
                 examples_to_table(data),
             ).name
             for name, data in subject.sets.items()
@@ -69,7 +111,7 @@ class Planner:
 
     def add(self, explainers: Iterable[Explainer], ways: Sequence[Way]) -> Plan:
         """Everything that the curves of these explainers need."""
-        methods = {catalog.spec(one, full=True): one for one in explainers}
+        methods = {catalog.spec(explainer, full=True): explainer for explainer in explainers}
         self._train([(Training(seed), None, True) for seed in self.seeds])
         if ways:
             self._random()
@@ -80,7 +122,9 @@ class Planner:
             self._recursively(methods)
         if "once" in ways:
             for name in methods:
-                self._train([(one, self._first(one), False) for one in self._at_once(name)])
+                pairs = [(seed, amount) for amount in self.steps.inner for seed in self.seeds]
+                at_once = [self.training(name, "once", seed, amount) for seed, amount in pairs]
+                self._train([(one, self.importances[Training(one.seed)][name], False) for one in at_once])
         self.plan.about["trainings"] = len(self.trained_in)
         return self.plan
 
@@ -109,32 +153,24 @@ class Planner:
         last = self.steps.inner[-1] if self.steps.inner else 0
         for amount in self.steps.inner:
             pairs = [(name, seed) for name in methods for seed in self.seeds]
-            wanted = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
-            befores = [self._before(one) for one in wanted]
-            sources = [self.importances[before][one.by] for before, one in zip(befores, wanted, strict=True)]
-            self._train([(one, source, amount != last) for one, source in zip(wanted, sources, strict=True)])
+            trainings = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
+            self._train([(one, self.importances[self._before(one)][one.by], amount != last) for one in trainings])
             if amount != last:
-                for one in wanted:
-                    self._explain(methods[one.by], one)
+                for training in trainings:
+                    self._explain(methods[training.by], training)
 
     def _before(self, training: Training) -> Training:
-        """The training whose model tells what is erased next."""
+        """The training whose model decides what is erased next."""
         if len(training.trail) == 1:
             return Training(training.seed)
         return Training(training.seed, training.by, training.trail[:-1], training.counted)
 
-    def _at_once(self, by: str) -> list[Training]:
-        return [self.training(by, "once", seed, amount) for amount in self.steps.inner for seed in self.seeds]
-
-    def _first(self, training: Training) -> Cell:
-        return self.importances[Training(training.seed)][training.by]
-
     def _train(self, wanted: Sequence[tuple[Training, Cell | None, bool]]) -> None:
-        """Cells for trainings that no cell does yet, so many in each."""
-        fresh = [one for one in wanted if one[0] not in self.trained_in]
-        parts = math.ceil(len(fresh) / self.most)
-        for chosen in np.array_split(np.arange(len(fresh)), parts) if parts else ():
-            group = [fresh[number] for number in chosen]
+        """Cells for what no cell trains yet, `most` in each at most: (training, importance, is explained)."""
+        new = [job for job in wanted if job[0] not in self.trained_in]
+        parts = math.ceil(len(new) / self.most)
+        for numbers in np.array_split(np.arange(len(new)), parts) if parts else ():
+            group = [new[number] for number in numbers]
             sources = list(dict.fromkeys(cell.name for _, cell, _ in group if cell is not None))
             copies = [
                 {
@@ -144,15 +180,11 @@ class Planner:
                 }
                 for training, cell, goes_on in group
             ]
-            specs = {
-                "recipe": "plain",
-                "model": catalog.spec(self.subject.base),
-                "data": self.subject.labeled.name,
-                **self.common,
-                "copies": copies,
-                "examples": len(group) * len(self.subject.labeled.training),
-            }
-            cell = self.plan.add(Cell("training", specs, (*self.data, *sources)))
+            spec = TrainingsSpec(
+                **self.common, recipe="plain", model=catalog.spec(self.subject.base), data=self.subject.labeled.name,
+                copies=copies, examples=len(group) * len(self.subject.labeled.training),
+            )  # fmt: skip
+            cell = self.plan.add(spec.cell(*self.data, *sources))
             for training, _, _ in group:
                 self.trained_in[training] = cell
 
@@ -170,12 +202,9 @@ class Planner:
         self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
 
     def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
-        """Of every token of every split; the parents tell the model, and what has been erased before."""
-        own = {
-            "explainer": catalog.spec(method),
-            "explainer_full": catalog.spec(method, full=True),
-            "data": self.subject.labeled.name,
-            "seed": seed,
-            "examples": sum(map(len, self.subject.sets.values())),
-        }
-        return self.plan.add(Cell("importance", {**self.common, **own, **specs}, (*self.data, *parents)))
+        """Of every token of every split; the parents have the model, and what has been erased before."""
+        spec = ImportanceSpec(
+            **self.common, **specs, explainer=catalog.spec(method), explainer_full=catalog.spec(method, full=True),
+            data=self.subject.labeled.name, seed=seed, examples=sum(map(len, self.subject.sets.values())),
+        )  # fmt: skip
+        return self.plan.add(spec.cell(*self.data, *parents))

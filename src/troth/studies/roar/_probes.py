@@ -14,7 +14,7 @@ from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.store.cells import Cell
-from troth.studies.roar._works import fit_all, read_examples, scores_of, settings_of, untrained
+from troth.studies.roar._trainings import fit_all, read_examples, scores_of, settings_of, untrained
 from troth.sweep.context import Context
 
 _BATCHES = 4
@@ -29,7 +29,7 @@ def train(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float
     share = size / parts[0].num_rows
     few = [part.slice(0, max(2, math.ceil(part.num_rows * share))) for part in parts]
     read = read_examples(cell, few, context, parts[0])
-    seeds = [int(given["seed"]) for given in cell.specs["copies"]]
+    seeds = [int(of_copy["seed"]) for of_copy in cell.specs["copies"]]
     everything = np.ones(int(read.sizes.sum()), bool)
     seconds = 0.0
     for _ in range(2):  # the first warms up

@@ -15,7 +15,7 @@ from troth.metrics._erasing import basis_points
 Step = float | Literal["one"]
 Counted = Literal["share", "tokens"]
 ALL = 10_000  # basis points
-MOST = 10  # tokens, where one is erased a step
+MOST = 10  # tokens, where one is erased per step
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def erase(
     counted: str,
     amount: int,
 ) -> NDArray[np.bool_]:
-    """What is left of each text's tokens once so much of it is gone in all; texts stand one behind the other.
+    """What is left of each text's tokens once this much of it is erased in all; one text after the other.
 
-    Tokens that are gone already come first, then the highest scores, of equal ones the earlier.
+    Tokens that are erased already come first, then the highest scores, of equal ones the earlier.
 
     >>> erase(np.float32([1, 3, 3, 2]), np.array([False, True, True, True]), [4], "tokens", 2).tolist()
     [False, False, True, True]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,14 +23,13 @@ from troth.training import bases, presets
 from troth.training import settings as every_setting
 from troth.training.bases import Base
 from troth.training.bases.scratch import Scratch
-from troth.training.examples import Labeled, Source, entry_of, load_labeled, splits_of
+from troth.training.examples import Labeled, Source, load_three_splits
 from troth.training.recipes.plain import Plain
 from troth.training.settings import Metric, Settings
 from troth.training.stacked import why_not
 
 _SMALL = 20_000_000  # parameters of a model that is worth training side by side with others
 _SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer
-SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +46,11 @@ class Subject:
     @property
     def sets(self) -> dict[str, Data]:
         """The examples by split."""
-        found = (self.labeled.training, self.labeled.validation, self.labeled.others["test"])
-        return dict(zip(SPLITS, found, strict=True))
-
-    @property
-    def pair(self) -> bool:
-        return self.labeled.training[0].text_pair is not None
+        return {
+            "train": self.labeled.training,
+            "validation": self.labeled.validation,
+            "test": self.labeled.others["test"],
+        }
 
     @cached_property
     def model(self) -> Encoder:
@@ -98,66 +96,37 @@ def settle(
     score: Metric | None = None,
     **settings: Any,
 ) -> Subject:
-    """The subject of a benchmark; what cannot be trained, or not be scored, is told before anything is.
+    """The subject of a benchmark; what cannot be trained or scored is refused before any work.
 
-    `score` is what the curves show: macro-F1 of single texts, accuracy (micro-F1) of pairs unless said. Without a test
-    split the validation split is tested on, and a fifth of train is validated on instead.
+    `score` is what the curves show: by default macro-F1 of single texts, accuracy (micro-F1) of pairs.
     """
     start = _trainable(base)
-    labeled = data if isinstance(data, Labeled) else _three_splits(data, limit, presets.held_out("roar", data))
+    if isinstance(data, Labeled):
+        labeled = data
+    else:
+        labeled = load_three_splits(data, hold_out=presets.held_out("roar", data), limit=limit)
     pair = labeled.training[0].text_pair is not None
-    chosen = _settings(start, labeled, settings, pair=pair)
+    # The paper fine-tunes or trains a BiLSTM, nothing else.
+    paper = None if isinstance(start, Scratch) else "roar"
+    resolved = presets.resolve(settings, paper, Plain(), start, labeled.name, pair=pair)
+    chosen = every_setting.settings(**{"metric": "accuracy", **resolved})
     metric: Metric = score or ("accuracy" if pair else "macro_f1")
     subject = Subject(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric)
     _enough(subject, limit)
     return subject
 
 
-def _settings(base: Base, labeled: Labeled, given: Mapping[str, Any], *, pair: bool) -> Settings:
-    """The base's own, then the paper's (which fine-tunes or trains a BiLSTM, nothing else), then those given."""
-    chosen = dict(base.settings(labeled.name, pair=pair))
-    if not isinstance(base, Scratch):
-        chosen |= presets.like("roar", Plain(), base, labeled.name, pair=pair)
-    chosen.pop("hold_out", None)  # `_three_splits` is told
-    return every_setting.settings(**{"metric": "accuracy", **chosen, **given})
-
-
 def _trainable(base: Any) -> Base:
     if isinstance(base, str | Base):
         return bases.build(base)
-    name = getattr(base, "name", type(base).__name__)
     raise TrothError(
-        f"{name} cannot be trained: a benchmark that retrains needs a base such as bilstm_attention, scratch, a hub "
-        "name or a model folder, not a loaded model or a black box"
+        f"a {type(base).__name__} cannot be trained: a benchmark that retrains needs a base such as bilstm_attention, "
+        "scratch, a hub name or a model folder, not a loaded model or a black box"
     )
 
 
-def _three_splits(data: Source, limit: int | None, held_out: float | None = None) -> Labeled:
-    if isinstance(data, Mapping) and not hasattr(data, "column_names"):  # splits in memory; a DatasetDict is read below
-        return _in_memory({str(name): part for name, part in data.items()}, limit)
-    names = splits_of(data, entry_of(data)) or set()
-    if "test" in names:
-        return load_labeled(data, tests=("test",), hold_out=held_out, limit=limit)
-    if "validation" in names:
-        found = load_labeled(data, tests=("validation",), hold_out=0.2, limit=limit)
-        return replace(found, others={"test": found.others["validation"]})
-    first = load_labeled(data, limit=limit)  # its validation examples become those to test on
-    named = replace(first.training, labels=first.labels)
-    second = load_labeled(named, hold_out=0.2)
-    notes = (*first.notes, *second.notes)
-    return replace(second, name=first.name, metric=first.metric, others={"test": first.validation}, notes=notes)
-
-
-def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labeled:
-    if not {"train", "test"} <= splits.keys():
-        raise TrothError(f"splits in memory must be train, test and perhaps validation, not {', '.join(splits)}")
-    tested = load_labeled(splits["train"], splits["test"], limit=limit).validation
-    found = load_labeled(splits["train"], splits.get("validation"), limit=limit)
-    return replace(found, others={"test": tested if limit is None else tested.limit(limit)})
-
-
 def _enough(subject: Subject, limit: int | None) -> None:
-    """Erasing drops no example, but a limit or a split may: a class with one cannot be learned and told."""
+    """Erasing drops no example, but a limit or a split may: a class with a single example cannot be learned."""
     labels = subject.labeled.labels
     for split in ("train", "test"):
         data = subject.sets[split]
@@ -172,7 +141,7 @@ def _enough(subject: Subject, limit: int | None) -> None:
 
 
 def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
-    """Each explainer on the two shortest texts, partly erased: what the model lacks is told before any training."""
+    """Each explainer on the two shortest texts, partly erased: what the model lacks is refused before any training."""
     chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")
     prober = Prober(subject.model, subject.masking)

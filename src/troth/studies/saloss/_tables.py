@@ -3,145 +3,163 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from troth import seeds, statistics
-from troth.core.units import word_spans
 from troth.models import short_name
 from troth.studies import Section, published
-from troth.studies._trained import Material, Results
+from troth.studies._results import Results, learning_rates, mean_and_deviation
+from troth.studies._trained import Material
 from troth.studies.saloss._experiment import (
     METHOD_PRINTED,
     METHODS,
     PRINTED,
+    SALIENCES,
     SOURCE_PRINTED,
-    Experiment,
-    mean_and_deviation,
-    printed,
+    SUPPORTS,
+    SalossExperiment,
 )
 from troth.training import recipes
+from troth.training.recipes.salience import Salience
 
 _LEVEL = 0.05
 _ERASED = {"paper": "deleted", "released": "padded (as the released code does)"}
+_TABLES = {"top_k": "3", "contiguous": "7"}
+_GUIDED = ("plain", "text_rank", "uniform")
 
 
-def data_table(materials: list[Material]) -> Section:
-    columns = ("data", "train", "validation", "test", "words", "classes", "published: train", "validation", "test",
-               "words", "classes")  # fmt: skip
+def data(materials: Sequence[Material]) -> Section:
+    names = ("train", "validation", "test", "words", "classes")
     rows, facts = [], {}
     for material in materials:
-        counts = [len(material.splits[split]) for split in ("train", "validation", "test")]
-        lengths = [len(word_spans(one.text)) for one in material.splits["train"][:2000]]
-        ours = [*counts, float(np.mean(lengths)), len(material.labels)]
-        name = PRINTED.get(material.name, "")
-        theirs = [_hyper("5", name, parameter) for parameter in ("train", "dev", "test", "avg_words", "classes")]
+        ours = [*material.sizes, len(material.labels)]
+        printed = PRINTED.get(material.name, "")
+        theirs = [_setting("5", printed, parameter) for parameter in ("train", "dev", "test", "avg_words", "classes")]
         rows.append([material.name, *ours, *theirs])
-        facts[material.name] = dict(zip(("train", "validation", "test", "words", "classes"), ours, strict=True))
+        facts[material.name] = dict(zip(names, ours, strict=True))
+    columns = ("data", *names, "published: train", *names[1:])
     return Section("data", "Table 5: the data sets", columns, rows, "Words: mean of the first texts trained on.", facts)
 
 
-def performance(experiments: list[Experiment], results: Results, words: str) -> Section:
+def performance(experiments: Sequence[SalossExperiment], results: Results, troubles: str) -> Section:
     columns = ("data", "plain", "(deviation)", "published", "salience", "(deviation)", "published", "λ", "published")
     rows, facts = [], {}
-    for one in experiments:
-        row: list[Any] = [one.name]
-        found = {}
-        for source, name in (("plain", "baseline"), ("text_rank", "saloss")):
-            found[source] = [results.quality(one.model(source, seed)) for seed in one.seeds]
-            theirs = printed("saloss_performance", dataset=one.printed, model=name, quantity="f1_macro")
-            row += [*mean_and_deviation(found[source]), theirs]
-        weight = _weight(one)
-        theirs = printed("saloss_performance", dataset=one.printed, quantity="lambda")
-        rows.append([*row, f"{weight:g}", "–" if np.isnan(theirs) else f"{theirs:g}"])
-        facts[one.name] = {**found, "lambda": weight}
-    return Section("performance", "Table 1: macro-F1 on the test set, mean over seeds", columns, rows, words, facts)
+    for experiment in experiments:
+        row: list[Any] = [experiment.name]
+        scores, about = {}, {"dataset": experiment.printed}
+        for source, model in (("plain", "baseline"), ("text_rank", "saloss")):
+            scores[source] = [results.quality(experiment.model(source, seed)) for seed in experiment.seeds]
+            theirs = published.number("saloss_performance", **about, model=model, quantity="f1_macro")
+            row += [*mean_and_deviation(scores[source]), theirs]
+        weight, published_weight = (
+            _weight(experiment),
+            published.number("saloss_performance", **about, quantity="lambda"),
+        )
+        rows.append([*row, f"{weight:g}", None if published_weight is None else f"{published_weight:g}"])
+        facts[experiment.name] = {**scores, "lambda": weight}
+    return Section("performance", "Table 1: macro-F1 on the test set, mean over seeds", columns, rows, troubles, facts)
 
 
-def settings(experiments: list[Experiment], results: Results) -> Section:
+def settings(experiments: Sequence[SalossExperiment], results: Results) -> Section:
     columns = ("data", "base", "learning rate", "of the head", "epochs", "batch", "F1, validation", "published: base",
                "learning rate", "of the head", "epochs", "F1, validation")  # fmt: skip
     rows, facts = [], {}
-    for one in experiments:
-        _, settings = one.recipe("plain")
-        f1 = mean_and_deviation([results.quality(one.model("plain", seed), split="validation") for seed in one.seeds])[
-            0
-        ]
-        rates = [
-            f"{settings[name]:g}" if settings.get(name) else None for name in ("learning_rate", "head_learning_rate")
-        ]
-        ours = [short_name(one.trials.base), *rates, settings["epochs"], settings["batch_size"], f1]
-        theirs = [_hyper("6", one.printed, name) for name in ("model", "lr_model", "lr_classifier")]
-        rows.append(
-            [one.name, *ours, *theirs, _hyper("text", one.printed, "epochs"), _hyper("6", one.printed, "f1_macro_dev")]
-        )
-        facts[f"settings of {one.name}"] = dict(settings)
+    for experiment in experiments:
+        _, settings = experiment.recipe("plain")
+        models = [experiment.model("plain", seed) for seed in experiment.seeds]
+        f1, _ = mean_and_deviation([results.quality(model, split="validation") for model in models])
+        trained = [*learning_rates(settings), settings["epochs"], settings["batch_size"], f1]
+        theirs = [
+            _setting(table, experiment.printed, parameter)
+            for table, parameter in (("6", "model"), ("6", "lr_model"), ("6", "lr_classifier"), ("text", "epochs"),
+                                     ("6", "f1_macro_dev"))
+        ]  # fmt: skip
+        rows.append([experiment.name, short_name(experiment.trials.base), *trained, *theirs])
+        facts[f"settings of {experiment.name}"] = dict(settings)
     return Section("performance", "Table 6: how the models were trained", columns, rows, "", facts)
 
 
-def flips(one: Experiment, results: Results, words: str, way: str = "paper") -> Section:
-    columns = (
-        "model",
-        "attribution",
-        "flip fraction",
-        "low",
-        "high",
-        "published",
-        "p",
-        "sooner than plain",
-        "published",
-    )
+def flips(experiment: SalossExperiment, results: Results, troubles: str, way: str) -> Section:
+    columns = ("model", "attribution", "flip fraction", "low", "high", "published", "p", "sooner than plain",
+               "published")  # fmt: skip
     rows, facts = [], {}
-    found = {("plain", "random"): [results.values(one.flips("plain", "random", seed, way)) for seed in one.seeds]}
-    for source, method in itertools.product(("plain", "text_rank"), METHODS):
-        found[source, method] = [results.values(one.flips(source, method, seed, way)) for seed in one.seeds]
-    for (source, method), values in found.items():
+    by_model = {
+        (source, method): [results.values(experiment.flips(source, method, seed, way)) for seed in experiment.seeds]
+        for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS))
+    }
+    for (source, method), values in by_model.items():
         mean, low, high = seeds.over_seeds(values)
-        row = {"table": "2", "dataset": one.printed, "method": METHOD_PRINTED[method]}
-        row |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
-        p, sooner, theirs = np.nan, "", ""
+        about = {"table": "2", "dataset": experiment.printed, "method": METHOD_PRINTED[method]}
+        about |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
+        theirs = published.row("saloss_decision_flip", **about)
+        p, sooner, marked = np.nan, "", ""
         if source != "plain":
-            plain = seeds.per_example(found["plain", method])
+            plain = seeds.per_example(by_model["plain", method])
             p = statistics.wilcoxon_rank_sum(seeds.per_example(values), plain)[1]
             sooner = "†" if p < _LEVEL and mean < np.nanmean(plain) else "no"
-            marks = [known["significant_vs_baseline"] for known in published.read("saloss_decision_flip")
-                     if all(known[key] == value for key, value in row.items())]  # fmt: skip
-            theirs = "–" if not marks else "†" if marks[0] == "true" else "no"
-        rows.append([source, method, mean, low, high, printed("saloss_decision_flip", **row), p, sooner, theirs])
+            marked = {"true": "†", "false": "no"}.get(theirs.get("significant_vs_baseline", ""), "–")
+        fraction = published.number("saloss_decision_flip", "fraction", **about)
+        rows.append([source, method, mean, low, high, fraction, p, sooner, marked])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
     test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
-    said = f"Lower is better. † sooner than plain, {test}. {words}"
-    title = f"Table 2: share of tokens {_ERASED[way]} before the prediction flips, {one.name}"
-    return Section("decision_flip", title, columns, rows, said.strip(), {_named(one, way): facts})
+    words = f"Lower is better. † sooner than plain, {test}. {troubles}"
+    title = f"Table 2: share of tokens {_ERASED[way]} before the prediction flips, {experiment.name}"
+    return Section("decision_flip", title, columns, rows, words.strip(), {_named(experiment, way): facts})
 
 
-def saliences(one: Experiment, results: Results, words: str, way: str = "paper") -> Section:
+def saliences(experiment: SalossExperiment, results: Results, troubles: str, way: str) -> Section:
     rows, facts = [], {}
-    for source, method in itertools.product(("text_rank", "chi_squared", "tf_idf"), METHODS):
-        values = [results.values(one.flips(source, method, seed, way)) for seed in one.seeds]
+    for source, method in itertools.product(SALIENCES, METHODS):
+        values = [results.values(experiment.flips(source, method, seed, way)) for seed in experiment.seeds]
         mean, low, high = seeds.over_seeds(values)
-        theirs = printed("saloss_decision_flip", table="8", dataset=one.printed, salience=SOURCE_PRINTED[source],
-                         method=METHOD_PRINTED[method])  # fmt: skip
+        about = {"dataset": experiment.printed, "salience": SOURCE_PRINTED[source], "method": METHOD_PRINTED[method]}
+        theirs = published.number("saloss_decision_flip", "fraction", table="8", **about)
         rows.append([source, method, mean, low, high, theirs])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
     columns = ("salience", "attribution", "flip fraction", "low", "high", "published")
-    title = f"Table 8: share of tokens {_ERASED[way]} before the prediction flips by salience, {one.name}"
-    return Section("saliences", title, columns, rows, words, {_named(one, way): facts})
+    title = f"Table 8: share of tokens {_ERASED[way]} before the prediction flips by salience, {experiment.name}"
+    return Section("saliences", title, columns, rows, troubles, {_named(experiment, way): facts})
 
 
-def _named(one: Experiment, way: str) -> str:
-    return one.name if way == "paper" else f"{one.name} ({way})"
+def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Results, troubles: str) -> Section:
+    table = _TABLES[thresholder]
+    rows, facts = [], {}
+    for experiment in experiments:
+        f1 = {"full text": [results.quality(experiment.model("plain", seed)) for seed in experiment.seeds]}
+        for name, (source, explainer) in SUPPORTS.items():
+            cells = [experiment.fresh(source, explainer, thresholder, seed) for seed in experiment.seeds]
+            f1[name] = [results.quality(cell) for cell in cells]
+        p = statistics.t_test(f1["text_rank"], f1["plain"])[1]
+        about = {"table": table, "dataset": experiment.printed}
+        theirs = [published.number("saloss_fresh", "f1", **about, salience=SOURCE_PRINTED[name]) for name in _GUIDED]
+        shown = [_with_deviation(*mean_and_deviation(scores)) for scores in f1.values()]
+        rows.append([f"{experiment.name} ({experiment.ratio:.0%})", *shown, p, *theirs])
+        facts[experiment.name] = {"ratio": experiment.ratio, "macro_f1": f1, "p": p}
+    columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in _GUIDED))
+    title = f"Table {table}: macro-F1 of classifiers that read {thresholder} rationales alone, attention"
+    words = "Means over seeds (standard deviation); p: t-test over seeds of text_rank against plain. " + troubles
+    return Section("fresh", title, columns, rows, words.strip(), {thresholder: facts})
 
 
-def _weight(one: Experiment) -> float:
-    (part,) = recipes.parts_of(recipes.build(one.recipe("text_rank")[0]))
-    weight: float = part.strength  # type: ignore[attr-defined]
-    return weight
+def _with_deviation(mean: float, deviation: float) -> str:
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:.3f}" if np.isnan(deviation) else f"{mean:.3f} ({deviation:.3f})"
 
 
-def _hyper(table: str, dataset: str, parameter: str) -> str | None:
+def _named(experiment: SalossExperiment, way: str) -> str:
+    return experiment.name if way == "paper" else f"{experiment.name} ({way})"
+
+
+def _weight(experiment: SalossExperiment) -> float:
+    """λ of the salience-guided models."""
+    parts = recipes.parts_of(recipes.build(experiment.recipe("text_rank")[0]))
+    return next(part.strength for part in parts if isinstance(part, Salience))
+
+
+def _setting(table: str, dataset: str, parameter: str) -> str | None:
     """A value of tables 5 and 6 as it is printed."""
-    rows = [row for row in published.read("saloss_hparams")
-            if (row["table"], row["dataset"], row["parameter"]) == (table, dataset, parameter)]  # fmt: skip
-    return rows[0]["value"] if rows else None
+    return published.text("saloss_hparams", table=table, dataset=dataset, parameter=parameter)

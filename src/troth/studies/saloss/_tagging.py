@@ -18,7 +18,7 @@ Tagger = Callable[[Sequence[str]], Sequence[str]]  # the words of one text -> a 
 
 
 def find_tagger(name: str | Tagger) -> Tagger:
-    """The tagger "spacy:PIPELINE" or "package.module:function" names; a function is one already."""
+    """The tagger that "spacy:PIPELINE" or "package.module:function" names; a function is returned as it is."""
     if not isinstance(name, str):
         return name
     module, _, thing = name.partition(":")
@@ -27,12 +27,12 @@ def find_tagger(name: str | Tagger) -> Tagger:
     if module == "spacy":
         return _spacy(thing)
     try:
-        found: Any = getattr(import_module(module), thing)
+        tagger: Any = getattr(import_module(module), thing)
     except (ImportError, AttributeError):
         raise TrothError(f"there is no tagger {name}: {module} has no {thing} that can be imported") from None
-    if not callable(found):
-        raise TrothError(f"the tagger {name} is a {type(found).__name__}; give a function from words to tags")
-    return found  # type: ignore[no-any-return]
+    if not callable(tagger):
+        raise TrothError(f"the tagger {name} is a {type(tagger).__name__}; give a function from words to tags")
+    return tagger  # type: ignore[no-any-return]
 
 
 def _spacy(pipeline: str) -> Tagger:
@@ -61,11 +61,11 @@ def share_of_text(scores: ArrayLike) -> Scores:
 
 def mean_by_tag(tagger: Tagger, texts: Iterable[tuple[Sequence[str], Scores]]) -> Mapping[str, tuple[float, int]]:
     """The mean importance of the words of each tag, and how many there are; from words and their scores."""
-    found: dict[str, list[float]] = defaultdict(list)
+    by_tag: dict[str, list[float]] = defaultdict(list)
     for words, scores in texts:
         tags = list(tagger(words))
         if len(tags) != len(words):
-            raise TrothError(f"the tagger gave {len(tags)} tags for {len(words)} words; it must give one a word")
+            raise TrothError(f"the tagger gave {len(tags)} tags for {len(words)} words; it must give one per word")
         for tag, score in zip(tags, scores, strict=True):
-            found[str(tag)].append(float(score))
-    return {tag: (float(np.mean(scores)), len(scores)) for tag, scores in sorted(found.items())}
+            by_tag[str(tag)].append(float(score))
+    return {tag: (float(np.mean(scores)), len(scores)) for tag, scores in sorted(by_tag.items())}

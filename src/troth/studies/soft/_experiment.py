@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +15,12 @@ from troth import statistics
 from troth.core.types import Score
 from troth.metrics import formulas
 from troth.metrics._erasing import AOPC_RATIOS
+from troth.seeds import mean_over_seeds
 from troth.statistics import Floats
 from troth.store.cells import Cell
 from troth.studies import published
-from troth.studies._trained import Material, Results, Trials, settings_like
+from troth.studies._trained import Results
+from troth.studies._trained_study import Experiment
 
 PRINTED = {
     "sst": "SST",
@@ -40,38 +44,34 @@ COUNTERPARTS = {"Soft-NS": "NS", "Soft-NC": "NC"}
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
-    """One data set: a plain model per seed, its explanations, and their scores."""
+class SoftExperiment(Experiment):
+    """A plain model per seed, its explanations, and their scores."""
 
-    trials: Trials
-    seeds: Sequence[int]
-    changed: Mapping[str, Any]  # settings that are not the paper's
+    paper: ClassVar[str] = "soft"
 
-    @property
-    def material(self) -> Material:
-        return self.trials.material
-
-    @property
-    def name(self) -> str:
-        return self.material.name
-
-    @property
-    def settings(self) -> dict[str, Any]:
+    @cached_property
+    def recipe(self) -> tuple[str, dict[str, Any]]:
         """How the models are trained."""
-        return self._recipe[1]
+        return self.settled("plain")
 
     @property
-    def _recipe(self) -> tuple[str, dict[str, Any]]:
-        return settings_like("soft", "plain", self.trials.base, self.material, **self.changed)
+    def printed(self) -> str:
+        """The data set's name in the paper; "" where it has none."""
+        return PRINTED.get(self.name, "")
 
     def model(self, seed: int) -> Cell:
         """The training of a model."""
-        return self.trials.training(*self._recipe, seed)
+        return self.trials.training(*self.recipe, seed)
 
     def scores(self, method: str, metric: str, seed: int, split: str = "test") -> Cell:
-        """What a metric's spec says of one method's explanations (or the random ones) of a seed's model."""
+        """The scores that a metric's spec gives one method's explanations (or the random ones) of a seed's model."""
         explainer = METHODS.get(method, method)
         return self.trials.metric(self.trials.explanation(self.model(seed), explainer, split=split), metric)
+
+    def add_scores(self, specs: Sequence[str], split: str = "test") -> None:
+        """The scores of every attribution and seed."""
+        for seed, method, spec in itertools.product(self.seeds, (*METHODS, "random"), specs):
+            self.scores(method, spec, seed, split)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +84,12 @@ class Pairs:
     @property
     def won(self) -> Floats:
         """[examples] the share of seeds in which the explanation beats the random one; NaN where undefined in all."""
-        return _share(np.where(self._undefined, np.nan, self.explained > self.random))
+        return mean_over_seeds(np.where(self._undefined, np.nan, self.explained > self.random))
 
     @property
     def won_or_tied(self) -> Floats:
         """[examples] the same, with ties counted as won, as the released code does."""
-        return _share(np.where(self._undefined, np.nan, self.explained >= self.random))
+        return mean_over_seeds(np.where(self._undefined, np.nan, self.explained >= self.random))
 
     @property
     def undefined(self) -> int:
@@ -108,12 +108,11 @@ class Pairs:
     @property
     def interval(self) -> tuple[float, float]:
         """95 %, over examples: seeds of one example are averaged first."""
-        low, high = statistics.bca_interval(self.won)
-        return float(low), float(high)
+        return statistics.bca_interval(self.won)
 
 
-def pairs(experiment: Experiment, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
-    """A metric's scores of one method beside those of random explanations; NaN for texts of a cell that failed."""
+def pairs(experiment: SoftExperiment, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
+    """A metric's scores of one method and of random explanations; NaN for texts of a cell that failed."""
     count = len(experiment.material.splits[split])
     sides = []
     for name in (method, "random"):
@@ -122,13 +121,18 @@ def pairs(experiment: Experiment, results: Results, method: str, metric: str, sp
     return Pairs(*sides)
 
 
-def by_ratio(experiment: Experiment, results: Results, method: str, metric: str, spec: str) -> Floats:
+def mean_diagnosticity(experiment: SoftExperiment, results: Results, spec: str, split: str = "test") -> float:
+    """Over attributions."""
+    return mean([pairs(experiment, results, method, spec, split).diagnosticity for method in METHODS])
+
+
+def by_ratio(experiment: SoftExperiment, results: Results, method: str, metric: str, spec: str) -> Floats:
     """[seeds, examples, ratios] NS or NC at each rationale length; NaN for texts of a cell that failed."""
-    found = np.full((len(experiment.seeds), len(experiment.material.splits["test"]), len(AOPC_RATIOS)), np.nan)
+    values = np.full((len(experiment.seeds), len(experiment.material.splits["test"]), len(AOPC_RATIOS)), np.nan)
     for place, seed in enumerate(experiment.seeds):
         for number, score in enumerate(results.scores(experiment.scores(method, spec, seed))):
-            found[place, number] = at_ratios(metric, score)
-    return found
+            values[place, number] = at_ratios(metric, score)
+    return values
 
 
 def mean(values: ArrayLike) -> float:
@@ -151,23 +155,11 @@ def at_ratios(metric: str, score: Score) -> Floats:
     return np.asarray(formulas.normalized_comprehensiveness(record["p_full"], record["p_erased"], record["p_zero"]))
 
 
-def printed(data: str, method: str, metric: str) -> float:
-    """Table 6 of the paper; NaN where it has no such row."""
-    wanted = (PRINTED.get(data, ""), method, metric)
-    rows = published.read("soft_diagnosticity")
-    values = [row["value"] for row in rows if (row["dataset"], row["method"], row["metric"]) == wanted]
-    return float(values[0]) if values else float("nan")
+def printed(data: str, method: str, metric: str) -> float | None:
+    """Table 6 of the paper."""
+    return published.number("soft_diagnosticity", dataset=PRINTED.get(data, ""), method=method, metric=metric)
 
 
-def printed_average(table: str, metric: str, group: str) -> float:
-    """Tables 2 and 3 of the paper; NaN where they have no such row."""
-    rows = published.read("soft_averages")
-    values = [row["value"] for row in rows if (row["table"], row["metric"], row["group"]) == (table, metric, group)]
-    return float(values[0]) if values else float("nan")
-
-
-def _share(wins: Floats) -> Floats:
-    defined = ~np.isnan(wins)
-    counts = defined.sum(0)
-    totals = np.where(defined, wins, 0.0).sum(0)
-    return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+def printed_average(table: str, metric: str, group: str) -> float | None:
+    """Tables 2 and 3 of the paper."""
+    return published.number("soft_averages", table=table, metric=metric, group=group)

@@ -7,16 +7,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import glob
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
+from troth.sweep import machine
 from troth.sweep.context import Context
 from troth.sweep.workers import Reply, Task, carry_out, serve
 
 
-class Crew(Protocol):
+class Pool(Protocol):
     """Workers by number."""
 
     size: int
@@ -24,14 +24,14 @@ class Crew(Protocol):
     def idle(self) -> list[int]:
         """Workers that can take a task now."""
 
-    def hand(self, worker: int, task: Task) -> None:
+    def submit(self, worker: int, task: Task) -> None:
         """Gives a task to an idle worker."""
 
     def collect(self, timeout: float) -> list[Reply]:
         """Replies that have come, after at most `timeout` seconds; a worker that died is a reply, too."""
 
     def close(self) -> None:
-        """Ends the workers, whatever they are at."""
+        """Ends the workers, whatever they are doing."""
 
 
 class ThisProcess:
@@ -48,7 +48,7 @@ class ThisProcess:
     def idle(self) -> list[int]:
         return [0] if self._task is None else []
 
-    def hand(self, worker: int, task: Task) -> None:
+    def submit(self, worker: int, task: Task) -> None:
         self._task = task
 
     def collect(self, timeout: float) -> list[Reply]:
@@ -79,14 +79,14 @@ class Processes:
     def _is_new(self, worker: int) -> bool:
         return worker not in self._workers
 
-    def hand(self, worker: int, task: Task) -> None:
+    def submit(self, worker: int, task: Task) -> None:
         if worker not in self._workers:
             self._start(worker)
         self._busy[worker] = task
         try:
             self._workers[worker][1].send(task)
         except OSError:
-            return  # it has died, as collect will tell
+            return  # it has died, as collect will show
 
     def collect(self, timeout: float) -> list[Reply]:
         connections = {self._workers[worker][1]: worker for worker in self._busy}
@@ -128,7 +128,7 @@ class Processes:
 def _environment(worker: int, threads: int) -> Iterator[None]:
     """What a new process must find before it loads a library: few threads, and the GPU that is its own."""
     wanted: dict[str, Any] = {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
-    if devices := gpus():
+    if devices := machine.gpus():
         wanted["CUDA_VISIBLE_DEVICES"] = devices[worker % len(devices)]
     before = {key: os.environ.get(key) for key in wanted}
     os.environ.update(wanted)
@@ -140,15 +140,3 @@ def _environment(worker: int, threads: int) -> Iterator[None]:
                 del os.environ[key]
             else:
                 os.environ[key] = value
-
-
-def gpus() -> list[str]:
-    """The GPUs this process may use, found without loading a library."""
-    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [device for device in visible.split(",") if device.strip() not in ("", "-1")]
-    return [str(number) for number in range(len(glob("/dev/nvidia[0-9]*")))]
-
-
-def cores() -> int:
-    """The processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -27,11 +27,11 @@ class Actor:
     def ready(self) -> bool:
         return True
 
-    def carry_out(self, cell: Any, work: str, *tables: bytes) -> Reply:
-        return carry_out(Task(cell, work, tables), self._context, self._threads)
+    def carry_out(self, cell: Any, *tables: bytes) -> Reply:
+        return carry_out(Task(cell, tables), self._context, self._threads)
 
 
-class RayCrew:
+class RayPool:
     """As many actors as asked for or as there is room for; one that dies is replaced where there is still room."""
 
     def __init__(
@@ -53,24 +53,24 @@ class RayCrew:
         self._starting: dict[Any, int] = {}  # by the promise to be ready
         self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply
         self._tables: OrderedDict[int, tuple[bytes, Any]] = OrderedDict()
-        self._alone_since = time.monotonic()
+        self._without_since = time.monotonic()
         for worker in range(self.size):
             self._start(worker)
 
     def idle(self) -> list[int]:
-        self._welcome(0.0)
+        self._note_started(0.0)
         at_work = {worker for worker, _ in self._busy.values()} | set(self._starting.values())
         return [worker for worker in self._actors if worker not in at_work]
 
-    def hand(self, worker: int, task: Task) -> None:
+    def submit(self, worker: int, task: Task) -> None:
         tables = [self._shared(table) for table in task.tables]
-        promise = self._actors[worker].carry_out.remote(task.cell, task.work, *tables)
+        promise = self._actors[worker].carry_out.remote(task.cell, *tables)
         self._busy[promise] = (worker, task.cell.name)
 
     def collect(self, timeout: float) -> list[Reply]:
-        self._welcome(0.0 if self._busy else timeout)
+        self._note_started(0.0 if self._busy else timeout)
         if not self._busy:
-            self._refuse_solitude()
+            self._require_a_worker()
             return []
         waited = [*self._busy, *self._starting]
         self._ray.wait(waited, num_returns=1, timeout=timeout)
@@ -101,7 +101,7 @@ class RayCrew:
         self._actors[worker] = self._make()
         self._starting[self._actors[worker].ready.remote()] = worker
 
-    def _welcome(self, timeout: float) -> None:
+    def _note_started(self, timeout: float) -> None:
         """Actors that have started since."""
         if not self._starting:
             return
@@ -117,10 +117,10 @@ class RayCrew:
             except self._ray.exceptions.RayError as error:
                 raise TrothError(f"a Ray worker cannot start: {str(error).strip().splitlines()[-1]}") from None
 
-    def _refuse_solitude(self) -> None:
+    def _require_a_worker(self) -> None:
         if len(self._starting) < len(self._actors):
-            self._alone_since = time.monotonic()
-        elif time.monotonic() - self._alone_since > _PATIENCE:
+            self._without_since = time.monotonic()
+        elif time.monotonic() - self._without_since > _PATIENCE:
             raise TrothError(
                 f"no Ray worker could start in {_PATIENCE:.0f} s: each needs {self._needs['CPU']} CPU and "
                 f"{self._needs['GPU']} GPU, the cluster has {_listed(self._ray.available_resources())} free"

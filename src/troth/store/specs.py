@@ -1,0 +1,145 @@
+"""What each kind of cell is made of, and who carries it out.
+
+A kind is one dataclass that names its work, so a study adds a kind in the file of its work, and no table lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+
+from troth.store import schemas
+from troth.store.cells import Cell, canonical
+
+if TYPE_CHECKING:
+    from troth.core.units import UnitKind
+    from troth.models import Segments
+    from troth.validity.references import References
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """The base of every kind; an instance holds all that decides a cell's result, besides its parents."""
+
+    kind: ClassVar[str]
+    work: ClassVar[str] = ""  # "package.module:function"; none where the rows are known when planning
+
+    @classmethod
+    def of(cls, cell: Any) -> Self:
+        """What a planned or stored cell is made of; what other kinds have besides is left out."""
+        return cls.from_dict(cell.specs)
+
+    @classmethod
+    def from_dict(cls, specs: Mapping[str, Any]) -> Self:
+        return cls(**{name: specs[name] for name in names(cls) if name in specs})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values. What has its default is left out: a field that is added later renames no stored cell."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if not _is_default(self, field)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def cell(self, *parents: Cell | str) -> Cell:
+        """The cell that is made of this and of its parents."""
+        above = tuple(parent if isinstance(parent, str) else parent.name for parent in parents)
+        return Cell(self.kind, self.to_dict(), above, self.work)
+
+
+def names(spec: type[Spec]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(spec))
+
+
+def _is_default(spec: Spec, field: Any) -> bool:
+    return field.default is not MISSING and getattr(spec, field.name) == field.default
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec(Spec):
+    """A model: its name, the options of `load_model`, and the fingerprint of its weights to be sure.
+
+    "cell:NAME" is the model that the cell of that name has trained.
+    """
+
+    model: str
+    model_options: Mapping[str, Any] | None = None
+    model_fingerprint: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells one loaded model from another."""
+        return canonical([self.model, self.model_options or {}, self.model_fingerprint])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSpec(Spec):
+    """Which examples: those of a data cell."""
+
+    data: str
+    split: str | None
+    examples: int | None = None
+    data_fingerprint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSpec(SourceSpec):
+    kind = "data"
+    columns: ClassVar[pa.Schema] = schemas.EXAMPLES
+
+    labels: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferencesSpec(Spec):
+    """Examples that a check compares with."""
+
+    kind = "references"
+
+    references_fingerprint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplanationSpec(ModelSpec, SourceSpec):
+    """Methods are named twice: as people write them, and with every option, which is what a result depends on."""
+
+    kind = "explanation"
+    work = "troth.sweep.work:explain"
+    columns: ClassVar[pa.Schema] = schemas.EXPLANATIONS
+
+    units: UnitKind
+    target: str | int
+    against: str | int | None
+    segments: Segments
+    masking: str
+    explainer: str
+    explainer_full: str
+    seed: int
+    first: int | None = None  # only so many of the examples
+    magnitude: bool | None = None  # absolute scores
+    over_sum: bool = False  # scores over their signed sum
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(ExplanationSpec):
+    kind = "metric"
+    work = "troth.sweep.work:measure"
+    columns = schemas.SCORES
+
+    metric: str
+    metric_full: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSpec(ModelSpec, SourceSpec):
+    """Whether inputs masked at random are in distribution."""
+
+    kind = "check"
+    work = "troth.sweep.work:check_masked"
+    columns: ClassVar[pa.Schema] = schemas.CHECKS
+
+    units: UnitKind
+    masking: str
+    step: float
+    seed: int
+    references: References

@@ -1,0 +1,197 @@
+"""The tables of the AML study, each with what has to be fitted and measured for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.data import Data
+from troth.engine.prober import Prober
+from troth.models import TextClassifier, short_name
+from troth.store.store import Store
+from troth.studies import Section, Setting, published
+from troth.studies.aml._cells import VARIANTS, Results, attributive, measured, ready
+from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
+from troth.verbs.explain import explain_each
+
+if TYPE_CHECKING:
+    from troth.studies.aml import Aml
+
+AGREEMENT = "rationale_agreement(top=25)"
+
+
+def main(study: Aml, setting: Setting, name: str) -> Section:
+    model, cells = ready(study, setting, name)
+    data, wanted, judges, left_out = study.work("main", setting, model, name, cells)
+    results, failed = measured(setting, model, data, wanted, judges)
+    methods = list(dict.fromkeys(pair.method for pair in wanted))
+    columns = ["method"]
+    for short in METRICS:
+        columns += [short, *(["released"] if short in RELEASED else []), "paper"]
+    rows = []
+    for method in methods:
+        row: list[Any] = [method]
+        for short, specs in judges.items():
+            row += [_shown(results, method, spec) for spec in specs]
+            row.append(of_tables(name, study.beside, method, short))
+        rows.append(row)
+    store = Store(setting.out)
+    lambdas = [{"seed": seed, **row} for (_, seed), cell in cells.items() for row in store.table(cell.name).to_pylist()]
+    named = {**METRICS, **{f"{short}_released": spec for short, spec in RELEASED.items()}}
+    facts = {
+        "examples": len(data), "split": data.split, "model": short_name(model.model), "seeds": list(setting.seeds),
+        "failed": failed, "left_out": left_out, "lambdas": lambdas,
+        "methods": {method: _facts(results, method, named) for method in methods},
+    }  # fmt: skip
+    words = [_best(results, methods), *left_out, *(f"{method}: {why}" for method, why in failed.items())]
+    words += [_about_seeds(setting.seeds), f"The attribution models start from {lambdas[0]['backbone']}."]
+    if {row["split"] for row in lambdas} == {data.split}:
+        words.append("The attribution models were fitted on texts of the same split.")
+    subject = "a model trained for it" if model.model.startswith("cell:") else short_name(model.model)
+    split = f" ({data.split})" if data.split else ""
+    title = f"{subject} on {len(data)} examples of {data.name}{split}, next to the paper's {study.beside}"
+    return Section("main", title, columns, rows, " ".join(filter(None, words)), {data.name: facts})
+
+
+def ablation(study: Aml, setting: Setting, name: str) -> Section:
+    model, cells = ready(study, setting, name, VARIANTS)
+    data, wanted, judges, _ = study.work("ablation", setting, model, name, cells)
+    results, failed = measured(setting, model, data, wanted, judges)
+    named = {short: spec for short, (spec,) in judges.items()}
+    rows, by_method = [], {}
+    for method in dict.fromkeys(pair.method for pair in wanted):
+        row: list[Any] = [method]
+        for short, spec in named.items():
+            row += [_shown(results, method, spec), published.number("aml_ablation", method=method, metric=short)]
+        rows.append(row)
+        by_method[method] = _facts(results, method, named)
+    facts = {"data": data.name, "seeds": list(setting.seeds), "failed": failed, "methods": by_method}
+    words = (
+        "Lower is better for sufficiency, higher for comprehensiveness. The paper's are of DistilBERT on EMR. "
+        f"{_about_seeds(setting.seeds)}"
+    )
+    title = f"Losses left out or changed, {len(data)} examples of {data.name}"
+    return Section("ablation", title, ["method", "suff", "paper", "comp", "paper"], rows, words.strip(), facts)
+
+
+def human(study: Aml, setting: Setting, name: str) -> Section:
+    model, cells = ready(study, setting, name)
+    marked, wanted, judges, _ = study.work("human", setting, model, name, cells)
+    results, failed = measured(setting, model, marked, wanted, judges)
+    rows, by_method = [], {}
+    for method in dict.fromkeys(pair.method for pair in wanted):
+        result = results.get((method, AGREEMENT))
+        macro = None if result is None else result.summary.value
+        micro = None if result is None else result.summary.extra.get("micro_f1")
+        theirs = [
+            published.number("aml_human", method=method, metric=f"{kind}_f1_top25") for kind in ("macro", "micro")
+        ]
+        rows.append([method, _shown(results, method, AGREEMENT), theirs[0], micro, theirs[1]])
+        by_method[method] = {"macro_f1": macro, "micro_f1": micro}
+    count = max((result.summary.count for result in results.values()), default=0)
+    facts = {"data": marked.name, "failed": failed, "methods": by_method, "examples": count}
+    words = (
+        f"Token F1 of the 25 top tokens on {count} of {len(marked)} documents; the others have no marked token "
+        f"within what the model reads. The paper's: BERT on ERASER's films. {_about_seeds(setting.seeds)}"
+    )
+    title = f"Agreement with humans on {marked.name}; attribution models fitted on {name}, chosen by aopc_comp"
+    return Section("human", title, ["method", "macro F1", "paper", "micro F1", "paper"], rows, words.strip(), facts)
+
+
+def runtime(study: Aml, setting: Setting, names: Sequence[str]) -> Section:
+    specs, cells = ready(study, setting, names[0])
+    model, first = setting.context.model(specs), setting.seeds[0]
+    others = {"SIG": BASELINES["SIG"], "DCMP": BASELINES["DCMP"]}
+    others |= {f"SLVX-{width}": solvex(width) for width in (10, 50, 100)}
+    chosen = study.methods or BASELINES
+    methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
+    methods |= {method: spec for method, spec in others.items() if method.split("-")[0] in chosen}
+    rows: list[list[Any]] = [[method] for method in methods]
+    facts: dict[str, Any] = {}
+    for name in names:
+        data = tested(name, study.timed)
+        tokens = float(np.mean([encoding.n_units for encoding in model.encode(data.examples, "token")]))
+        facts[name] = {"examples": len(data), "tokens": tokens, "seconds": {}}
+        for row, (method, spec) in zip(rows, methods.items(), strict=True):
+            alone = together = None
+            if not study.is_too_long(method, tokens):
+                with suppress(TrothError):  # shown as –
+                    alone, together = _seconds(model, data, spec)
+            printed = {"dataset": data_of_paper(name), "method": method.replace("SLVX-", "SLVX-beamsize-")}
+            row += [alone, together, published.number("aml_runtime", "seconds", **printed)]
+            facts[name]["seconds"][method] = {"alone": alone, "together": together}
+    columns = ["method", *(f"{name}{kind}" for name in names for kind in (" alone", " together", " (paper)"))]
+    lengths = ", ".join(f"{name} {about['tokens']:.0f}" for name, about in facts.items())
+    words = (
+        "Seconds per example, after a warm-up: one text at a time, and all texts together. The paper's are of "
+        f"RoBERTa-base on an A100. Mean length in tokens: {lengths}."
+    )
+    return Section("runtime", f"Runtime on {model.device}", columns, rows, words, facts)
+
+
+SECTIONS: Mapping[str, Callable[[Aml, Setting, str], Section]] = {"main": main, "ablation": ablation, "human": human}
+
+
+def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float]:
+    """Per example, alone and together, each after a warm-up."""
+
+    def run(examples: Sequence[Example]) -> float:
+        begun = time.perf_counter()
+        list(explain_each(Prober(model), examples, spec, units="token"))
+        return time.perf_counter() - begun
+
+    run(data.examples[:1])
+    alone = float(np.mean([run([example]) for example in data.examples]))
+    run(data.examples)
+    return alone, run(data.examples) / len(data)
+
+
+def _shown(results: Results, method: str, judge: str) -> float | str | None:
+    """A table's cell: the value, and with several seeds their standard deviation."""
+    result = results.get((method, judge))
+    if result is None:
+        return None
+    return result.summary.value if result.spread is None else f"{result.summary.value:.3f} ± {result.spread:.3f}"
+
+
+def _facts(results: Results, method: str, judges: Mapping[str, str]) -> dict[str, Any]:
+    """A method's results for --json, by metric."""
+    facts: dict[str, Any] = {}
+    for short, judge in judges.items():
+        result = results.get((method, judge))
+        facts[short] = result if result is None else {
+            "value": result.summary.value, "low": result.summary.low, "high": result.summary.high,
+            "examples": result.summary.count, "by_seed": {str(seed): value for seed, value in result.by_seed.items()},
+            "spread": result.spread,
+        }  # fmt: skip
+    return facts
+
+
+def _about_seeds(seeds: Sequence[int]) -> str:
+    """How several seeds are put together; nothing for a single one."""
+    if len(seeds) == 1:
+        return ""
+    return (
+        f"{len(seeds)} seeds: each example is averaged over them first, intervals are over examples; ± is the "
+        "standard deviation over seeds. A method without ± draws nothing."
+    )
+
+
+def _best(results: Results, methods: Sequence[str]) -> str:
+    """Which method is first by each metric, and where fAML and pAML are."""
+    parts = []
+    for short, metric in METRICS.items():
+        sign = -1 if catalog.find("metrics", metric).higher_is_better else 1
+        values = {name: sign * results[name, metric].summary.value for name in methods if (name, metric) in results}
+        order = sorted(values, key=values.__getitem__)
+        places = [f"{method} is {order.index(method) + 1}" for method in ("fAML", "pAML") if method in order]
+        if order:
+            parts.append(f"{short}: {', '.join([f'{order[0]} is best of {len(order)}', *places])}.")
+    return " ".join(parts)

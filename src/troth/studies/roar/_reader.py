@@ -1,0 +1,104 @@
+"""Reads a retraining benchmark out of its store: curves of performance, sparsity, wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from troth.core import catalog
+from troth.explainers import Explainer
+from troth.explainers.random import Random
+from troth.metrics import formulas
+from troth.metrics.formulas import Variant
+from troth.metrics.sparsity import RATIOS, TOPS
+from troth.statistics import Floats
+from troth.store.store import Store
+from troth.studies.roar._curves import Curve
+from troth.studies.roar._plan import Planner, Training, Way
+from troth.studies.roar._works import importance
+from troth.training.quality import quality
+from troth.training.settings import Metric
+
+
+class Reader:
+    def __init__(self, planner: Planner, store: Store, *, variant: Variant = "paper") -> None:
+        self.planner, self.store, self.variant = planner, store, variant
+        test = planner.subject.labeled.others["test"]
+        self.labels = torch.tensor([int(example.label or 0) for example in test])
+        self.scores: dict[str, float] = {}  # by training
+        self.seconds: dict[str, float] = {}
+        metric, classes = planner.subject.score, len(planner.subject.labeled.labels)
+        for cell in planner.plan.of("training"):
+            if store.has(cell.name):
+                for row in store.table(cell.name).to_pylist():
+                    self.scores[row["training"]] = performance(metric, row["predicted"], self.labels, classes)
+                    self.seconds[row["training"]] = row["seconds"]
+
+    def curves(self, explainers: Sequence[Explainer], way: Way) -> list[Curve]:
+        """Those whose trainings all succeeded."""
+        curves = [self.curve(explainer, way) for explainer in explainers]
+        return [curve for curve in curves if curve is not None]
+
+    def curve(self, explainer: Explainer, way: Way) -> Curve | None:
+        """None where one of its trainings failed."""
+        planner, steps = self.planner, self.planner.steps
+
+        def values(by: str, how: Way) -> Floats | None:
+            names = [
+                [planner.training(by, how, seed, amount).name(planner.common) for amount in (0, *steps.amounts)]
+                for seed in planner.seeds
+            ]
+            if not all(name in self.scores for row in names for name in row):
+                return None
+            return np.array([[self.scores[name] for name in row] for row in names], np.float64)
+
+        own = values(catalog.spec(explainer, full=True), way)
+        random = values(catalog.spec(Random(), full=True), "once")
+        if own is None or random is None:
+            return None
+        name = catalog.spec(explainer)
+        return Curve(name, way, steps.counted, steps.places, own, random, len(self.labels), self.variant)
+
+    def sparsity(self, explainer: Explainer) -> dict[str, Floats] | None:
+        """[seeds, tops or ratios] share of all importance the top tokens hold, on the test texts of the 0 % model."""
+        by_top, by_ratio = [], []
+        for seed in self.planner.seeds:
+            cell = self.planner.importances[Training(seed)][catalog.spec(explainer, full=True)]
+            if not self.store.has(cell.name):
+                return None
+            table = self.store.table(cell.name)
+            _, scores = importance(table)
+            lengths = [len(row) for row in table.column("scores").to_pylist()]
+            parts = np.split(scores, np.cumsum(lengths)[:-1])[-len(self.labels) :]
+            parts = [part for part in parts if len(part)]
+            by_top.append(np.nanmean([formulas.top_share(part, TOPS) for part in parts], axis=0))
+            ratios = [formulas.sparsity(part, RATIOS, variant=self.variant) for part in parts]
+            by_ratio.append(np.nanmean(ratios, axis=0))
+        return {"by_top": np.array(by_top), "by_ratio": np.array(by_ratio)}
+
+    def times(self, explainers: Sequence[Explainer]) -> dict[str, dict[str, float]]:
+        """Mean seconds of one training and of one importance of all examples, by measure."""
+        cells = {cell.name: cell.seconds for cell in self.store.cells() if not cell.error}
+        times = {}
+        for explainer in (Random(), *explainers):
+            by = catalog.spec(explainer, full=True)
+            names = [training.name(self.planner.common) for training in self.planner.trained_in if training.by == by]
+            importances = [
+                cell.name for cell in self.planner.plan.of("importance") if cell.specs["explainer_full"] == by
+            ]
+            times[catalog.spec(explainer)] = {
+                "training": _mean([self.seconds[name] for name in names if name in self.seconds]),
+                "importance": _mean([cells[name] for name in importances if name in cells]),
+            }
+        return times
+
+
+def performance(metric: Metric, predicted: Sequence[int], labels: torch.Tensor, classes: int) -> float:
+    """The metric of some predicted classes."""
+    return quality(metric, torch.nn.functional.one_hot(torch.tensor(predicted), classes).float(), labels)
+
+
+def _mean(seconds: Sequence[float]) -> float:
+    return float(np.mean(seconds)) if seconds else float("nan")

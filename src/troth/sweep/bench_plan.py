@@ -1,0 +1,127 @@
+"""What a bench runs by default, and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal
+
+from troth.core import catalog
+from troth.core.types import Example
+from troth.core.units import UnitKind, sentence_spans, word_spans
+from troth.data import Data, load_data
+from troth.explainers import Explainer
+from troth.metrics import Metric
+from troth.store.cells import Plan
+from troth.store.specs import ExplanationSpec
+from troth.sweep.context import Context
+from troth.sweep.crossing import add_checks, cross
+from troth.validity.masf import FEWEST
+from troth.validity.references import held_out_beside
+
+# No method of hundreds of passes: some metrics explain again at every step.
+EXPLAINERS = (
+    "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "leave_one_out",
+)  # fmt: skip
+METRICS = (
+    "aopc_comprehensiveness",
+    "aopc_sufficiency",
+    "soft_comprehensiveness",
+    "soft_sufficiency",
+    "recursive_erasure(step=0.2)",
+)
+RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
+_REFERENCES = 1000  # of a check, at most
+# When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
+_EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes of explaining again
+
+
+def plan_of(
+    context: Context,
+    model: Any,
+    data: str | Data | Iterable[Example],
+    explainers: Sequence[str | Explainer] | Literal["all"] | None,
+    metrics: Sequence[str | Metric] | Literal["all"] | None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] = (0,),
+    **options: Any,
+) -> Plan:
+    """The plan of a bench, with defaults filled in."""
+    examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **(columns or {}))
+    left_out = _incomplete("explainers") if explainers == "all" else {}
+    every = [name for name in catalog.names("explainers") if name not in left_out]
+    chosen = every if explainers == "all" else list(explainers or EXPLAINERS)
+    if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
+        chosen.insert(0, "random")
+    marked = all(example.rationale is not None for example in examples)
+    usual = (*METRICS, *(RATIONALE_METRICS if marked else ()))
+    judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
+    allowance = _Allowance(examples, options.get("units", "word"), left_out) if explainers == "all" else None
+    plan = cross(context, [model], [examples], chosen, judges, seeds, share=allowance, **options)
+    if allowance is not None:
+        plan.about["left_out"] = allowance.left_out
+    drawn_from = examples.whole if isinstance(data, str) and limit is not None else ()
+    add_checks(plan, lambda: _references(context, plan, examples, drawn_from))
+    return plan
+
+
+def _references(context: Context, plan: Plan, examples: Data, whole: Sequence[Example]) -> Sequence[Example]:
+    """What a check compares with: the part held out of the model's training, else examples that the limit left out.
+
+    Only those as long as the ones that are measured: the test would find the length otherwise, not the masking.
+    """
+    held_out, _ = held_out_beside(context.model(ExplanationSpec.of(next(plan.of("explanation")))), examples)
+    if held_out is not None:
+        return held_out
+    taken = {example.id for example in examples}
+    lengths = [len(word_spans(example.text)) for example in examples] or [0]
+    shortest, longest = min(lengths), max(lengths)
+    alike = (
+        example for example in whole if example.id not in taken and shortest <= len(word_spans(example.text)) <= longest
+    )
+    others = list(islice(alike, _REFERENCES))
+    return others if len(others) >= FEWEST else []
+
+
+def _incomplete(kind: str) -> dict[str, str]:
+    """What cannot be run by its name alone, and what it needs."""
+    options = {name: catalog.required(kind, name) for name in catalog.names(kind)}
+    return {name: f"needs {name}({required[0]}=…)" for name, required in options.items() if required}
+
+
+def _all_metrics(usual: Sequence[str]) -> list[str]:
+    """Every metric that can be run by its name; those of an ordinary bench as they are there."""
+    specs = {spec.partition("(")[0]: spec for spec in usual}
+    return [specs.get(name, name) for name in catalog.names("metrics") if not catalog.required("metrics", name)]
+
+
+@dataclass
+class _Allowance:
+    """How many examples each method is given when all are run; `left_out` collects what would take too long."""
+
+    examples: Data
+    units: UnitKind
+    left_out: dict[str, str]
+
+    def __call__(self, explainer: Explainer, metric: Metric | None) -> int | None:
+        passes = sum(map(explainer.passes, self._lengths)) / max(1, len(self._lengths))
+        if metric is not None:
+            again = passes * metric.for_explainer(explainer).explanations()
+            if again > _TOO_EXPENSIVE:
+                title = f"{catalog.spec(explainer)} × {catalog.spec(metric)}"
+                self.left_out[title] = (
+                    f"explaining again would take about {again:,.0f} passes per example; name them to run it"
+                )
+                return 0
+            passes = max(passes, again)
+        return _FEWER if passes > _EXPENSIVE and len(self.examples) > _FEWER else None
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        spans = sentence_spans if self.units == "sentence" else word_spans
+        return [len(spans(example.text)) for example in self.examples]

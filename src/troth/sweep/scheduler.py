@@ -1,0 +1,191 @@
+"""Which worker does which cell, and when: parents first, nothing twice, also with other processes on the same store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from troth.core.files import CannotWriteError
+from troth.store.cells import Cell, Plan
+from troth.store.store import Store
+from troth.sweep import stopping
+from troth.sweep.graph import Graph
+from troth.sweep.outcome import Outcome, Progress
+from troth.sweep.pace import Pace
+from troth.sweep.pools import Pool
+from troth.sweep.ready import Shard, group
+from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
+
+_POLL = 1.0  # seconds between two looks at what other processes have done
+_DEATHS = 3  # workers a cell may cost before it counts as failed
+_TABLES = 32  # parents' tables in memory
+_TABLE_BYTES = 256 << 20
+
+
+class Scheduler:
+    """Hands out the cells of one run and stores what comes back."""
+
+    def __init__(
+        self, plan: Plan, store: Store, retry: bool, shard: Shard | None,
+        progress: Callable[[Progress], None] | None, begun: float, repaired: list[str],
+    ) -> None:  # fmt: skip
+        self.plan, self.store, self.shard, self.progress, self.begun = plan, store, shard, progress, begun
+        # One shard's reading of all files is enough.
+        self.notes = repaired + (store.check() if shard is None or shard[0] == 1 else [])
+        for name, table in plan.tables.items():
+            if not store.has(name):
+                store.write(plan.cells[name], table)
+        if retry:
+            store.forget_failures(plan.cells)
+        self.graph = Graph(plan, store, shard)
+        self.pace = Pace()
+        self.running: dict[str, Cell] = {}
+        self.elsewhere: list[Cell] = []  # other processes work on these
+        self.deaths: Counter[str] = Counter()
+        self.tables = _Tables(store)
+        self.last: dict[int, Hashable] = {}  # the group of each worker's last cell
+        self.interrupted = False
+
+    def carry_out(self, pool: Pool, compact_every: int) -> None:
+        """Hands out cells until none is left or a stop is requested."""
+        try:
+            with stopping.on_request() as stop:
+                self._work(pool, compact_every, stop)
+                self.interrupted = stop.requested and bool(self.graph.open)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            pool.close()
+            for name in self.running:
+                self.store.claims.drop(name)
+
+    def _work(self, pool: Pool, compact_every: int, stop: stopping.Stop) -> None:
+        looked = time.monotonic()
+        while self.graph.open:
+            if not stop.requested:
+                self._hand_out(pool)
+            self._report(pool, stop)
+            if not self.running and (stop.requested or self._others_do_the_rest()):
+                return
+            for reply in pool.collect(_POLL):
+                self._settle(reply)
+            if not self.running and self.elsewhere:
+                time.sleep(max(0.0, looked + _POLL - time.monotonic()))
+            if self.elsewhere and time.monotonic() - looked >= _POLL:
+                looked = time.monotonic()
+                for cell in self.elsewhere:
+                    self.graph.ready.push(cell)
+                self.elsewhere = []
+            if self.store.fresh >= compact_every:
+                self.store.compact()
+
+    def _others_do_the_rest(self) -> bool:
+        """A shard leaves when nothing can become free for it; a run that is on its own waits for the whole table."""
+        return self.shard is not None and 0 < self.graph.open == len(self.elsewhere)
+
+    def _hand_out(self, pool: Pool) -> None:
+        for worker in pool.idle():
+            cell = self._next(self.last.get(worker))
+            if cell is None:
+                return
+            self.last[worker] = group(cell)
+            self.running[cell.name] = cell
+            tables = [self.tables.get(parent) for parent in cell.parents]
+            pool.submit(worker, Task(cell, tables))
+
+    def _next(self, last: Hashable) -> Cell | None:
+        """A cell that is neither finished nor claimed by another process."""
+        store, graph = self.store, self.graph
+        while (cell := graph.ready.pop(last)) is not None:
+            if self._is_done(cell):
+                graph.finish(cell, stored=True)
+            elif not store.claims.take(cell.name):
+                self.elsewhere.append(cell)
+            elif self._is_done(cell):
+                store.claims.drop(cell.name)
+                graph.finish(cell, stored=True)
+            elif (failure := store.failure(cell.name)) is not None:
+                store.claims.drop(cell.name)
+                graph.give_up(cell, failure)
+            else:
+                return cell
+        return None
+
+    def _is_done(self, cell: Cell) -> bool:
+        """Whether it is finished, perhaps by another process just now."""
+        return self.store.has_now(cell.name) and not (cell.name in self.graph.lost and self.graph.is_lost(cell.name))
+
+    def _settle(self, reply: Reply) -> None:
+        cell = self.running[reply.name]
+        facts = {"seconds": round(reply.seconds, 4), "host": reply.host}
+        if reply.lost and self.deaths[cell.name] + 1 < _DEATHS:
+            self.deaths[cell.name] += 1
+            self.graph.ready.push(cell)
+        elif reply.lost or reply.error:
+            if reply.disk_full:
+                raise CannotWriteError(f"{cell.kind} {cell.name}: the disk is full ({reply.error})")
+            error = reply.error or f"the worker died {_DEATHS} times at this cell; perhaps memory ran out"
+            self.graph.give_up(cell, self.store.fail(cell, error, reply.traceback, facts))
+        else:
+            cost: dict[str, Any] = {"forward": reply.forward, "backward": reply.backward}
+            if reply.folders:
+                cost["folders"] = list(reply.folders)
+            if cell.name not in self.graph.lost:  # the rows of a lost one are there, and others were made from them
+                self.store.write(cell, from_bytes(reply.table), {**facts, **cost})
+            self.tables.keep(cell.name, reply.table)
+            self.pace.learn(cell.kind, cell.specs, reply.seconds)
+            self.graph.finish(cell, stored=False)
+        self.store.claims.drop(cell.name)
+        del self.running[cell.name]
+
+    def _report(self, pool: Pool, stop: stopping.Stop) -> None:
+        if self.progress is None:
+            return
+        graph = self.graph
+        seconds = graph.remaining.seconds(self.pace) if graph.computed else None
+        self.progress(
+            Progress(
+                done=graph.computed + graph.stored,
+                total=len(self.plan),
+                failed=len(graph.failed),
+                running=len(self.running),
+                seconds=time.monotonic() - self.begun,
+                left=None if seconds is None else seconds / max(1, min(pool.size, graph.open)),
+                stopping=stop.requested,
+            )
+        )
+
+    def outcome(self) -> Outcome:
+        graph = self.graph
+        return Outcome(
+            computed=graph.computed,
+            stored=graph.stored,
+            failed=tuple(graph.failed.values()),
+            blocked=tuple(graph.blocked.values()),
+            left=graph.open,
+            interrupted=self.interrupted,
+            seconds=time.monotonic() - self.begun,
+            notes=tuple(self.notes),
+        )
+
+
+class _Tables:
+    """Tables of parents as bytes, the last ones used."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, name: str) -> bytes:
+        if name not in self._kept:
+            self.keep(name, to_bytes(self._store.table(name)))
+        self._kept.move_to_end(name)
+        return self._kept[name]
+
+    def keep(self, name: str, table: bytes) -> None:
+        kept = self._kept
+        kept[name] = table
+        while len(kept) > _TABLES or (len(kept) > 1 and sum(map(len, kept.values())) > _TABLE_BYTES):
+            kept.popitem(last=False)
