@@ -35,16 +35,12 @@ def clear(folder: Path) -> Iterator[str]:
 
 
 def _moved(path: Path, to: Path) -> bool:
-    free = next(name for number in count() if not _is_there(name := to.with_name(f"{to.name}{_suffix(number)}")))
+    names = (f"{to.name}.{number}" if number else to.name for number in count())
     try:
-        path.rename(free)
+        path.rename(next(free for name in names if not _is_there(free := to.with_name(name))))
     except FileNotFoundError:
         return False
     return True
-
-
-def _suffix(number: int) -> str:
-    return f".{number}" if number else ""
 
 
 def _is_there(path: Path) -> bool:

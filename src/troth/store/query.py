@@ -127,22 +127,23 @@ def _rows(store: Store, segments: Sequence[Segment]) -> str:
 
 def cells_table(stored: Sequence[Stored]) -> pa.Table:
     """All cells, a column for each spec."""
-    columns: dict[str, pa.Array] = {
-        "name": pa.array([cell.name for cell in stored], pa.string()),
-        "kind": pa.array([cell.kind for cell in stored], pa.string()),
-    }
-    for key in sorted({key for cell in stored for key in cell.specs} - {*_CELL, "specs"}):
-        columns[key] = _column([cell.specs.get(key) for cell in stored])
-    columns["specs"] = pa.array([json.dumps(cell.specs, ensure_ascii=False) for cell in stored], pa.string())
-    columns["parents"] = pa.array([cell.parents for cell in stored], pa.list_(pa.string()))
-    for key in ("rows", "seconds", "forward", "backward"):
-        kind = pa.float64() if key == "seconds" else pa.int64()
-        columns[key] = pa.array([getattr(cell, key) for cell in stored], kind)
-    moments = [int(cell.finished * 1000) for cell in stored]
-    columns["finished"] = pa.array(moments, pa.timestamp("ms"))
-    columns["host"] = pa.array([cell.host for cell in stored], pa.string())
-    columns["error"] = pa.array([cell.error or None for cell in stored], pa.string())
-    return pa.table(columns)
+    specs = sorted({key for cell in stored for key in cell.specs} - {*_CELL, "specs"})
+    return pa.table(
+        {
+            "name": pa.array([cell.name for cell in stored], pa.string()),
+            "kind": pa.array([cell.kind for cell in stored], pa.string()),
+            **{key: _column([cell.specs.get(key) for cell in stored]) for key in specs},
+            "specs": pa.array([json.dumps(cell.specs, ensure_ascii=False) for cell in stored], pa.string()),
+            "parents": pa.array([cell.parents for cell in stored], pa.list_(pa.string())),
+            "rows": pa.array([cell.rows for cell in stored], pa.int64()),
+            "seconds": pa.array([cell.seconds for cell in stored], pa.float64()),
+            "forward": pa.array([cell.forward for cell in stored], pa.int64()),
+            "backward": pa.array([cell.backward for cell in stored], pa.int64()),
+            "finished": pa.array([int(cell.finished * 1000) for cell in stored], pa.timestamp("ms")),
+            "host": pa.array([cell.host for cell in stored], pa.string()),
+            "error": pa.array([cell.error or None for cell in stored], pa.string()),
+        }
+    )
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -97,8 +97,8 @@ class Failed(Stored):
 def read(path: Path, schema: type[Any]) -> dict[str, Any]:
     """What a file says, known to be of its shape; FileNotFoundError where there is none."""
     value = load(path)
-    if why := fault(value, schema):
-        raise DamagedError(path, why)
+    if wrong := fault(value, schema):
+        raise DamagedError(path, str(wrong))
     checked: dict[str, Any] = value
     return checked
 

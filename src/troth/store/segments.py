@@ -49,8 +49,8 @@ class Segment:
             facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
         except (ValueError, RecursionError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
-        if why := shapes.fault(facts, Sequence[records.Finished]):
-            raise DamagedError(path, why)
+        if wrong := shapes.fault(facts, Sequence[records.Finished]):
+            raise DamagedError(path, str(wrong))
         # A kind becomes the name of a view.
         if not all(cell["kind"].isidentifier() and cell["rows"] >= 0 for cell in facts):
             raise DamagedError(path, "its footer names no cells")
@@ -74,13 +74,13 @@ class Segment:
         bounds = [0, *accumulate(groups)]
         first = max(0, bisect_right(bounds, start) - 1)
         wanted = [group for group in range(first, len(groups)) if bounds[group] < end]
-        rows = _read(self.path, tuple(wanted)) if wanted else self.columns.empty_table()
+        rows = _groups(self.path, tuple(wanted), *_version(self.path)) if wanted else self.columns.empty_table()
         rows = rows.slice(start - bounds[first], end - start)
         return rows.drop_columns(["cell"])
 
     def all_rows(self) -> pa.Table:
         """The rows of all cells, each with its cell's name."""
-        return _read(self.path)
+        return _decoded(self.path)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -146,9 +146,13 @@ def _name(facts: Facts) -> str:
     return Cell(facts["kind"], facts["specs"], tuple(facts["parents"])).name
 
 
-def _file(path: Path) -> Any:
+def _version(path: Path) -> tuple[int, int, int]:
     status = path.stat()
-    return _opened(path, status.st_ino, status.st_mtime_ns, status.st_size)
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _file(path: Path) -> Any:
+    return _opened(path, *_version(path))
 
 
 @lru_cache(maxsize=16)
@@ -161,20 +165,13 @@ def _opened(path: Path, *_version: int) -> Any:
         raise DamagedError(path, _first_line(error)) from None
 
 
-def _read(path: Path, groups: tuple[int, ...] | None = None) -> pa.Table:
-    status = path.stat()
-    if groups is None:
-        return _decoded(path, None)
-    return _groups(path, groups, status.st_ino, status.st_mtime_ns, status.st_size)
-
-
 @lru_cache(maxsize=2)
 def _groups(path: Path, groups: tuple[int, ...], *_version: int) -> pa.Table:
     # Cells are often read one after the other.
     return _decoded(path, groups)
 
 
-def _decoded(path: Path, groups: tuple[int, ...] | None) -> pa.Table:
+def _decoded(path: Path, groups: tuple[int, ...] | None = None) -> pa.Table:
     try:
         rows = _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
     except FileNotFoundError:

@@ -92,7 +92,7 @@ class _Probe:
 
     def _passes(self, cell: Cell) -> float:
         """Of one explanation, on average over the first examples."""
-        tables = [table for table in map(self._known, cell.parents) if table is not None]
+        tables = [self._plan.tables[parent].slice(0, _PROBE) for parent in cell.parents if parent in self._plan.tables]
         texts = [text for table in tables if "text" in table.column_names for text in table.column("text").to_pylist()]
         if not texts or cell.kind not in (ExplanationSpec.kind, MetricSpec.kind):
             return 0.0
@@ -126,9 +126,6 @@ class _Probe:
             self._tables[explanation.name] = self._make(explanation)[1]
             parents = (explanation.name, *parents[1:])
         return Cell(cell.kind, specs, parents, cell.work)
-
-    def _known(self, name: str) -> pa.Table | None:
-        return self._table(name) if name in self._plan.tables else None
 
     def _make(self, cell: Cell) -> tuple[float, pa.Table | None]:
         parents = [self._table(parent) for parent in cell.parents]

@@ -109,7 +109,8 @@ class PlanFile:
             data.append(self._at(source, lambda options=options: load_data(**options)))
         models = []
         for model in _many(content["models"]):
-            path, options = (model, {}) if isinstance(model, str) else _apart(model)
+            options = {"path": model} if isinstance(model, str) else dict(model)
+            path = options.pop("path")
             models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
@@ -126,8 +127,8 @@ class PlanFile:
         for key, value in self.content.items():
             if key in _ENTRIES:
                 continue
-            if why := shapes.fault(value, hints[key], key):
-                raise self._error(TrothError(why), key)
+            if wrong := shapes.fault(value, hints[key], key):
+                raise self._error(TrothError(str(wrong)), key)
         if self.content.get("limit", 1) < 1:
             raise self._error(TrothError(f"limit must be at least 1, not {self.content['limit']}"), "limit")
         for key, choices in _CHOICES.items():
@@ -149,8 +150,8 @@ class PlanFile:
                 raise self._error(unknown("option", option, options), option)
         if options[0] not in entry:
             raise self._error(TrothError(f"an entry of {key} lacks its {options[0]}"), key)
-        if why := shapes.fault(entry, schema):
-            raise self._error(TrothError(why), why.partition(" ")[0])
+        if wrong := shapes.fault(entry, schema):
+            raise self._error(TrothError(str(wrong)), wrong.place)
 
     def _check_methods(self) -> None:
         from troth.core import catalog
@@ -187,11 +188,6 @@ class PlanFile:
 
 def _many(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _apart(model: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    options = dict(model)
-    return options.pop("path"), options
 
 
 def _lower(text: str) -> str:
