@@ -30,12 +30,8 @@ unicode:
 	-@test -f "$${TROTH_UNICODE:-/usr/share/unicode}/auxiliary/WordBreakTest.txt" || { \
 	  $(APT) install unicode-data || { $(APT) update && $(APT) install unicode-data; }; } >/dev/null 2>&1
 
-# A file of these rooms shares models, runs or a server of processes among its tests, so it stays on one core.
-WHOLE := $(addprefix tests/,commands hostile store studies sweep training verbs)
-
 test: lint unicode
-	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal $(WHOLE:%=--ignore=%)
-	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile $(WHOLE)
+	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadgroup
 
 test-full: lint unicode
 	$(BIN)/python -m pytest

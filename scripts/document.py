@@ -1,6 +1,6 @@
-"""Writes docs/metrics.md and docs/explainers.md from the catalog's files; costs and models are tried out, not told.
+"""Writes docs/metrics.md, explainers.md and catalog.md from the catalog's files; costs and models are tried out.
 
-python scripts/document.py          writes both
+python scripts/document.py          writes all three
 python scripts/document.py --check  fails if one is not what it would write
 """
 
@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
 from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
+from troth.cli import app  # noqa: E402
 from troth.core import catalog  # noqa: E402
 from troth.core.errors import TrothError  # noqa: E402
 from troth.core.types import Attribution, Example, Question  # noqa: E402
@@ -92,7 +93,7 @@ def text_of(words: int) -> Example:
 
 
 def metric_cost(metric: str) -> str:
-    """Forward passes, and explanations made anew."""
+    """Forward passes, and how often the metric explains again."""
 
     def passes(words: int) -> tuple[int, int]:
         prober, counted = Prober(encoder()), Counted()
@@ -162,66 +163,93 @@ def models_of(explainer: str) -> tuple[str, str]:
 # Pages
 
 
+def metric_entry(name: str) -> tuple[str, list[str]]:
+    """A metric's row in the table and its section."""
+    found = catalog.find("metrics", name)
+    arrow = {True: "↑", False: "↓", None: "–"}[found.higher_is_better]
+    masking = getattr(found, "masking", "–")
+    what, papers = definition("metrics", name)
+    needs = [
+        *(["human rationales"] if found.needs_rationale else []),
+        *(["gold labels"] if found.needs_label else []),
+        *(["the explainer, to explain again"] if found.explains_again else []),
+    ]
+    return f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {metric_cost(name)} |", [
+        f"## {name}",
+        what,
+        *paragraphs("metrics", name)[1:],
+        f"- **Paper:** {papers}",
+        f"- **Options:** {options(found)}",
+        *([f"- **Needs:** {', '.join(needs)}"] if needs else []),
+        f"- **Beware:** {found.pitfalls}",
+    ]
+
+
 def metrics_page() -> str:
     """docs/metrics.md"""
-    rows, sections = [], []
-    for name in catalog.names("metrics"):
-        found = catalog.find("metrics", name)
-        arrow = {True: "↑", False: "↓", None: "–"}[found.higher_is_better]
-        masking = getattr(found, "masking", "–")
-        cost = metric_cost(name)
-        rows.append(f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {cost} |")
-        what, papers = definition("metrics", name)
-        needs = [
-            *(["human rationales"] if found.needs_rationale else []),
-            *(["gold labels"] if found.needs_label else []),
-            *(["the explainer, to explain again"] if found.explains_again else []),
-        ]
-        sections += [
-            f"## {name}",
-            what,
-            *paragraphs("metrics", name)[1:],
-            f"- **Paper:** {papers}",
-            f"- **Options:** {options(found)}",
-            *([f"- **Needs:** {', '.join(needs)}"] if needs else []),
-            f"- **Beware:** {found.pitfalls}",
-        ]
     intro = (
         "How faithful is an explanation? Every metric ranks the scores as they stand (ties: the earlier unit first), "
         "never their absolute values, except sparsity. ↑ higher is better, ↓ lower. Masking is the default of its "
         "`masking` option. Cost is what a text of n units takes, in forward passes; rows asked twice count once. "
         "Undefined scores are NaN with a reason, counted and never averaged away."
     )
-    table = ["| metric | better | values | masking | forward passes |", "|---|---|---|---|---|", *rows]
-    return page("Metrics", intro, table, sections)
+    head = ["| metric | better | values | masking | forward passes |", "|---|---|---|---|---|"]
+    return page("Metrics", intro, head, [metric_entry(name) for name in catalog.names("metrics")])
+
+
+def explainer_entry(name: str) -> tuple[str, list[str]]:
+    """An explainer's row in the table and its section."""
+    found = catalog.find("explainers", name)
+    works, problem = models_of(name)
+    sign = "yes" if found.signed else "no"
+    what, papers = definition("explainers", name)
+    return f"| [{name}](#{name}) | {sign} | {_cost(name) if works else '–'} | {works or 'see below'} |", [
+        f"## {name}",
+        what,
+        *paragraphs("explainers", name)[1:],
+        f"- **Paper:** {papers}",
+        f"- **Options:** {options(found)}",
+        *([] if works else [f"- **Without them:** {problem}"]),
+    ]
 
 
 def explainers_page() -> str:
     """docs/explainers.md"""
-    rows, sections = [], []
-    for name in catalog.names("explainers"):
-        found = catalog.find("explainers", name)
-        works, problem = models_of(name)
-        sign = "yes" if found.signed else "no"
-        cost = "–" if not works else _cost(name)
-        rows.append(f"| [{name}](#{name}) | {sign} | {cost} | {works or 'see below'} |")
-        what, papers = definition("explainers", name)
-        sections += [
-            f"## {name}",
-            what,
-            *paragraphs("explainers", name)[1:],
-            f"- **Paper:** {papers}",
-            f"- **Options:** {options(found)}",
-            *([] if works else [f"- **Without them:** {problem}"]),
-        ]
     intro = (
-        "Which units spoke for the class? One score a unit; a signed score below 0 speaks against the class, and every "
-        "signed explainer takes `absolute=true`: how much a unit matters either way, at every step of a metric that "
-        "explains again. Cost is what a text of n units takes, in forward passes. The models are those it was tried "
-        "on: small ones of each family, a prompted Llama, and a function from texts to probabilities (a black box)."
+        "Which units push toward the class? One score per unit; a signed score below 0 pushes away from the class, and "
+        "every signed explainer takes `absolute=true`: how much a unit matters either way, at every step of a metric "
+        "that explains again. Cost is what a text of n units takes, in forward passes. The models are those it was "
+        "tried on: small ones of each family, a prompted Llama, and a function from texts to probabilities (a black "
+        "box)."
     )
-    table = ["| explainer | signed | forward passes | models |", "|---|---|---|---|", *rows]
-    return page("Explainers", intro, table, sections)
+    head = ["| explainer | signed | forward passes | models |", "|---|---|---|---|"]
+    return page("Explainers", intro, head, [explainer_entry(name) for name in catalog.names("explainers")])
+
+
+def catalog_page() -> str:
+    """docs/catalog.md"""
+    parts = [
+        WRITTEN,
+        "# Maskings, data sets, recipes, bases, studies and commands",
+        "Explainers and metrics have pages of their own: [explainers](explainers.md), [metrics](metrics.md).",
+    ]
+    for kind, word in catalog.KINDS.items():
+        if kind not in PAGES:
+            rows = [
+                f"| `{name}` | {catalog.summary(kind, name)} | {options(catalog.find(kind, name))} |"
+                for name in catalog.names(kind)
+            ]
+            parts += [
+                f"## {kind.capitalize()}",
+                "\n".join([f"| {word} | what it is | options |", "|---|---|---|", *rows]),
+            ]
+    rows = [f"| `troth {command.name}` | {_first_paragraph(command.callback)} |" for command in app.registered_commands]
+    parts += ["## Commands", "\n".join(["| command | what it does |", "|---|---|", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _first_paragraph(thing: Any) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
 def _cost(name: str) -> str:
@@ -231,16 +259,18 @@ def _cost(name: str) -> str:
         return explainer_cost(name, SHORT)
 
 
-def page(title: str, intro: str, table: Sequence[str], sections: Sequence[str]) -> str:
-    text = "\n\n".join([WRITTEN, f"# {title}", intro, "\n".join(table), *sections]) + "\n"
+def page(title: str, intro: str, head: Sequence[str], entries: Sequence[tuple[str, Sequence[str]]]) -> str:
+    table = "\n".join([*head, *(row for row, _ in entries)])
+    sections = [paragraph for _, section in entries for paragraph in section]
+    text = "\n\n".join([WRITTEN, f"# {title}", intro, table, *sections]) + "\n"
     return re.sub(r"\n\n(?=- )", "\n", text).replace("\n- **Paper", "\n\n- **Paper")
 
 
-PAGES: dict[str, Callable[[], str]] = {"metrics": metrics_page, "explainers": explainers_page}
+PAGES: dict[str, Callable[[], str]] = {"metrics": metrics_page, "explainers": explainers_page, "catalog": catalog_page}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the pages, or says which is out of date."""
+    """Writes the pages, or prints which is out of date."""
     wrong = 0
     for name, write in PAGES.items():
         path = ROOT / "docs" / f"{name}.md"

@@ -1,14 +1,7 @@
-"""Imports point only upwards in the list of the architecture, and a new method is one new file."""
+"""Imports point only upwards in the list of the architecture."""
 
 import ast
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 import troth
 
@@ -82,48 +75,3 @@ def test_imports_point_upwards():
             if LAYERS.index(other) > LAYERS.index(part) and (part, other) not in ALLOWED:
                 wrong.append(f"{path.relative_to(SOURCE)} imports {other}")
     assert not wrong, wrong
-
-
-NEW_EXPLAINER = '''"""The length of the word: no explanation at all, but every part of troth must know of it."""
-
-from dataclasses import dataclass
-from typing import ClassVar
-
-from troth.explainers import Explainer
-from troth.types import Attribution
-
-
-@dataclass(frozen=True)
-class WordLength(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
-
-    def ask(self, question):
-        yield from ()
-        return Attribution(question, [float(len(text)) for text in question.encoding.unit_texts], signed=False)
-'''
-
-
-@pytest.fixture
-def with_new_file(tmp_path):
-    """A copy of the source with one more file in it."""
-    shutil.copytree(SOURCE, tmp_path / "troth", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "troth" / "explainers" / "word_length.py").write_text(NEW_EXPLAINER)
-    return {**os.environ, "PYTHONPATH": str(tmp_path)}
-
-
-def output_of(environment, *command):
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=SOURCE.parents[1], check=False)
-    assert run.returncode in (0, 5), run.stderr
-    return run.stdout
-
-
-def test_a_new_file_is_a_new_explainer_everywhere(with_new_file):
-    troth_command = (sys.executable, "-m", "troth")
-    assert "word_length" in output_of(with_new_file, *troth_command, "list", "explainers")
-    said = output_of(with_new_file, *troth_command, "explain", "a fine film", "-e", "word_length", "--json")
-    assert json.loads(said)[0]["scores"] == [1.0, 4.0, 4.0]
-    contract = ("tests/contract", "--collect-only", "-k", "word_length")
-    collected = output_of(with_new_file, sys.executable, "-m", "pytest", *contract)
-    assert "test_explainer[word_length-bert]" in collected
-    assert "test_explainer[word_length-black_box]" in collected

@@ -29,7 +29,7 @@ def test_costs_are_those_of_the_definition():
     assert document.metric_cost("comprehensiveness") == "2"
     assert document.metric_cost("monotonicity") == "n + 1"
     assert document.metric_cost("sparsity") == "0"
-    # Two curves of eleven points share the whole and the empty input; the first and the last step explain nothing anew,
+    # Two curves of eleven points share the whole and the empty input; the first and last step explain nothing again,
     # but the gold class is explained where the explanation given is about another.
     assert document.metric_cost("recursive_erasure") == "20 and 9 explanations"
     assert document.explainer_cost("leave_one_out", (12, 24, 36)) == "n + 1"
@@ -51,3 +51,8 @@ def test_every_metric_says_what_a_reader_needs():
 def test_the_metrics_page_is_up_to_date():
     written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert written == document.metrics_page(), "run python scripts/document.py"
+
+
+def test_the_catalog_page_is_up_to_date():
+    written = (ROOT / "docs" / "catalog.md").read_text(encoding="utf-8")
+    assert written == document.catalog_page(), "run python scripts/document.py"

@@ -1,4 +1,4 @@
-"""The command line: one file a command in `commands/`; what a user can mend becomes one line and exit code 2."""
+"""The command line: one file per command in `commands/`; what a user can fix becomes one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from troth import commands
 from troth.core import terminal
 from troth.core.errors import TrothError
 
-_FAULT, _MENDABLE, _INTERRUPTED = 1, 2, 130
+_FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
 # Objects between two garbage collections. Importing torch and transformers makes many and no garbage: with Python's own
 # 700, an eighth of the time that a short command takes is spent on looking for some.
 _COLLECT_AFTER = 10_000
@@ -43,18 +43,18 @@ def _about() -> None:
 
 
 def main() -> None:
-    """Runs a command; errors a user can mend are one line, Ctrl-C is quiet."""
+    """Runs a command; errors that a user can fix are one line, Ctrl-C is quiet."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
         with terminal.guarded():
             code = _run()
     except BrokenPipeError:
-        code = _FAULT  # whoever read our output has gone; nothing more can be said
+        code = _FAULT  # whoever read our output has gone; nothing more can be printed
         _silence()
     except terminal.CannotPrintError as error:
-        code = _MENDABLE
+        code = _FIXABLE
         with suppress(OSError):
-            _complain(str(error))
+            _print_error(str(error))
         _silence()
     sys.exit(code)
 
@@ -64,31 +64,31 @@ def _run() -> int:
         code = app(standalone_mode=False) or 0
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    except SystemExit as left:
-        return left.code if isinstance(left.code, int) else _FAULT
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else _FAULT
     except (BrokenPipeError, terminal.CannotPrintError):
         raise
     except TrothError as error:
-        return _complain(str(error))
+        return _print_error(str(error))
     except OSError as error:
         if error.filename is None:
-            return _confess()
-        return _complain(f"{error.filename}: {error.strerror}; choose another place")
+            return _print_fault()
+        return _print_error(f"{error.filename}: {error.strerror}; choose another place")
     except Exception as error:
-        return _complain(_of_usage(error)) if hasattr(error, "format_message") else _confess()
+        return _print_error(_of_usage(error)) if hasattr(error, "format_message") else _print_fault()
     if code == _INTERRUPTED:
         terminal.echo("stopped; what was finished is kept", err=True)
     return code
 
 
-def _complain(line: str) -> int:
+def _print_error(line: str) -> int:
     errors = terminal.Console(stderr=True, soft_wrap=True)
     errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
-    return _MENDABLE
+    return _FIXABLE
 
 
-def _confess() -> int:
-    """A fault of ours, with all that helps to find it."""
+def _print_fault() -> int:
+    """Prints a fault of ours with all that helps to find it."""
     terminal.echo(traceback.format_exc(), err=True)
     return _FAULT
 
@@ -101,7 +101,7 @@ def _silence() -> None:
 
 
 def _of_usage(error: Any) -> str:
-    """What the option parser has to say; where it says nothing, it has shown the help."""
+    """The option parser's message; where it has none, it has shown the help."""
     context = getattr(error, "ctx", None)
     command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
     return f"{error.format_message().rstrip('.') or 'no command given'}; see {command} --help"

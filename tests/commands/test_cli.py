@@ -69,7 +69,7 @@ def test_explain_prints_the_text_the_class_and_every_method(troth, models):
         "explain", TEXT, "a bad book", "-m", models / "plain", "-e", "leave_one_out", "-e", "gradient"
     )
     assert (code, err) == (0, "")
-    for shown in (TEXT, "a bad book", "leave_one_out", "gradient", "blue speaks for the class"):
+    for shown in (TEXT, "a bad book", "leave_one_out", "gradient", "blue pushes toward the class"):
         assert shown in out
     assert any(f"{label} (" in out for label in ("<script>", "[/b]", "fine"))
 
@@ -256,7 +256,7 @@ def test_standard_input_that_gives_nothing(troth, models, stdin):
         stream.close()
     code, out, err = troth("explain", "-m", models / "plain", stdin=stream)
     assert (code, out) == (2, "")
-    said = "standard input is no UTF-8" if stdin == "latin1" else "no text given; pass one: troth explain"
+    said = "standard input is not UTF-8" if stdin == "latin1" else "no text given; pass one: troth explain"
     assert err.startswith(f"troth: {said}")
     assert err.count("\n") == 1
 

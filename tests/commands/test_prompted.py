@@ -83,12 +83,13 @@ def test_bad_input_is_one_line(folder, command, options, problem):
     assert len([line for line in said.splitlines() if "troth:" in line]) == 1
 
 
-def test_bench_carries_the_prompt_to_its_workers(folder, command, tmp_path):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_bench_carries_the_prompt_to_its_workers(folder, command, tmp_path, workers):
     rows = [{"text": TEXT, "label": 0}, {"text": "a bad film", "label": 1}]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, _, problem = command(
         "bench", "-m", folder, "-d", "data.jsonl", *ASKED, "--shots", "data.jsonl", "--shot-count", "1",
-        "-e", "leave_one_out", "--metrics", "comprehensiveness", "--workers", "2", "--json", "--out", "run",
+        "-e", "leave_one_out", "--metrics", "comprehensiveness", "--workers", workers, "--json", "--out", "run",
     )  # fmt: skip
     assert code == 0, problem
     about = json.loads((tmp_path / "run" / "run.json").read_text())

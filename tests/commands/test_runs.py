@@ -39,8 +39,8 @@ def test_a_sweep_from_the_plan_to_the_answer(troth, in_workshop):
     done = json.loads(troth("sweep", "small.toml", "--workers", "1", "--json"))
     assert (done["computed"], done["found"], done["complete"], done["failed"]) == (9, 1, True, [])
     again = troth("sweep", "small.toml", "--workers", "1")
-    assert "results: 0 cells computed" in again
-    assert "10 were there" in again
+    assert "results: cells computed: 0 in " in again
+    assert "already stored: 10" in again
 
     (run,) = json.loads(troth("runs", ".", "--json"))
     assert (run["run"], run["models"], run["data"]) == ("results", ["first"], ["data.jsonl"])
@@ -81,7 +81,7 @@ def test_failed_cells_are_told_and_change_the_exit_code(troth, in_workshop):
     told = json.loads(troth("sweep", "bad.toml", "--workers", "1", "--json", code=1))
     assert (told["computed"], told["complete"]) == (1, False)
     assert "rationale" in told["failed"][0]["error"]
-    assert "1 failed" in troth("sweep", "bad.toml", "--workers", "1", code=1)
+    assert "failed: 1" in troth("sweep", "bad.toml", "--workers", "1", code=1)
 
 
 @pytest.mark.parametrize(

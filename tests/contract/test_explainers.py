@@ -21,7 +21,7 @@ CHEAP = {
     "gradient_shap": "gradient_shap(samples=4)",
     "integrated_gradients": "integrated_gradients(steps=4)",
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=3)",
-    "beam_search": "beam_search(width=3)",
+    "beam_search": "beam_search(width=2)",
 }
 # What needs more than a model and a text (an LLM) has tests of its own.
 NEEDS_MORE = {"llm_ranking"}

@@ -9,6 +9,12 @@ from troth.store.store import Store
 from troth.sweep.run import run
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """A run that waits for another process looks again at once: most tests here wait once."""
+    monkeypatch.setattr("troth.sweep.scheduler._POLL", 0.02)
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     """A model, one whose weights were cut off, and one with fewer word vectors than its tokenizer has words."""

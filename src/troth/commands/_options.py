@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they share at the edges."""
+"""Options that several commands take, and what they all do first and last."""
 
 from __future__ import annotations
 
@@ -13,8 +13,20 @@ import typer
 from troth.core import terminal
 from troth.core.errors import TrothError
 
-MOST_SEEDS = 1_000
+_MOST_SEEDS = 1_000
 Model = Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub name, or embedded.")]
+Data = Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")]
+Run = Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")]
+Masking = Annotated[str, typer.Option(help="How a unit is erased; see troth list maskings.")]
+Like = Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")]
+SeedCount = Annotated[int, typer.Option(help="How many seeds: 0, 1, …")]
+Limit = Annotated[int, typer.Option(help="At most this many examples of each split; 0 takes all.")]
+TextColumn = Annotated[str | None, typer.Option(help="Column of the text; guessed by default.")]
+PairColumn = Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' for none.")]
+Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done, and how long it takes.")]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
@@ -30,11 +42,11 @@ ClassWords = Annotated[
 Shots = Annotated[
     str | None, typer.Option(help="Data whose labeled examples the prompt shows first (a file or a name).")
 ]
-ShotCount = Annotated[int | None, typer.Option(help="At most so many shots; 4.")]
+ShotCount = Annotated[int | None, typer.Option(help="At most this many shots; 4 by default.")]
 Chat = Annotated[
-    bool | None, typer.Option("--chat/--no-chat", help="The tokenizer's chat template; by default if it has one.")
+    bool | None, typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one.")
 ]
-MaskText = Annotated[str | None, typer.Option(help="What erased words of a prompted model become; one token.")]
+MaskText = Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")]
 
 
 def prompting(
@@ -45,7 +57,7 @@ def prompting(
     chat: bool | None = None,
     mask_text: str | None = None,
 ) -> dict[str, Any]:
-    """Options of load_model for a prompted model, plain values all; none without a prompt."""
+    """The options of load_model for a prompted model, as plain values; none without a prompt."""
     if shot_count is not None and shots is None:
         raise TrothError(f"--shot-count {shot_count} goes with --shots; name their data, or leave it out")
     number = 4 if shot_count is None else shot_count
@@ -59,22 +71,38 @@ def prompting(
         from troth.data import load_data
         from troth.data._classes import name_of
 
-        shown = load_data(shots, limit=number)
         options["shots"] = [
-            {"text": one.text, "text_pair": one.text_pair, "label": name_of(one.label)} for one in shown
+            {"text": example.text, "text_pair": example.text_pair, "label": name_of(example.label)}
+            for example in load_data(shots, limit=number)
         ]
     options |= {"chat": chat, "mask_text": mask_text}
     return {name: value for name, value in options.items() if value is not None}
 
 
 def require(option: str, value: object, holds: bool, wanted: str) -> None:
-    """One line for a value that an option does not take."""
+    """Raises one line for a value that an option does not take."""
     if not holds:
         raise TrothError(f"{option} must be {wanted}, not {value}")
 
 
+def require_seeds(seeds: int) -> None:
+    require("--seeds", seeds, 1 <= seeds <= _MOST_SEEDS, f"1 to {_MOST_SEEDS:,}")
+
+
+def one_of(option: str, value: str, *allowed: str) -> None:
+    require(option, repr(value), value in allowed, " or ".join(allowed))
+
+
+def spare_threads(model: str) -> None:
+    """The embedded model is so small that several threads spend more time waiting for each other than computing."""
+    if model == "embedded":
+        import torch
+
+        torch.set_num_threads(1)
+
+
 def quieten() -> None:
-    """Libraries speak only when something is wrong."""
+    """Libraries print only when something is wrong."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)

@@ -10,37 +10,37 @@ from troth.commands import _options
 from troth.core import terminal
 
 
-def say_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
+def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
     from troth.sweep.estimate import estimate
     from troth.sweep.machine import cores, gpus
 
     count = workers or len(gpus()) or cores()
-    found = estimate(plan, store, workers=count, context=context, retry=retry)
+    expected = estimate(plan, store, workers=count, context=context, retry=retry)
     if as_json:
         _options.print_json(
             {
-                "cells": dict(found.cells), "finished": found.finished, "failed": found.failed, "to_do": found.to_do,
-                "seconds": found.seconds, "workers": count, "probed": found.probed,
+                "cells": dict(expected.cells), "finished": expected.finished, "failed": expected.failed,
+                "to_do": expected.to_do, "seconds": expected.seconds, "workers": count, "probed": expected.probed,
                 **{name: plan.about[name] for name in ("trainings", "fits") if name in plan.about},
             }
         )  # fmt: skip
         return
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in found.cells.items())
-    terminal.echo(f"{sum(found.cells.values()):,} cells ({kinds}) into {store.folder}")
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
+    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}) into {store.folder}")
     if "trainings" in plan.about:
-        terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {found.cells['training']:,} cells")
+        terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {expected.cells['training']:,} cells")
     if "fits" in plan.about:
         fits = plan.about["fits"]
         passes = f"{fits['forward']:,} passes of the explained model and {fits['backward']:,} back through it"
         terminal.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
-    terminal.echo(f"{found.finished:,} finished, {found.failed:,} failed before, {found.to_do:,} to do")
-    took = "unknown" if found.seconds is None else f"about {duration(found.seconds)} with {count} workers"
-    how = f"; {found.probed} methods were tried on a few examples" if found.probed else ""
+    terminal.echo(f"{expected.finished:,} finished, {expected.failed:,} failed before, {expected.to_do:,} to do")
+    took = "unknown" if expected.seconds is None else f"about {duration(expected.seconds)} with {count} workers"
+    how = f"; {expected.probed} methods were tried on a few examples" if expected.probed else ""
     terminal.echo(f"time: {took}{how}")
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """A time in the usual units.
 
     >>> duration(4.2), duration(75), duration(7500)
     ('4 s', '1 min 15 s', '2 h 5 min')

@@ -13,16 +13,14 @@ from troth.commands import _options
 
 def bench(
     model: _options.Model = "embedded",
-    data: Annotated[
-        str, typer.Option("--data", "-d", help="A file, a folder, a hub name or a data set of ours.")
-    ] = "reviews",
+    data: _options.Data = "reviews",
     split: Annotated[str | None, typer.Option(help="Which split; by default the one to evaluate on.")] = None,
-    text: Annotated[str | None, typer.Option(help="Column of the text; guessed unless named.")] = None,
-    text_pair: Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the class; '' for none.")] = None,
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Let rows have no label.")] = False,
+    text: _options.TextColumn = None,
+    text_pair: _options.PairColumn = None,
+    label: _options.LabelColumn = None,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Rows may have no label.")] = False,
     limit: Annotated[
-        int | None, typer.Option(help="At most so many examples, 0 for all; 50 unless said, 100 with all explainers.")
+        int | None, typer.Option(help="At most this many examples, 0 for all; by default 50, with all explainers 100.")
     ] = None,
     explainers: Annotated[
         list[str] | None, typer.Option("--explainers", "-e", help="A method; repeat for several, or all.")
@@ -32,16 +30,14 @@ def bench(
     ] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
-    masking: Annotated[str, typer.Option(help="How erasing explainers erase a unit.")] = "mask_token",
+    masking: _options.Masking = "mask_token",
     seed: Annotated[list[int] | None, typer.Option(help="Seed of every random draw; repeat for several.")] = None,
     sort: Annotated[str | None, typer.Option(help="Sort by this metric instead of the mean place.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default one under runs/.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = None,
+    workers: _options.Workers = None,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
-    retry: Annotated[bool, typer.Option("--retry", help="Try failed cells again.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done, and how long it takes.")
-    ] = False,
+    retry: _options.Retry = False,
+    dry_run: _options.DryRun = False,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     shots: _options.Shots = None,
@@ -63,24 +59,24 @@ def bench(
     from troth.sweep.context import Context
 
     _options.quieten()
-    chosen: Any = "all" if explainers == ["all"] else explainers
-    judged: Any = "all" if metrics == ["all"] else metrics
-    number = (100 if chosen == "all" else 50) if limit is None else limit
+    methods: Any = "all" if explainers == ["all"] else explainers
+    measures: Any = "all" if metrics == ["all"] else metrics
+    number = (100 if methods == "all" else 50) if limit is None else limit
     if sort is not None:
         catalog.find("metrics", sort.partition("(")[0])
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    asked: Any = (model, prompted) if prompted else model
+    subject: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()
-        plan = benching.plan_of(context, asked, data, chosen, judged, **options)
-        _sweeping.say_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
+        plan = benching.plan_of(context, subject, data, methods, measures, **options)
+        _sweeping.print_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
         return
     with _sweeping.shown(not as_json) as progress:
         result = benching.bench(
-            asked, data, chosen, judged, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
+            subject, data, methods, measures, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
             retry=retry, progress=progress, command=" ".join(sys.argv), **options,
         )  # fmt: skip
     report = result.folder / "report.html"
@@ -90,13 +86,12 @@ def bench(
     if as_json:
         _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder)})
     else:
-        console = Console(highlight=False)
+        console = Console()
         console.print(leaderboard.table(board, order, console.width))
         console.print()
-        for note in board.about.get("data", {}).get(board.data, {}).get("notes", ()):
-            console.print(note, style="dim", markup=False)
-        for note in board.about.get("models", {}).get(board.model, {}).get("notes", ()):
-            console.print(note, style="dim", markup=False)
+        for kind, name in (("data", board.data), ("models", board.model)):
+            for note in board.about.get(kind, {}).get(name, {}).get("notes", ()):
+                console.print(note, style="dim", markup=False)
         for line in board.answer():
             console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
         for what, why in board.skipped.items():

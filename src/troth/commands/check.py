@@ -11,9 +11,7 @@ from troth.commands import _options
 
 def check(
     model: _options.Model = "embedded",
-    data: Annotated[
-        str, typer.Option("--data", "-d", help="What is tested: a file, a folder, a hub name or a data set of ours.")
-    ] = "reviews",
+    data: _options.Data = "reviews",
     split: Annotated[str | None, typer.Option(help="Which split is tested; by default test, if there is one.")] = None,
     validation_data: Annotated[
         str | None,
@@ -23,12 +21,12 @@ def check(
         ),
     ] = None,
     validation_split: Annotated[str | None, typer.Option(help="Which split of the references.")] = None,
-    limit: Annotated[int, typer.Option(help="Test at most so many examples; 0 takes all.")] = 200,
+    limit: Annotated[int, typer.Option(help="Test at most this many examples; 0 takes all.")] = 200,
     explainers: Annotated[
         list[str] | None,
-        typer.Option("--explainers", "-e", help="Whose order the words are erased in; repeat for several."),
+        typer.Option("--explainers", "-e", help="A method whose order words are erased in; repeat for several."),
     ] = None,
-    masking: Annotated[str, typer.Option(help="How a unit is erased.")] = "mask_token",
+    masking: _options.Masking = "mask_token",
     step: Annotated[float, typer.Option(help="How much more is erased each time.")] = 0.1,
     references: Annotated[
         str,
@@ -118,7 +116,7 @@ def _print(found: Any) -> None:
     from troth.core.terminal import Console
     from troth.validity.checking import LEVEL
 
-    console = Console(highlight=False)
+    console = Console()
     if not found.not_tested:
         about = f"{len(found.example_ids)} examples of {found.data} on {found.model}, erased by {found.masking}"
         console.print(f"In distribution? p-values (MaSF): {about}", style="bold", markup=False)
@@ -177,7 +175,7 @@ def _print_randomization(about: str, results: Any) -> None:
 
     from troth.core.terminal import Console
 
-    console = Console(highlight=False)
+    console = Console()
     title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"
     console.print(title, style="bold", markup=False)
     shown = Table(box=None, padding=(0, 1), show_edge=False)

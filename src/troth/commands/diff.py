@@ -12,9 +12,9 @@ _SHOWN = 6  # values of a spec
 
 
 def diff(
-    first: Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")],
+    first: _options.Run,
     second: Annotated[str, typer.Argument(help="Another run.")],
-    everything: Annotated[bool, typer.Option("--all", help="Also the numbers that did not move.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also print the numbers that did not move.")] = False,
     as_json: _options.Json = False,
 ) -> None:
     """Compares two runs: which specs differ, and which numbers moved beyond their intervals.
@@ -45,7 +45,7 @@ def _print(found: Any, everything: bool) -> None:
 
     from troth.core.terminal import Console
 
-    console = Console(highlight=False)
+    console = Console()
     for key, (before, after) in found.about.items():
         console.print(f"[dim]{escape(key)}:[/] {escape(str(before))} → {escape(str(after))}")
     for key, (before, after) in found.specs.items():

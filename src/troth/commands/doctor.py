@@ -14,7 +14,7 @@ _PARTS = {
 
 
 def doctor(as_json: _options.Json = False) -> None:
-    """Says what works on this machine: versions, devices, optional parts, and one explanation from end to end.
+    """Prints what works on this machine: versions, devices, optional parts, and one explanation from end to end.
 
     Example: troth doctor
     """
@@ -49,7 +49,7 @@ def doctor(as_json: _options.Json = False) -> None:
             }
         )
     else:
-        console = Console(highlight=False)
+        console = Console()
         console.print(f"Python {sys.version.split()[0]} on {platform.platform()}")
         table = Table(box=None, show_header=False, padding=(0, 2))
         signs = {"ok": "[green]✓[/]", "optional": "[dim]–[/]", "missing": "[red]✗[/]", "broken": "[red]✗[/]"}

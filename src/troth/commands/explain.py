@@ -24,8 +24,8 @@ def explain(
     segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
     units: _options.Units = "word",
     target: _options.Target = "predicted",
-    against: Annotated[str | None, typer.Option(help="Why the target rather than this class.")] = None,
-    masking: Annotated[str, typer.Option(help="How erasing explainers erase a unit.")] = "mask_token",
+    against: Annotated[str | None, typer.Option(help="Explain why the target rather than this class.")] = None,
+    masking: _options.Masking = "mask_token",
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
@@ -60,6 +60,7 @@ def explain(
         raise TrothError("the text is empty: there is nothing to explain")
     if pair is not None and len(given) != 1:
         raise TrothError(f"--pair goes with one text, not {len(given)}")
+    _options.spare_threads(model)
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
     if html is not None:
         page.require_place(html)
@@ -81,14 +82,14 @@ def _lines() -> list[str]:
     from troth.core.errors import TrothError
 
     try:
-        given = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
+        lines = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
     except UnicodeDecodeError:
-        raise TrothError("standard input is no UTF-8; convert it: iconv -f latin1 -t utf-8") from None
+        raise TrothError("standard input is not UTF-8; convert it: iconv -f latin1 -t utf-8") from None
     except (OSError, ValueError):  # standard input is closed
-        given = []
-    if not given:
+        lines = []
+    if not lines:
         raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
-    return given
+    return lines
 
 
 def _print(attributions: list[Any], html: Path | None) -> None:
@@ -97,7 +98,7 @@ def _print(attributions: list[Any], html: Path | None) -> None:
     from troth.core.terminal import Console
     from troth.report import explanation as display
 
-    console = Console(highlight=False)
+    console = Console()
     shown = None
     for attribution in attributions:
         if attribution.example.id != shown:
@@ -107,7 +108,7 @@ def _print(attributions: list[Any], html: Path | None) -> None:
         console.print(Padding(display.text(attribution), (0, 2)))
         for line in _remarks(attribution):
             console.print(f"  {line}", style="dim", markup=False)
-    console.print("\nblue speaks for the class, orange against it", style="dim")
+    console.print("\nblue pushes toward the class, orange away from it", style="dim")
     if html is not None:
         console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
 

@@ -13,9 +13,7 @@ from troth.commands import _options
 def fit(
     explainer: Annotated[str, typer.Argument(help="attributive_masking.")],
     model: _options.Model = "embedded",
-    data: Annotated[
-        str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name; its train split.")
-    ] = "reviews",
+    data: _options.Data = "reviews",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A new folder, or that of an earlier fit; runs/… by default.")
     ] = None,
@@ -29,7 +27,9 @@ def fit(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="What it is chosen by; repeat, or say all, for a folder each. aopc_comprehensiveness."),
+        typer.Option(
+            help="What it is chosen by; repeat, or pass all, for a folder each; aopc_comprehensiveness by default."
+        ),
     ] = None,
     lambdas: Annotated[
         str | None, typer.Option(help="Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them.")
@@ -37,15 +37,15 @@ def fit(
     without: Annotated[list[str] | None, typer.Option(help="Leave a loss out: prediction, sparsity, inverse.")] = None,
     inverse_form: Annotated[str, typer.Option(help="L_inv: log, probability or negative_entropy.")] = "log",
     sparsity_form: Annotated[str, typer.Option(help="L_a: cross_entropy or l1.")] = "cross_entropy",
-    examples: Annotated[int | None, typer.Option(help="To train on; 1000.")] = None,
-    validation: Annotated[int | None, typer.Option(help="To choose on; 200.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Times through them; 10.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Texts of a step; 20.")] = None,
+    examples: Annotated[int | None, typer.Option(help="How many to train on; 1000 by default.")] = None,
+    validation: Annotated[int | None, typer.Option(help="How many to choose on; 200 by default.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Times through them; 10 by default.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Texts per step; 20 by default.")] = None,
     rows_per_pass: Annotated[int | None, typer.Option(help="Texts at a time, if memory is short.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="4e-5.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Of the search for the weights; 30.")] = None,
-    trial_examples: Annotated[int | None, typer.Option(help="To train on in a trial; 450.")] = None,
-    trial_epochs: Annotated[float | None, typer.Option(help="Of a trial; 2.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="4e-5 by default.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials of the search for the weights; 30 by default.")] = None,
+    trial_examples: Annotated[int | None, typer.Option(help="How many a trial trains on; 450 by default.")] = None,
+    trial_epochs: Annotated[float | None, typer.Option(help="Epochs of a trial; 2 by default.")] = None,
     trials_per_metric: Annotated[
         bool, typer.Option("--trials-per-metric", help="A search for each metric, as in the paper, not one for all.")
     ] = False,
@@ -83,11 +83,11 @@ def fit(
     _options.quieten()
     if explainer != "attributive_masking":
         raise unknown("explainer that is fitted", explainer, ["attributive_masking"])
-    _one_of("--inverse-form", inverse_form, ("log", "probability", "negative_entropy"))
-    _one_of("--sparsity-form", sparsity_form, ("cross_entropy", "l1"))
-    _one_of("--variant", variant, ("paper", "released"))
-    _one_of("--units", units, ("token", "word", "sentence"))
-    _one_of("--search", search, ("auto", "tpe", "sobol", "random"))
+    _options.one_of("--inverse-form", inverse_form, "log", "probability", "negative_entropy")
+    _options.one_of("--sparsity-form", sparsity_form, "cross_entropy", "l1")
+    _options.one_of("--variant", variant, "paper", "released")
+    _options.one_of("--units", units, "token", "word", "sentence")
+    _options.one_of("--search", search, "auto", "tpe", "sobol", "random")
     if not data:
         raise TrothError("name the data: --data sst2")
     chosen = list(metric or [attributive_masking.CHOSEN])
@@ -97,7 +97,7 @@ def fit(
         trials_per_metric=trials_per_metric, search=search, units=units, variant=variant, seed=seed,
     )  # fmt: skip
     form: Any = {"inverse_form": inverse_form, "sparsity_form": sparsity_form}
-    errors = Console(stderr=True, highlight=False)
+    errors = Console(stderr=True)
     fitted = attributive_masking.fit(
         model,
         data,
@@ -120,7 +120,7 @@ def fit(
         folders = {name: str(folder) for name, folder in fitted.folders.items()}
         _options.print_json({"folders": folders, "reports": dict(fitted.reports)})
         return
-    console = Console(highlight=False)
+    console = Console()
     for name, folder in fitted.folders.items():
         report = fitted.reports[name]
         scores = ", ".join(f"{metric} {value:.3f}" for metric, value in report["scores"].items())
@@ -128,13 +128,6 @@ def fit(
         console.print(f"{name}: {scores}", markup=False)
         console.print(f"  weights of the losses: {weights} ({report['search']['sampler']})", markup=False, style="dim")
         console.print(f"  attributive_masking(checkpoint='{folder}')", markup=False, soft_wrap=True)
-
-
-def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    from troth.core.errors import TrothError
-
-    if value not in allowed:
-        raise TrothError(f"{option} must be {' or '.join(allowed)}, not {value!r}")
 
 
 def _plain(name: str) -> str:

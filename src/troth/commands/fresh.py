@@ -13,28 +13,28 @@ from troth.commands import _options
 
 
 def fresh(
-    data: Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")],
+    data: _options.Data,
     base: Annotated[str, typer.Option("--base", "-b", help="What is trained: a model folder, a hub name, scratch.")],
     support: Annotated[
         str | None,
-        typer.Option(help="Your model, whose explanations choose; without it plain and salience ones are trained."),
+        typer.Option(help="Your model, whose explanations choose; by default plain and salience models are trained."),
     ] = None,
     explainer: Annotated[str, typer.Option("--explainer", "-e", help="Who chooses the rationales.")] = "attention",
     ratio: Annotated[float, typer.Option(help="Share of the words that is kept.")] = 0.2,
     thresholder: Annotated[str, typer.Option(help="top_k words, or the best contiguous span.")] = "top_k",
     weight: Annotated[float | None, typer.Option("--lambda", help="Of the salience-guided support models.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, …")] = 3,
-    like: Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")] = None,
+    seeds: _options.SeedCount = 3,
+    like: _options.Like = None,
     epochs: Annotated[int, typer.Option(help="Times through the training data; 0 = the base's own.")] = 0,
     batch_size: Annotated[int, typer.Option(help="Rows of a mini-batch; 0 = the base's own.")] = 0,
     learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="0 = the base's own.")] = 0.0,
-    limit: Annotated[int, typer.Option(help="At most so many examples of each split; 0 takes all.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="The folder; runs/fresh-DATA unless named.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = 1,
+    limit: _options.Limit = 0,
+    out: Annotated[Path | None, typer.Option(help="The folder; runs/fresh-DATA by default.")] = None,
+    workers: _options.Workers = 1,
     as_json: _options.Json = False,
 ) -> None:
-    """FRESH: extracts rationales, trains classifiers on them alone, and shows their macro-F1 beside the whole text's,
-    a uniformly guided support model's and random rationales'. Run it again to go on.
+    """FRESH: extracts rationales, trains classifiers on them alone, and shows their macro-F1 next to the whole text's,
+    a uniformly guided support model's and random rationales'. Run it again and it resumes.
 
     Example: troth fresh --data sst --base bert-base-uncased --ratio 0.2
     """
@@ -42,7 +42,7 @@ def fresh(
     from troth.studies import _fresh
 
     _options.quieten()
-    _options.require("--seeds", seeds, 1 <= seeds <= _options.MOST_SEEDS, f"1 to {_options.MOST_SEEDS:,}")
+    _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     name = "".join(letter if letter.isalnum() else "_" for letter in Path(data).stem)
     with _sweeping.shown(not as_json) as progress:
@@ -76,7 +76,7 @@ def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is im
         table.add_column(column, justify="left" if column.startswith("read") else "right")
     for name, *values in done.rows():
         table.add_row(Text(name if name == "full text" else f"rationales: {name}"), *(shown(value) for value in values))
-    console = Console(highlight=False)
+    console = Console()
     console.print(table)
     console.print("p: t-test over seeds against the first kind of rationale.")
     if done.troubles:

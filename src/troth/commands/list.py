@@ -15,7 +15,7 @@ def list(
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """What there is: explainers, metrics, maskings, datasets, recipes and studies, with a line each.
+    """Lists what there is: explainers, metrics, maskings, datasets, recipes, bases and studies, one line each.
 
     Example: troth list explainers
     """
@@ -36,7 +36,7 @@ def list(
     if as_json:
         _options.print_json(found)
         return
-    console = Console(highlight=False)
+    console = Console()
     for name in wanted:
         if not found[name]:
             continue

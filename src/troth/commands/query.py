@@ -17,7 +17,7 @@ _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
 
 def query(
-    run: Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")],
+    run: _options.Run,
     sql: Annotated[
         str, typer.Argument(help="One SELECT over leaderboard, scores, explanations, examples, checks or cells.")
     ],
@@ -42,13 +42,13 @@ def query(
     store = open_run(run)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
-        terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to mend it", err=True)
+        terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to fix it", err=True)
     names = answer.column_names
     if as_json:
         _options.print_json([dict(zip(names, map(_plain, row), strict=True)) for row in plain_rows(answer)])
     else:
         shown = answer.slice(0, limit) if limit else answer
-        console = Console(highlight=False)
+        console = Console()
         _grid.show(console, names, plain_rows(shown))
         if shown.num_rows < answer.num_rows:
             console.print(f"[dim]{shown.num_rows} of {answer.num_rows:,} rows; --limit 0 shows all[/]")

@@ -12,7 +12,7 @@ from troth.core import terminal
 
 
 def report(
-    run: Annotated[str, typer.Argument(help="A run's folder, or its name under runs/.")],
+    run: _options.Run,
     out: Annotated[
         Path | None, typer.Option(help="Where to write; by default report.html in the run's folder.")
     ] = None,

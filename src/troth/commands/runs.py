@@ -13,7 +13,7 @@ def runs(
     folder: Annotated[str, typer.Argument(help="Where runs are kept, or one run.")] = "runs",
     as_json: _options.Json = False,
 ) -> None:
-    """Lists runs: when they were made, on which models and data, and how far they came.
+    """Lists runs: when they were made, on which models and data, and how much is finished.
 
     Example: troth runs
     """
@@ -27,7 +27,7 @@ def runs(
     if as_json:
         _options.print_json(found)
         return
-    console = Console(highlight=False)
+    console = Console()
     if not found:
         console.print(f"no runs in {escape(folder)}")
         return

@@ -1,4 +1,4 @@
-"""A paper's experiment, our numbers beside the published ones."""
+"""A paper's experiment, our numbers next to the published ones."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ def study(
     only: Annotated[list[str] | None, typer.Option("--only", help="This part only; repeat for several.")] = None,
     data: Annotated[list[str] | None, typer.Option("--data", "-d", help="Data sets; repeat for several.")] = None,
     base: Annotated[str | None, typer.Option("--base", "-b", help="The model to train or explain.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, …")] = 1,
-    limit: Annotated[int, typer.Option(help="At most so many examples of each split; 0 takes all.")] = 0,
+    seeds: _options.SeedCount = 1,
+    limit: _options.Limit = 0,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
-    out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME unless named.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, else one a core.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done, and how long it takes.")
-    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
+    workers: _options.Workers = None,
+    dry_run: _options.DryRun = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Repeats a paper's experiment and prints our numbers beside the published ones; run it again to go on.
+    """Repeats a paper's experiment and prints our numbers next to the published ones; run it again and it resumes.
 
     Example: troth study roar --only synthetic
     """
@@ -44,7 +42,7 @@ def study(
 
     _options.quieten()
     chosen: studies.Study = catalog.build("studies", name)
-    _options.require("--seeds", seeds, 1 <= seeds <= _options.MOST_SEEDS, f"1 to {_options.MOST_SEEDS:,}")
+    _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     check_options("local", workers, None, None, 1, None)
     options = _options.prompting(prompt, class_words)
@@ -52,19 +50,13 @@ def study(
         raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
     parts = studies.chosen_parts(chosen, only or ())
-    console = Console(highlight=False)
+    console = Console()
     with _sweeping.shown(not as_json and not dry_run) as progress:
         setting = studies.Setting(
-            folder,
-            tuple(data or ()),
-            base,
-            tuple(range(seeds)),
-            limit or None,
-            workers,
-            progress,
+            folder, tuple(data or ()), base, tuple(range(seeds)), limit or None, workers, progress,
             model_options=options or None,
             command=" ".join(sys.argv),
-        )
+        )  # fmt: skip
         if dry_run:
             for part in parts:
                 plan = chosen.plan(part, setting)
@@ -72,7 +64,7 @@ def study(
                     terminal.echo(f"{part}: computed on the spot")
                 else:
                     terminal.echo(f"{part}:")
-                    _sweeping.say_estimate(plan, Store(folder), workers, setting.context, False, as_json)
+                    _sweeping.print_estimate(plan, Store(folder), workers, setting.context, False, as_json)
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):

@@ -16,18 +16,16 @@ def sweep(
     plan: Annotated[Path, typer.Argument(help="A TOML file: models, data, explainers, metrics, seeds.")],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default the plan's own, or runs/PLAN.")] = None,
     engine: Annotated[str, typer.Option(help="local (processes) or ray.")] = "local",
-    workers: Annotated[int | None, typer.Option(help="How many; by default one a GPU, else one a core.")] = None,
+    workers: _options.Workers = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster: HOST:PORT, ray://HOST:PORT or auto.")] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs of each Ray worker, e.g. 0.5.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of each worker.")] = 1,
-    retry: Annotated[bool, typer.Option("--retry", help="Try failed cells again.")] = False,
+    retry: _options.Retry = False,
     shard: Annotated[str | None, typer.Option(help="Which of several sweeps over one folder this is: 3/16.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done, and how long it takes.")
-    ] = False,
+    dry_run: _options.DryRun = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Carries out a plan of models × data × explainers × metrics × seeds; run it again to go on where it stopped.
+    """Carries out a plan of models × data × explainers × metrics × seeds; run it again and it resumes.
 
     Example: troth sweep plan.toml --engine ray --workers 8
     """
@@ -43,14 +41,14 @@ def sweep(
     context = Context(store.folder)
     planned = written.plan(context)
     if dry_run:
-        _sweeping.say_estimate(planned, store, workers, context, retry, as_json)
+        _sweeping.print_estimate(planned, store, workers, context, retry, as_json)
         return
     with _sweeping.shown(not as_json) as progress:
         outcome = run(
             planned, store, engine=engine, workers=workers, address=address, gpus=gpus, threads=threads,  # type: ignore[arg-type]  # checked there
             retry=retry, shard=part, progress=progress, context=context, command=" ".join(sys.argv),
         )  # fmt: skip
-    _say_outcome(outcome, store.folder, as_json)
+    _print_outcome(outcome, store.folder, as_json)
     if outcome.interrupted:
         raise SystemExit(130)
     if outcome.failed:
@@ -68,12 +66,12 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     return int(number), int(count)
 
 
-def _say_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
+def _print_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
     if as_json:
         _options.print_json(
             {
                 "run": str(folder), "complete": outcome.complete, "computed": outcome.computed, "found": outcome.stored,
-                "failed": [_failure(one) for one in outcome.failed],
+                "failed": [_failure(cell) for cell in outcome.failed],
                 "blocked": len(outcome.blocked), "left": outcome.left, "interrupted": outcome.interrupted,
                 "seconds": round(outcome.seconds, 2), "notes": list(outcome.notes),
             }
@@ -83,23 +81,23 @@ def _say_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         terminal.echo(note, err=True)
     took = _sweeping.duration(outcome.seconds)
     terminal.echo(
-        f"{folder}: {outcome.computed:,} cells computed in {took}, {outcome.stored:,} were there"
-        + (f", {len(outcome.failed):,} failed" if outcome.failed else "")
-        + (f", {len(outcome.blocked):,} could not be made because of that" if outcome.blocked else "")
-        + (f", {outcome.left:,} are left" if outcome.left else "")
+        f"{folder}: cells computed: {outcome.computed:,} in {took}, already stored: {outcome.stored:,}"
+        + (f", failed: {len(outcome.failed):,}" if outcome.failed else "")
+        + (f", not computed because of that: {len(outcome.blocked):,}" if outcome.blocked else "")
+        + (f", left: {outcome.left:,}" if outcome.left else "")
     )
-    for one in outcome.failed[:10]:
-        terminal.echo(f"  failed: {_called(one)}: {one.error}", err=True)
+    for cell in outcome.failed[:10]:
+        terminal.echo(f"  failed: {_title(cell)}: {cell.error}", err=True)
     if outcome.failed:
-        terminal.echo("run it again with --retry to try failed cells once more", err=True)
+        terminal.echo("run it again with --retry to try the failed cells again", err=True)
     if outcome.interrupted:
-        terminal.echo("stopped; run the same command again to go on", err=True)
+        terminal.echo("stopped; run the same command again to resume", err=True)
 
 
 def _failure(cell: Any) -> dict[str, Any]:
     return {"cell": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "error": cell.error}
 
 
-def _called(cell: Any) -> str:
+def _title(cell: Any) -> str:
     names = [str(cell.specs[key]) for key in ("model", "data", "explainer", "metric", "seed") if key in cell.specs]
     return " · ".join(names) or f"{cell.kind} {cell.name}"

@@ -10,20 +10,20 @@ import typer
 
 from troth.commands import _options
 
-_Text = Annotated[str | None, typer.Option(help="Column of the text; guessed unless named.")]
-
 
 def train(
     recipe: Annotated[str, typer.Argument(help="plain, masked or salience; join several: 'masked + salience'.")],
-    data: Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")],
+    data: _options.Data,
     base: Annotated[
         str | None,
         typer.Option(
             "--base", "-b", help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; runs/… unless named.")] = None,
-    like: Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the model; by default one under runs/.")
+    ] = None,
+    like: _options.Like = None,
     salience: Annotated[
         str | None,
         typer.Option(
@@ -38,12 +38,14 @@ def train(
     batch_size: Annotated[int | None, typer.Option(help="Rows of a mini-batch, over all devices.")] = None,
     rows_per_pass: Annotated[int | None, typer.Option(help="Rows at a time on a device, if memory is short.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Largest step size.")] = None,
-    head_learning_rate: Annotated[float | None, typer.Option(help="That of the classification head.")] = None,
+    head_learning_rate: Annotated[
+        float | None, typer.Option(help="Largest step size of the classification head.")
+    ] = None,
     warmup: Annotated[float | None, typer.Option(help="Share of steps over which the rate rises.")] = None,
     schedule: Annotated[str | None, typer.Option(help="linear or constant.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Decay of weights (not biases, layer norms).")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.")] = None,
-    class_weights: Annotated[str | None, typer.Option(help="balanced, or numbers a class: 1,2.5.")] = None,
+    class_weights: Annotated[str | None, typer.Option(help="balanced, or one number per class: 1,2.5.")] = None,
     metric: Annotated[str | None, typer.Option(help="accuracy, macro_f1, micro_f1, matthews or auroc.")] = None,
     best_by: Annotated[str | None, typer.Option(help="Which epoch is kept: metric, loss or last.")] = None,
     precision: Annotated[str | None, typer.Option(help="auto, no, fp16 or bf16.")] = None,
@@ -51,19 +53,19 @@ def train(
     validation: Annotated[str | None, typer.Option(help="Other data to validate on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="A split to score at the end; repeat for several.")] = None,
     hold_out: Annotated[float | None, typer.Option(help="Share of train to validate on.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only so many examples of each split.")] = None,
+    limit: Annotated[int | None, typer.Option(help="At most this many examples of each split.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Longer texts are cut.")] = None,
-    text: _Text = None,
-    text_pair: Annotated[str | None, typer.Option(help="Column of the second text.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the class.")] = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Leave the GPU alone.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin anew, whatever the folder holds.")] = False,
+    text: _options.TextColumn = None,
+    text_pair: _options.PairColumn = None,
+    label: _options.LabelColumn = None,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Do not use the GPU.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin again, whatever the folder holds.")] = False,
     as_json: _options.Json = False,
 ) -> None:
     """Trains a classifier: plain; masked, which makes erased inputs in distribution and so faithfulness measurable; or
     with salience, which makes attention a more faithful explanation.
 
-    Run the same command again after an interruption and it goes on. Several GPUs: accelerate launch -m troth train …
+    Run the same command again after an interruption and it resumes. Several GPUs: accelerate launch -m troth train …
 
     Example: troth train masked --data babi
 
@@ -88,42 +90,21 @@ def train(
             )
         data, base, validation = start.pop("data"), start.pop("base"), validation or start.pop("validation")
         settings = start
-    given: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "rows_per_pass": rows_per_pass,
-        "learning_rate": learning_rate,
-        "head_learning_rate": head_learning_rate,
-        "warmup": warmup,
-        "schedule": schedule,
-        "weight_decay": weight_decay,
-        "clip": clip,
-        "class_weights": _weights(class_weights),
-        "metric": metric,
-        "best_by": best_by,
+    options: dict[str, Any] = {
+        "epochs": epochs, "batch_size": batch_size, "rows_per_pass": rows_per_pass, "learning_rate": learning_rate,
+        "head_learning_rate": head_learning_rate, "warmup": warmup, "schedule": schedule, "weight_decay": weight_decay,
+        "clip": clip, "class_weights": _weights(class_weights), "metric": metric, "best_by": best_by,
         "precision": precision,
-    }
+    }  # fmt: skip
     columns = {"text": text, "text_pair": text_pair, "label": label}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said below, in train.json's words
+        warnings.simplefilter("ignore", UserWarning)  # printed below, as in train.json
         trained = (tuning.search if searched else fit.train)(
-            recipe,
-            data,
-            base,
-            folder,
-            like=like,
-            validation=validation,
-            tests=test or (),
-            hold_out=hold_out,
-            limit=limit,
-            columns={name: column for name, column in columns.items() if column is not None},
-            max_length=max_length,
-            resume=not restart,
-            progress=not as_json,
-            cpu=cpu,
-            seed=seed,
-            **settings | {name: value for name, value in given.items() if value is not None},
-        )
+            recipe, data, base, folder, like=like, validation=validation, tests=test or (), hold_out=hold_out,
+            limit=limit, columns={name: column for name, column in columns.items() if column is not None},
+            max_length=max_length, resume=not restart, progress=not as_json, cpu=cpu, seed=seed,
+            **settings | {name: value for name, value in options.items() if value is not None},
+        )  # fmt: skip
     if as_json:
         _options.print_json({"folder": str(folder), **trained.report})
     else:
@@ -158,7 +139,7 @@ def _weights(text: str | None) -> Any:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise TrothError(f"--class-weights must be balanced or numbers a class, as 1,2.5, not {text!r}") from None
+        raise TrothError(f"--class-weights must be balanced or one number per class, as 1,2.5, not {text!r}") from None
 
 
 def _name(*parts: object) -> str:
@@ -182,15 +163,17 @@ def _show(trained: Any) -> None:
         values = [scores[inputs][metric] for scores in report["scores"].values()]
         table.add_row(inputs.replace("_", " "), *[_percent(value) for value in values])
     table.add_row("[dim]majority class[/]", *[f"[dim]{_percent(value)}[/]" for value in report["majority"].values()])
-    console = Console(highlight=False)
+    console = Console()
     for note in report["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}")
     console.print(table)
     if "lambda_search" in report:
-        found = report["lambda_search"]
-        flips = ", ".join(f"{weight}: {flip:.3f}" for weight, flip in found["flip_fraction"].items())
-        console.print(f"λ = {found['chosen']:g}: {found['by']} ({flips})")
-    console.print(f"{trained.folder}  (load it with troth.load_model or transformers; train.json says how it was made)")
+        search = report["lambda_search"]
+        flips = ", ".join(f"{weight}: {flip:.3f}" for weight, flip in search["flip_fraction"].items())
+        console.print(f"λ = {search['chosen']:g}: {search['by']} ({flips})")
+    console.print(
+        f"{trained.folder}  (load it with troth.load_model or transformers; train.json records how it was trained)"
+    )
 
 
 def _percent(value: float | None) -> str:

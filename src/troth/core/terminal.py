@@ -38,17 +38,17 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00  # a byte that was no UTF-8, as Python carries it
+        code -= 0xDC00  # a byte that was not UTF-8, as Python carries it
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def json_text(value: Any, encoding: str | None = "utf-8") -> str:
     """JSON whose every control character is an escape of JSON's own, and every character one that `encoding` has."""
     plain = json.dumps(value, ensure_ascii=not (encoding or "").lower().startswith("utf"), indent=2)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
 
 
 def echo(line: str, *, err: bool = False) -> None:
@@ -77,8 +77,8 @@ class _Guarded:
         self._stream, self._name = stream, name
 
     def write(self, text: str) -> int:
-        shown = _OURS.sub(lambda found: found[0] if found[1] else _escaped(found), text)
-        with self._told():
+        shown = _OURS.sub(lambda match: match[0] if match[1] else _escaped(match), text)
+        with self._failing_clearly():
             self._stream.write(shown)
         return len(text)
 
@@ -87,11 +87,11 @@ class _Guarded:
             self.write(line)
 
     def flush(self) -> None:
-        with self._told():
+        with self._failing_clearly():
             self._stream.flush()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _failing_clearly(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
@@ -104,7 +104,7 @@ class _Guarded:
 
 
 class CannotPrintError(TrothError):
-    """Nobody can read what we say."""
+    """Nobody can read what we print."""
 
 
 @contextmanager

@@ -57,6 +57,7 @@ def test_the_regression_is_that_of_scikit_learn():
     np.testing.assert_allclose(given.fit([])[0], np.abs(right.coef_[0]), atol=1e-3)
 
 
+@pytest.mark.full
 def test_how_long_plain_roar_holds_is_the_draws_doing_and_recursive_is_always_the_truth():
     found = _eq1.spread(train=4_000, test=1_000, seeds=range(2))
     assert found["recursive"] == found["truth"] == [4, 4]
