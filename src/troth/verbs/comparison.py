@@ -39,7 +39,7 @@ class Comparison:
 
 
 def compare(proofs: Sequence[Proof]) -> Comparison:
-    """The proofs of two or more methods on one text, for one class."""
+    """The proofs of one text's methods, for one class; of a single method, whether it beats chance."""
     methods = len(proofs)
     leader = min(range(methods), key=lambda place: proofs[place].without_top)
     first = proofs[leader]
@@ -52,46 +52,50 @@ def compare(proofs: Sequence[Proof]) -> Comparison:
     tied = tuple(place for place, lead in leads.items() if lead > LEVEL)
     best = leader if chance <= LEVEL and not tied else None
     smallest = 1 / first.choices if first.exact else 1 / (1 + first.choices)
-    return Comparison(leader, best, chance, max(leads.values()), tied, too_short=smallest * methods > LEVEL)
+    return Comparison(
+        leader, best, chance, max(leads.values(), default=0.0), tied, too_short=smallest * methods > LEVEL
+    )
 
 
 def _as_far_apart(proof: Proof, gap: float) -> float:
-    """The share of pairs of random choices whose probabilities differ by the gap or more."""
+    """The share of pairs of random choices whose probabilities differ by the gap or more.
+
+    Pairs share their choices, so they say less than as many separate ones would: never below 1 / (1 + choices).
+    """
     random = np.asarray(proof.random)
     apart = np.abs(random[:, None] - random[None]) >= gap - SAME  # [choices, choices]
     if proof.exact:
         return float(apart.mean())
     pairs = len(random) * (len(random) - 1) // 2
-    return (1 + int(np.triu(apart, 1).sum())) / (1 + pairs)
+    return max((1 + int(np.triu(apart, 1).sum())) / (1 + pairs), 1 / (1 + len(random)))
 
 
 def sentence(attributions: Sequence[Attribution]) -> str:
     """The comparison of one text's explanations in words; empty where there is nothing to compare."""
-    proofs = [attribution.proof for attribution in attributions if attribution.proof is not None and attribution.proof.random]
-    if len(proofs) < 2 or len(proofs) < len(attributions) or len({each.target for each in attributions}) > 1:
+    proofs = [each.proof for each in attributions if each.proof is not None and each.proof.random]
+    if not proofs or len(proofs) < len(attributions) or len({each.target for each in attributions}) > 1:
         return ""
     names, units = _names(attributions), f"{attributions[0].question.encoding.unit_kind}s"
     found = compare(proofs)
     name = names[found.leader]
-    if found.best is not None:
-        return (
-            f"Most faithful on this text: {name}. Its lead over {_nearest(proofs, names, found.leader)} is larger than "
-            f"between random choices of {units} (p = {found.lead:.2g})."
-        )
     if found.too_short:
-        return (
-            f"Cannot tell which is most faithful: with {proofs[0].choices} possible choices of {units}, this text is "
-            "too short."
-        )
+        among = f" among {len(proofs)} methods" if len(proofs) > 1 else ""
+        return f"Too short a text to tell chance from more{among}: it has {proofs[0].choices} choices of {units}."
     if found.chance > LEVEL:
+        who = f"{name} is not" if len(proofs) == 1 else "No method is"
+        corrected = f", corrected for {len(proofs)} methods; lowest: {name}" if len(proofs) > 1 else ""
+        return f"{who} shown to beat random {units} on this text (p = {found.chance:.2g}{corrected})."
+    if found.tied:
+        tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
         return (
-            f"No method is shown to beat random {units} on this text (best: {name}, p = {found.chance:.2g}"
-            f"{f', corrected for {len(proofs)} methods' if len(proofs) > 1 else ''})."
+            f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random "
+            f"choices of {units} do (p = {found.lead:.2g})."
         )
-    tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
+    if len(proofs) == 1:
+        return f"{name} beats random {units} on this text (p = {found.chance:.2g})."
     return (
-        f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random choices "
-        f"of {units} do (p = {found.lead:.2g})."
+        f"Most faithful on this text: {name}. Its lead over {_nearest(proofs, names, found.leader)} is larger than "
+        f"between random choices of {units} (p = {found.lead:.2g})."
     )
 
 
