@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from troth.verbs.fit import fit as fit
     from troth.verbs.fresh import fresh as fresh
     from troth.verbs.measure import measure as measure
+    from troth.verbs.proof import prove as prove
 
 __version__ = "0.2.0.dev0"
 
@@ -40,6 +41,7 @@ _HOMES = {
     "load_data": "data",
     "load_model": "models",
     "measure": "verbs.measure",
+    "prove": "verbs.proof",
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)

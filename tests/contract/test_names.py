@@ -15,7 +15,6 @@ from troth.core import catalog
 LATER = (
     "troth.bench(explainers={name: spec, explainer object, function or attributions})",
     "a leaderboard's .to_pandas(), .to_latex(), .to_markdown() and .to_csv(); troth bench --format",
-    'the "proof" of troth explain --json',
     "troth --version",
     "comma-separated lists on the command line",
     "one label as the target of a multi-label model",
@@ -30,10 +29,12 @@ CALLABLES = {
     "troth.load_data": "source split limit",
     "troth.explain": "model texts explainer units target masking seed",
     "troth.measure": "model attributions metric",
+    "troth.prove": "model attributions",
     "troth.bench": "model data explainers metrics out",
     "troth.Attribution.from_scores": "model example scores spans tokens target",
     "troth.Attribution.magnitude": "",
     "troth.Attribution.to_dict": "",
+    "troth.Attribution.from_dict": "facts model",
     "troth.metrics.formulas.comprehensiveness": "p_full p_erased",
     "troth.metrics.formulas.sufficiency": "p_full p_kept",
     "troth.metrics.formulas.log_odds": "p_full p_erased",
@@ -95,7 +96,8 @@ MASKINGS = {
     "normalized_sufficiency": "zero",
 }
 COMMANDS = {
-    "explain": "--explainer --pair --segments --against --html --json",
+    "explain": "--explainer --pair --segments --against --html --json --no-proof --data --limit --record",
+    "verify": "--json",
     "bench": "--json",
     "train": "--json",
     "check": "--json",

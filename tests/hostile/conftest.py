@@ -5,6 +5,8 @@ from tests.hostile.forks import Forks
 from tests.sweep.works import ladder
 
 import fakes
+from troth import explain, load_model
+from troth.commands import _recording
 from troth.store.store import Store
 from troth.sweep.run import run
 
@@ -45,6 +47,8 @@ def room(tmp_path_factory, models):
     (folder / "folder").mkdir()
     (folder / "unreadable.csv").symlink_to("/proc/self/mem")  # even for root
     run(ladder(1, 1), Store(folder / "run"), workers=1)
+    model = load_model(str(folder / "model"))
+    _recording.keep(folder / "record", [explain(model, "a good film", "gradient")], model, model.name, {}, {"seed": 0})
     return folder
 
 

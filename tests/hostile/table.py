@@ -6,6 +6,7 @@ from __future__ import annotations
 _BASE = ["--data", "data.jsonl", "--base", "scratch", "--out", "new"]
 GOOD = {
     "explain": ["a good film", "-m", "model", "-e", "gradient"],
+    "verify": ["record"],
     "bench": [
         *["-m", "model", "-d", "data.jsonl", "-e", "random", "--metrics", "sparsity"],
         *["--workers", "1", "--limit", "3", "--out", "new"],
@@ -85,6 +86,7 @@ BAD = {
     "prompt": ["no place", "", "{text} {other}"],
     "ratio": ["0", "2", *_AMOUNT],
     "recipe": _METHOD,
+    "record": _PLACE,
     "references": _WORD,
     "rows_per_pass": ["-1", "0"],
     "salience": ["nonsense", "", "absent.jsonl", "file", "folder", "\x1b[2J"],
@@ -138,6 +140,11 @@ OTHERS = [
     (["explain", "a", "-m", "torn"], "cannot load torn as a text classifier"),
     (["train", "plain", "--data", "data.jsonl", "--base", "torn", "--out", "new"], "cannot load torn to train it"),
     (["explain", "a", "-m", "model", "--html", ""], "cannot write"),
+    (["explain", "a", "--data", "data.jsonl"], "--data data.jsonl goes without texts of your own"),
+    (["explain", "--data", "data.jsonl", "-m", "model", "--text", "absent"], "absent"),
+    (["explain", "--data", "absent.csv", "-m", "model"], "absent.csv: no such file or folder"),
+    (["verify", "absent"], "absent: no such record"),
+    (["verify", "folder"], "folder holds no records"),
     (["sweep", "absent.toml"], "there is no plan file absent.toml"),
     (["sweep", "folder"], "folder is not a plan file"),
     (["sweep", "data.jsonl"], "data.jsonl: line 1"),

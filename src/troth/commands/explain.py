@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from troth.commands import _options
+from troth.commands import _options, _recording
 
 
 def explain(
@@ -29,6 +29,20 @@ def explain(
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
+    proof: Annotated[
+        bool, typer.Option(help="Erase each method's top words, and random ones, and show what the model then says.")
+    ] = True,
+    data: Annotated[
+        str | None, typer.Option("--data", "-d", help="Explain this data set, file or folder in place of texts.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Which part of the data.")] = None,
+    limit: Annotated[int, typer.Option(help="At most this many examples of the data; 0 takes all.")] = 0,
+    text: _options.TextColumn = None,
+    text_pair: _options.PairColumn = None,
+    label: _options.LabelColumn = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Keep a record of every decision in this folder; see troth verify.")
+    ] = None,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     shots: _options.Shots = None,
@@ -37,15 +51,19 @@ def explain(
     mask_text: _options.MaskText = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Colors the units that made the model decide.
+    """Colors the units that made the model decide, and shows how faithful that is.
 
     Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
+
+    A file, with a record of every decision: troth explain --data claims.csv --limit 20 --record decisions
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
     import troth
+    from troth.commands import _showing
     from troth.core import catalog
     from troth.core.errors import TrothError
+    from troth.core.terminal import Console
     from troth.core.types import Example
     from troth.models import load_model
     from troth.report import explanation as display
@@ -54,35 +72,79 @@ def explain(
     _options.quieten()
     if segments not in ("first", "both"):
         raise TrothError(f"--segments must be first or both, not {segments!r}")
+    _options.require("--limit", limit, limit >= 0, "0 or more")
     methods: dict[str, Any] = catalog.by_spec("explainers", explainer or ["integrated_gradients"])
-    given = texts or _lines()
-    if not any(text.strip() for text in given):
-        raise TrothError("the text is empty: there is nothing to explain")
-    if pair is not None and len(given) != 1:
-        raise TrothError(f"--pair goes with one text, not {len(given)}")
+    columns = {"text": text, "text_pair": text_pair, "label": label}
+    notes: tuple[str, ...] = ()
+    if data is not None:
+        if texts or pair is not None:
+            raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
+        examples, notes = _from_data(data, split, limit, columns, target)
+    else:
+        _refuse_without_data(split=split, limit=limit or None, **columns)
+        given = texts or _lines()
+        if not any(each.strip() for each in given):
+            raise TrothError("the text is empty: there is nothing to explain")
+        if pair is not None and len(given) != 1:
+            raise TrothError(f"--pair goes with one text, not {len(given)}")
+        examples = [Example(str(position), each, pair) for position, each in enumerate(given)]
     _options.spare_threads(model)
-    examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
     if html is not None:
         page.require_place(html)
+    if record is not None:
+        _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
-    by_method = troth.explain(
-        load_model(model, device=device, **asked), examples, methods.values(), units, segments=segments, **options
-    )
-    by_text = [attribution for row in zip(*by_method.values(), strict=True) for attribution in row]
+    classifier = load_model(model, device=device, **asked)
+    by_method = troth.explain(classifier, examples, methods.values(), units, segments=segments, **options)
+    if proof:
+        by_method = troth.prove(classifier, by_method)
+    by_text = list(zip(*by_method.values(), strict=True))
     if html is not None:
-        page.write(html, "Explanations", [display.html(attribution) for attribution in by_text])
+        page.write(html, "Explanations", display.sections(by_text))
+    written: Path | None = None
+    if record is not None:
+        settings = {"units": units, "segments": segments, **options}
+        written = _recording.keep(record, by_text, classifier, model, asked, settings)
     if as_json:
-        _options.print_json([attribution.to_dict() for attribution in by_text])
+        _options.print_json([attribution.to_dict() for row in by_text for attribution in row])
         return
-    _print(by_text, html)
+    console = Console()
+    for note in notes:
+        console.print(note, style="dim", markup=False)
+    _showing.show(console, by_text)
+    for path in filter(None, (html, written)):
+        console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
+
+
+def _from_data(
+    data: str, split: str | None, limit: int, columns: dict[str, Any], target: str
+) -> tuple[list[Any], tuple[str, ...]]:
+    """The examples of the data, and what was guessed or left out; classes are needed only where they are explained."""
+    from troth.core.errors import TrothError
+    from troth.data import load_data
+
+    found = load_data(data, split, limit or None, unlabelled=target != "gold", **columns)
+    if not found:
+        raise TrothError(f"{data} holds no examples: there is nothing to explain")
+    return list(found), found.notes
+
+
+def _refuse_without_data(**options: Any) -> None:
+    from troth.core.errors import TrothError
+
+    for name, value in options.items():
+        if value is not None:
+            raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
 
 
 def _lines() -> list[str]:
     from troth.core.errors import TrothError
 
     try:
-        lines = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
+        lines = (
+            [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin if line.strip()]
+        )
     except UnicodeDecodeError:
         raise TrothError("standard input is not UTF-8; convert it: iconv -f latin1 -t utf-8") from None
     except (OSError, ValueError):  # standard input is closed
@@ -90,36 +152,3 @@ def _lines() -> list[str]:
     if not lines:
         raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
     return lines
-
-
-def _print(attributions: list[Any], html: Path | None) -> None:
-    from rich.padding import Padding
-
-    from troth.core.terminal import Console
-    from troth.report import explanation as display
-
-    console = Console()
-    shown = None
-    for attribution in attributions:
-        if attribution.example.id != shown:
-            shown = attribution.example.id
-            console.print(f"\n{display.heading(attribution)}", style="bold", markup=False)
-        console.print(attribution.explainer.split("(")[0], style="dim", markup=False)
-        console.print(Padding(display.text(attribution), (0, 2)))
-        for line in _remarks(attribution):
-            console.print(f"  {line}", style="dim", markup=False)
-    console.print("\nblue pushes toward the class, orange away from it", style="dim")
-    if html is not None:
-        console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
-
-
-def _remarks(attribution: Any) -> list[str]:
-    remarks = []
-    if attribution.question.n_units == 0:
-        remarks.append("the text is empty: nothing to explain")
-    if attribution.question.encoding.truncated:
-        cut = attribution.question.encoding.truncated
-        remarks.append(f"{cut} units at the end were cut off: the text is longer than the model reads")
-    if attribution.note:
-        remarks.append(attribution.note)
-    return remarks

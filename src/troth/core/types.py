@@ -14,6 +14,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
+from troth.core.proof import Proof
 from troth.core.units import Span, UnitKind
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Encoding:
     truncated: int = 0  # units cut off at the end of the text
     tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
+    unit_kind: UnitKind = "word"
+    readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
 
     @property
     def n_units(self) -> int:
@@ -149,6 +152,7 @@ class Attribution:
     labels: tuple[str, ...] = ()
     probabilities: tuple[float, ...] = ()  # of the whole input
     note: str = ""
+    proof: Proof | None = None  # what `troth.prove` found
 
     def __post_init__(self) -> None:
         scores = self.scores.detach().cpu().numpy() if isinstance(self.scores, Tensor) else self.scores
@@ -175,34 +179,21 @@ class Attribution:
         return "" if index is None else self.labels[index] if index < len(self.labels) else str(index)
 
     def magnitude(self) -> Attribution:
-        """The absolute variant: how much a unit matters, either way."""
-        return replace(self, scores=np.abs(self.scores), signed=False)
+        """The absolute variant: how much a unit matters, either way. Its order is another, so its proof is not this."""
+        return replace(self, scores=np.abs(self.scores), signed=False, proof=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON; a score that is undefined is None."""
-        encoding, question = self.question.encoding, self.question
-        return {
-            "id": self.example.id,
-            "text": self.example.text,
-            "text_pair": self.example.text_pair,
-            "units": list(self.units),
-            "spans": [list(span) for span in self.spans],
-            "segments": list(encoding.unit_segments),
-            "scores": [float(score) if np.isfinite(score) else None for score in self.scores],
-            "target": self.target,
-            "target_label": self.label(self.target),
-            "against": question.against,
-            "against_label": self.label(question.against) or None,
-            "probabilities": list(self.probabilities),
-            "signed": self.signed,
-            "rest": self.rest,
-            "gap": self.gap,
-            "explainer": self.explainer,
-            "model": self.model,
-            "seed": question.seed,
-            "truncated": encoding.truncated,
-            "note": self.note,
-        }
+        from troth.core.plain import attribution_to_dict
+
+        return attribution_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any], model: TextClassifier | None = None) -> Attribution:
+        """What `to_dict` gave. With the model it can also be measured and proved; without, only shown and read."""
+        from troth.core.plain import attribution_from_dict
+
+        return attribution_from_dict(facts, model)
 
     @classmethod
     def from_scores(

@@ -52,6 +52,11 @@ class Job:
         look = self.look
         assert look is not None
         self.question, self.encoding, self.want = look.question, look.question.encoding, look.want
+        if not self.encoding.readable:
+            raise TrothError(
+                f"example {self.encoding.example.id} was read back without its model; "
+                "use Attribution.from_dict(facts, model) to ask about it"
+            )
         if look.keep.dim() != 2 or look.keep.shape[1] != self.encoding.n_units:
             raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
         self.masking = look.masking or self.default

@@ -68,5 +68,6 @@ class Units:
             unit_segments=tuple(self.segments),
             truncated=self.truncated,
             tokenized=ids is not None,
+            unit_kind=self.kind,
             **more,
         )

@@ -6,10 +6,13 @@ Blue pushes toward the target, orange away from it; color-blind readers can tell
 from __future__ import annotations
 
 import html as markup
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from troth.report import evidence
+from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from troth.core.types import Attribution
 
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
+FAINT = 0.2  # of the largest score: below it a unit gets no color in the terminal, and no line or sign
 
 
 def strengths(attribution: Attribution) -> np.ndarray:
@@ -57,16 +61,21 @@ def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
 
 
 def heading(attribution: Attribution) -> str:
-    """What was explained: the class, its probability, the contrast."""
-    name = attribution.label(attribution.target)
-    probability = attribution.probabilities[attribution.target] if attribution.probabilities else float("nan")
+    """What was explained: the class, its probability, the contrast; and the strongest other class."""
+    name, probabilities = attribution.label(attribution.target), attribution.probabilities
+    probability = probabilities[attribution.target] if probabilities else float("nan")
     against = attribution.question.against
     rather = f" rather than {attribution.label(against)}" if against is not None else ""
-    return f"{name}{rather} ({probability:.1%})"
+    others = [index for index in range(len(probabilities)) if index != attribution.target]
+    if not others:
+        return f"{name}{rather} ({probability:.1%})"
+    other = max(others, key=lambda index: probabilities[index])
+    place = "runner-up" if probabilities[other] <= probability else "predicted"
+    return f"{name}{rather} ({probability:.1%}), {place} {attribution.label(other)} ({probabilities[other]:.1%})"
 
 
 def html(attribution: Attribution) -> str:
-    """One self-contained, escaped HTML fragment, readable on dark and light ground."""
+    """One self-contained, escaped HTML fragment, readable on dark and light ground; its numbers below it."""
     strength = strengths(attribution)
     parts = []
     for text, unit, role in layout(attribution):
@@ -78,15 +87,33 @@ def html(attribution: Attribution) -> str:
         elif unit is None:
             parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
         else:
-            red, green, blue = _FOR if strength[unit] >= 0 else _AGAINST
-            alpha = 0.65 * abs(strength[unit])
-            ground = f"background:rgba({red},{green},{blue},{alpha:.2f});border-radius:.2em;padding:.05em .1em"
-            parts.append(f'<span title="{attribution.scores[unit]:+.4g}" style="{ground}">{shown}</span>')
-    method = markup.escape(attribution.explainer.split("(")[0])
+            parts.append(
+                f'<span title="{attribution.scores[unit]:+.4g}" style="{_ground(strength[unit])}">{shown}</span>'
+            )
+    method = markup.escape(evidence.method_of(attribution))
+    numbers = "<br>".join(map(markup.escape, evidence.lines(attribution)))
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
-        f"<div>{''.join(parts)}</div></div>"
+        f"<div>{''.join(parts)}</div>"
+        f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
+
+
+def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
+    """Of a page: every text with its methods and how they compare, then a legend."""
+    for attributions in by_text:
+        comparison = markup.escape(sentence(attributions))
+        yield "".join([*map(html, attributions), f"<p>{comparison}</p>" if comparison else ""])
+    every = [attribution for attributions in by_text for attribution in attributions]
+    yield evidence.legend_html(every)
+
+
+def _ground(strength: float) -> str:
+    """Color, and a line below that tells both directions in print, too: solid toward the class, dotted away."""
+    red, green, blue = _FOR if strength >= 0 else _AGAINST
+    line = f"border-bottom:2px {'solid' if strength > 0 else 'dotted'}" if abs(strength) >= FAINT else ""
+    color = f"rgba({red},{green},{blue},{0.65 * abs(strength):.2f})"
+    return f"background:{color};border-radius:.2em;padding:.05em .1em;{line}"
 
 
 def text(attribution: Attribution) -> Text:

@@ -120,13 +120,18 @@ def _explain_with(prober: Prober, method: Explainer | None, metric: str, encodin
     return method.prepare(prober, encodings).ask
 
 
-def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name: str) -> None:
-    example = attribution.example
+def require_model_of(attribution: Attribution, model: TextClassifier) -> None:
+    """One line where an attribution explains another model."""
     if attribution.model and attribution.model != model.fingerprint:
         raise TrothError(
-            f"example {example.id} was explained on another model ({attribution.model}, not {model.fingerprint}); "
-            "measure an attribution on the model it explains"
+            f"example {attribution.example.id} was explained on another model ({attribution.model}, not "
+            f"{model.fingerprint}); measure an attribution on the model it explains"
         )
+
+
+def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name: str) -> None:
+    example = attribution.example
+    require_model_of(attribution, model)
     if metric.needs_label:
         gold_class(model.labels, example)
     if metric.needs_rationale and example.rationale is None:

@@ -1,0 +1,56 @@
+"""What `troth explain --record` keeps: one file per decision, and one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from troth.core.errors import TrothError
+
+if TYPE_CHECKING:
+    from troth.core.types import Attribution
+    from troth.models import TextClassifier
+
+
+def require_place(folder: Path) -> None:
+    """One line for a folder that no record can be written to, before any work; nothing is made."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise TrothError(f"--record {folder}: it is a file; name a folder")
+        nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    except OSError as error:
+        raise TrothError(f"--record {folder}: {error.strerror}; name another folder") from None
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise TrothError(f"--record {folder}: nothing can be written to {nearest}; name another folder")
+
+
+def keep(
+    folder: Path,
+    by_text: Sequence[Sequence[Attribution]],
+    model: TextClassifier,
+    source: str,
+    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Path:
+    """Writes the records, and the page of all records in the folder, whose path it gives."""
+    from troth.report import record_page
+    from troth.sweep.machine import versions
+    from troth.verbs import proof, records
+    from troth.verbs.comparison import sentence
+
+    proofs = [attribution.proof for row in by_text for attribution in row if attribution.proof is not None]
+    proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
+    run = {"id": uuid4().hex, "texts": len(by_text)}
+    used = versions()
+    decisions = [
+        records.decision(
+            row, model, source=source, options=asked, settings={**settings, "proof": proving}, run=run,
+            versions=used, comparison=sentence(row),
+        )
+        for row in by_text
+    ]  # fmt: skip
+    records.write(folder, decisions)
+    return record_page.write(folder)

@@ -1,0 +1,49 @@
+"""Explanations in the terminal: colors where there are any, signs under the text where not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from troth.core.terminal import Console
+from troth.report import evidence
+from troth.report import explanation as display
+from troth.report.signs import signed_lines
+from troth.verbs.comparison import sentence
+
+if TYPE_CHECKING:
+    from troth.core.types import Attribution
+
+
+def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
+    """Every text's class and methods, what is known of their faithfulness, and a legend."""
+    plain = console.no_color or console.color_system is None
+    for attributions in by_text:
+        console.print(f"\n{display.heading(attributions[0])}", style="bold", markup=False)
+        for attribution in attributions:
+            console.print(evidence.method_of(attribution), style="dim", markup=False)
+            if plain:
+                for signed in signed_lines(attribution, console, console.width - 4):
+                    console.print(Text("  ") + signed)
+            else:
+                console.print(Padding(display.text(attribution), (0, 2)))
+            for words in [*evidence.lines(attribution), *_remarks(attribution)]:
+                console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
+        if comparison := sentence(attributions):
+            console.print(comparison, markup=False)
+    console.print()
+    for line in evidence.legend([attribution for attributions in by_text for attribution in attributions]):
+        console.print(line, style="dim", markup=False)
+
+
+def _remarks(attribution: Attribution) -> Iterator[str]:
+    encoding = attribution.question.encoding
+    if encoding.n_units == 0:
+        yield "the text is empty: nothing to explain"
+    if encoding.truncated:
+        yield f"{encoding.truncated} units at the end were cut off: the text is longer than the model reads"
+    if attribution.note:
+        yield attribution.note

@@ -1,0 +1,105 @@
+"""An attribution as plain data and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from troth.core.errors import TrothError
+from troth.core.proof import Proof
+from troth.core.types import Attribution, Encoding, Example, Question
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+
+def attribution_to_dict(attribution: Attribution) -> dict[str, Any]:
+    encoding, question, example = attribution.question.encoding, attribution.question, attribution.example
+    return {
+        "id": example.id,
+        "text": example.text,
+        "text_pair": example.text_pair,
+        "label": example.label,
+        "units": list(attribution.units),
+        "unit_kind": encoding.unit_kind,
+        "spans": [list(span) for span in attribution.spans],
+        "segments": list(encoding.unit_segments),
+        "scores": [float(score) if np.isfinite(score) else None for score in attribution.scores],
+        "target": attribution.target,
+        "target_label": attribution.label(attribution.target),
+        "against": question.against,
+        "against_label": attribution.label(question.against) or None,
+        "labels": list(attribution.labels),
+        "probabilities": list(attribution.probabilities),
+        "signed": attribution.signed,
+        "rest": attribution.rest,
+        "gap": attribution.gap,
+        "explainer": attribution.explainer,
+        "model": attribution.model,
+        "seed": question.seed,
+        "truncated": encoding.truncated,
+        "prompt": [list(part) for part in encoding.around],
+        "note": attribution.note,
+        "proof": None if attribution.proof is None else attribution.proof.to_dict(),
+    }
+
+
+def attribution_from_dict(facts: Mapping[str, Any], model: TextClassifier | None) -> Attribution:
+    try:
+        encoding = _shown(facts)
+        question = Question(encoding, facts["target"], facts["against"], seed=facts["seed"])
+        scores = np.array([np.nan if score is None else score for score in facts["scores"]], np.float32)
+        attribution = Attribution(
+            question if model is None else replace(question, encoding=_read(encoding, model)),
+            scores,
+            signed=facts["signed"],
+            rest=facts["rest"],
+            gap=facts["gap"],
+            explainer=facts["explainer"],
+            model=facts["model"],
+            labels=tuple(facts.get("labels", ())),
+            probabilities=tuple(facts["probabilities"]),
+            note=facts["note"],
+            proof=Proof.from_dict(facts["proof"]) if facts.get("proof") else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TrothError(f"these are not the facts of an attribution ({type(error).__name__}: {error})") from None
+    if not encoding.n_units == len(encoding.unit_spans) == len(encoding.unit_segments) == len(scores):
+        raise TrothError(
+            f"example {encoding.example.id}: {len(scores)} scores and {len(encoding.unit_spans)} spans "
+            f"for {encoding.n_units} units; there must be one each"
+        )
+    return attribution
+
+
+def _shown(facts: Mapping[str, Any]) -> Encoding:
+    """What is known of the encoding without the model: enough to show it."""
+    nothing = torch.empty(0, dtype=torch.int64)
+    return Encoding(
+        Example(facts["id"], facts["text"], facts["text_pair"], facts.get("label")),
+        ids=nothing,
+        units=nothing,
+        unit_texts=tuple(facts["units"]),
+        unit_spans=tuple((start, end) for start, end in facts["spans"]),
+        unit_segments=tuple(facts["segments"]),
+        truncated=facts["truncated"],
+        around=tuple((segment, words) for segment, words in facts.get("prompt", ())),
+        unit_kind=facts.get("unit_kind", "word"),
+        readable=False,
+    )
+
+
+def _read(shown: Encoding, model: TextClassifier) -> Encoding:
+    """The example as the model reads it, which must be as it was."""
+    both = any(segment == 1 for segment in shown.unit_segments)
+    (encoding,) = model.encode([shown.example], shown.unit_kind, "both" if both else "first")
+    if (encoding.unit_spans, encoding.unit_segments) != (shown.unit_spans, shown.unit_segments):
+        raise TrothError(
+            f"example {shown.example.id}: {model.name} reads {encoding.n_units} units, the explanation scores "
+            f"{shown.n_units} others; explain it again"
+        )
+    return encoding

@@ -1,0 +1,118 @@
+"""An explanation's numbers in words, the same in the terminal and in HTML: its strongest units and its proof."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from troth.core.types import Attribution
+
+_SHOWN = 5  # units with their numbers
+_LONGEST = 30  # characters of a unit, which may be a sentence
+UNDIRECTED = "how much, not which way"
+
+
+def method_of(attribution: Attribution) -> str:
+    """The name of the method; of one whose scores have no sign, also that."""
+    name = attribution.explainer.partition("(")[0] or "imported scores"
+    return name if attribution.signed else f"{name} ({UNDIRECTED})"
+
+
+def lines(attribution: Attribution) -> Iterator[str]:
+    """The strongest units, then the proof."""
+    if attribution.question.n_units:
+        yield strongest(attribution)
+    if attribution.proof is not None:
+        yield proof_line(attribution)
+        yield chance_line(attribution)
+
+
+def strongest(attribution: Attribution) -> str:
+    """The units with the largest scores, either way, with their numbers."""
+    scores = np.nan_to_num(attribution.scores)
+    order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
+    shape = "+.2g" if attribution.signed else ".2g"
+    shown = (f"{_short(attribution.units[unit])} {format(float(scores[unit]), shape)}" for unit in order)
+    return f"strongest: {', '.join(shown)}"
+
+
+def proof_line(attribution: Attribution) -> str:
+    """What becomes of the class without the top units, and without random ones."""
+    proof = attribution.proof
+    assert proof is not None
+    name, units = attribution.label(attribution.target), _units(attribution)
+    spread = 50 * (proof.random_high - proof.random_low)
+    flips = proof.predicted_without_top != name and _predicted(attribution) == attribution.target
+    return (
+        f"without its top {percent(proof.ratio)}: {name} {percent(proof.probability)} → {percent(proof.without_top)} "
+        f"(random {units}: → {percent(proof.without_random)} ± {_points(spread)})"
+        f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
+    )
+
+
+def chance_line(attribution: Attribution) -> str:
+    """How many random choices do as well, and what was erased how."""
+    proof = attribution.proof
+    assert proof is not None
+    units, total = _units(attribution), attribution.question.n_units
+    erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
+    return f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {_how(proof.masking)})"
+
+
+def legend(
+    attributions: Sequence[Attribution], toward: str = "+ or blue", away: str = "- or orange", either: str = "^ or blue"
+) -> Iterator[str]:
+    """What colors, signs and ± stand for, as far as they are used."""
+    if any(attribution.signed for attribution in attributions):
+        yield f"{toward} pushes toward the class, {away} away from it"
+    if not all(attribution.signed for attribution in attributions):
+        yield f"{either} matters to the class, toward it or away from it"
+    if any(attribution.proof is not None for attribution in attributions):
+        yield "± is half the range in which 95 % of random choices lie"
+
+
+def legend_html(attributions: Sequence[Attribution]) -> str:
+    """The legend of a page, where a line below a word tells the directions apart in print."""
+    lines = legend(attributions, "blue with a solid line", "orange with a dotted line", "blue")
+    return "<br>".join(f"<small>{markup.escape(line)}</small>" for line in lines)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; with a decimal where that would read as none or all.
+
+    >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
+    ('97 %', '99.8 %', '0.04 %', '100 %')
+    """
+    hundred = 100 * share
+    if 0 < hundred < 1:
+        return f"{hundred:.1g} %" if hundred >= 0.01 else "under 0.01 %"
+    if 99 < hundred < 100:
+        return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
+    return f"{hundred:.0f} %"
+
+
+def _points(spread: float) -> str:
+    return f"{spread:.0f}" if spread >= 1 or spread < 0.005 else f"{spread:.1g}"
+
+
+def _units(attribution: Attribution) -> str:
+    return f"{attribution.question.encoding.unit_kind}s"
+
+
+def _how(masking: str) -> str:
+    return "deleted" if masking == "delete" else f"erased by {masking}"
+
+
+def _predicted(attribution: Attribution) -> int:
+    return int(np.argmax(attribution.probabilities)) if attribution.probabilities else -1
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    if not any(letter.isalnum() for letter in words):
+        return f"'{words}'"  # a comma would read as one of ours
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

@@ -1,0 +1,111 @@
+"""Which of several explanations of one text is most faithful to the model, and whether that can be said at all.
+
+One text is one observation, so the rule is strict. A method is most faithful here only where
+
+1. it beats chance: the share of random choices of units that lower the probability as much, times the number of methods
+   shown (one of them is the best by chance, too), is at most 5 %;
+2. its lead over every other method is more than chance: the share of pairs of random choices that lie as far apart,
+   times the number of other methods, is at most 5 %.
+
+If all methods chose at random, 1 alone would name a winner in at most 5 % of texts. 2 keeps apart two methods that
+both beat chance. All of it is about this text, this share of units and this masking; for a claim about a method, use
+`troth bench` with many texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from troth.core.proof import Proof
+from troth.core.types import Attribution
+
+LEVEL = 0.05
+SAME = 1e-6  # probabilities this near are equal: a batch of another shape moves them as much
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The winner, if there is one, and what stands in its way if not."""
+
+    leader: int  # lowers the probability most
+    best: int | None  # the leader, where that is more than chance
+    chance: float  # that a random choice does as well as the leader, corrected for the number of methods
+    lead: float  # that two random choices lie as far apart as the leader and the nearest other, corrected likewise
+    tied: tuple[int, ...]  # those that the leader cannot be told from
+    too_short: bool  # so few choices that no method could have beaten chance
+
+
+def compare(proofs: Sequence[Proof]) -> Comparison:
+    """The proofs of one text's methods, for one class; of a single method, whether it beats chance."""
+    methods = len(proofs)
+    leader = min(range(methods), key=lambda place: proofs[place].without_top)
+    first = proofs[leader]
+    chance = min(1.0, first.chance * methods)
+    leads = {
+        place: min(1.0, _as_far_apart(first, proof.without_top - first.without_top) * (methods - 1))
+        for place, proof in enumerate(proofs)
+        if place != leader
+    }
+    tied = tuple(place for place, lead in leads.items() if lead > LEVEL)
+    best = leader if chance <= LEVEL and not tied else None
+    smallest = 1 / first.choices if first.exact else 1 / (1 + first.choices)
+    return Comparison(
+        leader, best, chance, max(leads.values(), default=0.0), tied, too_short=smallest * methods > LEVEL
+    )
+
+
+def _as_far_apart(proof: Proof, gap: float) -> float:
+    """The share of pairs of random choices whose probabilities differ by the gap or more.
+
+    Pairs share their choices, so they say less than as many separate ones would: never below 1 / (1 + choices).
+    """
+    random = np.asarray(proof.random)
+    apart = np.abs(random[:, None] - random[None]) >= gap - SAME  # [choices, choices]
+    if proof.exact:
+        return float(apart.mean())
+    pairs = len(random) * (len(random) - 1) // 2
+    return max((1 + int(np.triu(apart, 1).sum())) / (1 + pairs), 1 / (1 + len(random)))
+
+
+def sentence(attributions: Sequence[Attribution]) -> str:
+    """The comparison of one text's explanations in words; empty where there is nothing to compare."""
+    proofs = [each.proof for each in attributions if each.proof is not None and each.proof.random]
+    if not proofs or len(proofs) < len(attributions) or len({each.target for each in attributions}) > 1:
+        return ""
+    names, units = _names(attributions), f"{attributions[0].question.encoding.unit_kind}s"
+    found = compare(proofs)
+    name = names[found.leader]
+    if found.too_short:
+        among = f" among {len(proofs)} methods" if len(proofs) > 1 else ""
+        return f"Too short a text to tell chance from more{among}: it has {proofs[0].choices} choices of {units}."
+    if found.chance > LEVEL:
+        who = f"{name} is not" if len(proofs) == 1 else "No method is"
+        corrected = f", corrected for {len(proofs)} methods; lowest: {name}" if len(proofs) > 1 else ""
+        return f"{who} shown to beat random {units} on this text (p = {found.chance:.2g}{corrected})."
+    if found.tied:
+        tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
+        return (
+            f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random "
+            f"choices of {units} do (p = {found.lead:.2g})."
+        )
+    if len(proofs) == 1:
+        return f"{name} beats random {units} on this text (p = {found.chance:.2g})."
+    return (
+        f"Most faithful on this text: {name}. Its lead over {_nearest(proofs, names, found.leader)} is larger than "
+        f"between random choices of {units} (p = {found.lead:.2g})."
+    )
+
+
+def _nearest(proofs: Sequence[Proof], names: Sequence[str], leader: int) -> str:
+    others = [place for place in range(len(proofs)) if place != leader]
+    return names[min(others, key=lambda place: proofs[place].without_top)]
+
+
+def _names(attributions: Sequence[Attribution]) -> list[str]:
+    """Each method's name, with its options where two methods share a name."""
+    specs = [attribution.explainer or "imported scores" for attribution in attributions]
+    short = [spec.partition("(")[0] for spec in specs]
+    return [name if short.count(name) == 1 else spec for name, spec in zip(short, specs, strict=True)]

@@ -1,0 +1,180 @@
+"""`prove`: erases what an explanation puts first, on its own text, and as many random units; and asks the model.
+
+The random choices of one text are shared by all its methods. Where there are no more choices than would be drawn, all
+of them are asked about, and the share that does as well is exact; otherwise it is (1 + how many) / (1 + drawn), which
+is never too small. A tie counts as doing as well. `comparison` says which method is most faithful, and when that can
+be said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.proof import Proof
+from troth.core.types import Attribution, Question
+from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.prober import Prober
+from troth.maskings import Masking
+from troth.metrics._erasing import basis_points, top_units
+from troth.models import TextClassifier, load_model
+from troth.training.record import record_of
+from troth.verbs.comparison import SAME, compare
+from troth.verbs.measure import require_model_of
+
+RATIO, CHOICES = 0.2, 100
+_FEWEST = 20  # choices, below which 5 % cannot be seen
+
+
+@overload
+def prove(
+    model: Any,
+    attributions: Mapping[str, Sequence[Attribution]],
+    *,
+    ratio: float = ...,
+    choices: int = ...,
+    masking: str | Masking | None = ...,
+) -> dict[str, list[Attribution]]: ...
+
+
+@overload
+def prove(
+    model: Any,
+    attributions: Iterable[Attribution],
+    *,
+    ratio: float = ...,
+    choices: int = ...,
+    masking: str | Masking | None = ...,
+) -> list[Attribution]: ...
+
+
+def prove(
+    model: Any,
+    attributions: Iterable[Attribution] | Mapping[str, Sequence[Attribution]],
+    *,
+    ratio: float = RATIO,
+    choices: int = CHOICES,
+    masking: str | Masking | None = None,
+) -> list[Attribution] | dict[str, list[Attribution]]:
+    """The same attributions with their `.proof`: what the model says without their top units, and without random ones.
+
+    Takes what `explain` gives, of one method or of several; those of one text are compared. Without `masking`: what
+    the model was trained for, else `mask_token`, else `delete`. A text without units has no proof.
+    """
+    classifier = load_model(model)
+    if isinstance(attributions, Mapping):
+        every = [attribution for several in attributions.values() for attribution in several]
+        proved = iter(prove(classifier, every, ratio=ratio, choices=choices, masking=masking))
+        return {name: list(itertools.islice(proved, len(several))) for name, several in attributions.items()}
+    every = list(attributions)
+    if choices < _FEWEST:
+        raise TrothError(f"a proof needs at least {_FEWEST} random choices, not {choices}")
+    if basis_points(ratio) == 0:
+        raise TrothError(f"a proof erases a share of the units above 0, not {ratio}")
+    by: Masking = catalog.build("maskings", fitting_masking(classifier) if masking is None else masking)
+    if by.stochastic:
+        raise TrothError(f"a proof needs a masking that erases alike every time; {catalog.name_of(by)} does not")
+    groups: dict[object, list[int]] = {}
+    for place, attribution in enumerate(every):
+        require_model_of(attribution, classifier)
+        if attribution.question.n_units:
+            groups.setdefault(_text_of(attribution), []).append(place)
+    asks = (_proofs([every[place] for place in places], ratio, choices, by) for places in groups.values())
+    for places, proofs in zip(groups.values(), Prober(classifier, by).run(asks), strict=True):
+        for place, proof in zip(places, proofs, strict=True):
+            every[place] = replace(every[place], proof=proof)
+    return every
+
+
+def fitting_masking(model: TextClassifier) -> str:
+    """How to erase units of a model's texts: as in its training, if that masked; else by its mask token, if any."""
+    record = record_of(model)
+    if record is not None and record.masking:
+        return record.masking
+    try:
+        model.mask_id  # noqa: B018  (raises where there is none)
+    except TrothError:
+        return "delete"
+    return "mask_token"
+
+
+def count_of(ratio: float, n_units: int) -> int:
+    """How many units are erased: the nearest whole number, and at least one.
+
+    >>> [count_of(0.2, n_units) for n_units in (1, 7, 8, 12, 13)]
+    [1, 1, 2, 2, 3]
+    """
+    return max(1, (basis_points(ratio) * n_units + 5_000) // 10_000)
+
+
+def _text_of(attribution: Attribution) -> object:
+    question = attribution.question
+    return attribution.example, attribution.spans, question.encoding.unit_segments, question.seed
+
+
+def _proofs(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
+    """The proofs of one text's explanations."""
+    question = attributions[0].question
+    count = count_of(ratio, question.n_units)
+    exact = math.comb(question.n_units, count) <= most
+    chosen = _every_choice(question.n_units, count) if exact else _random_choices(question, count, most)
+    top = torch.cat([top_units(attribution.scores, [count]) for attribution in attributions])
+    answer = yield Look(question, torch.cat([keep_all(question), 1 - top, 1 - chosen]), masking)
+    probabilities = answer.logits.double().softmax(-1).numpy()  # [rows, classes]
+    whole, tops, random = probabilities[0], probabilities[1 : 1 + len(top)], probabilities[1 + len(top) :]
+
+    def proofs() -> Iterator[Proof]:
+        for attribution, erased in zip(attributions, tops, strict=True):
+            target = attribution.target
+            others = random[:, target]
+            as_low = int((others <= erased[target] + SAME).sum())
+            low, high = np.percentile(others, [2.5, 97.5])
+            runner_up = max((index for index in range(len(whole)) if index != target), key=lambda index: whole[index])
+            yield Proof(
+                ratio=ratio,
+                count=count,
+                masking=catalog.spec(masking),
+                probability=float(whole[target]),
+                without_top=float(erased[target]),
+                without_random=float(others.mean()),
+                random_low=float(low),
+                random_high=float(high),
+                choices=len(others),
+                exact=exact,
+                chance=as_low / len(others) if exact else (1 + as_low) / (1 + len(others)),
+                predicted_without_top=attribution.label(int(erased.argmax())),
+                runner_up=attribution.label(runner_up),
+                runner_up_probability=float(whole[runner_up]),
+                runner_up_without_top=float(erased[runner_up]),
+                random=tuple(others.tolist()),
+            )
+
+    found = list(proofs())
+    # Of two classes, one's loss is the other's gain: only explanations of the same class compete.
+    if len(found) < 2 or len({attribution.target for attribution in attributions}) > 1:
+        return found
+    best = compare(found).best
+    return [replace(proof, most_faithful=None if best is None else place == best) for place, proof in enumerate(found)]
+
+
+def _every_choice(n_units: int, count: int) -> Tensor:
+    """[choices, units] 1 for the units chosen."""
+    return _marked(torch.tensor(list(itertools.combinations(range(n_units), count))), n_units)
+
+
+def _random_choices(question: Question, count: int, number: int) -> Tensor:
+    order = question.draws("proof").uniforms(number, question.n_units).argsort(dim=1, stable=True)
+    return _marked(order[:, :count], question.n_units)
+
+
+def _marked(chosen: Tensor, n_units: int) -> Tensor:
+    return torch.zeros(len(chosen), n_units).scatter_(1, chosen, 1.0)
