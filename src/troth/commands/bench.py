@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from troth.commands import _options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from troth.core.terminal import Console
+    from troth.report.board import Leaderboard
 
 
 def bench(
@@ -44,6 +50,9 @@ def bench(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
+    ] = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
@@ -53,11 +62,16 @@ def bench(
     from troth.commands import _sweeping
     from troth.core import catalog
     from troth.core.terminal import Console
+    from troth.report import export
     from troth.report import tables as leaderboard
+    from troth.report.board_sheet import sheet
     from troth.store.store import Store
     from troth.sweep import bench as benching
     from troth.sweep.context import Context
 
+    if form is not None:
+        _options.one_of("--format", form, *export.FORMATS, "json")
+    as_json = as_json or form == "json"
     _options.quieten()
     methods: Any = "all" if explainers == ["all"] else explainers
     measures: Any = "all" if metrics == ["all"] else metrics
@@ -74,7 +88,7 @@ def bench(
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
         _sweeping.print_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
         return
-    with _sweeping.shown(not as_json) as progress:
+    with _sweeping.shown(not as_json and form is None) as progress:
         result = benching.bench(
             subject, data, methods, measures, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
             retry=retry, progress=progress, command=" ".join(sys.argv), **options,
@@ -85,17 +99,30 @@ def bench(
     order = board.sorted_by(sort) if sort else board.explainers
     if as_json:
         _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder)})
+    elif form is not None:
+        sys.stdout.write(export.text([sheet(board, order)], form))
     else:
-        console = Console()
-        console.print(leaderboard.table(board, order, console.width))
-        console.print()
-        for kind, name in (("data", board.data), ("models", board.model)):
-            for note in board.about.get(kind, {}).get(name, {}).get("notes", ()):
-                console.print(note, style="dim", markup=False)
-        for line in board.answer():
-            console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
-        for what, why in board.skipped.items():
-            console.print(f"  skipped: {what}: {why}", style="dim", markup=False)
-        console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)
+        _print(Console(), board, order, report)
     if result.outcome.interrupted:
         raise SystemExit(130)
+
+
+def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:
+    from troth.report import tables as leaderboard
+    from troth.report.board_sheet import folded
+
+    plain = not console.is_terminal or console.no_color or console.color_system is None
+    console.print(leaderboard.table(board, order, console.width, marks=plain))
+    console.print()
+    notes = [
+        note
+        for kind, name in (("data", board.data), ("models", board.model))
+        for note in board.about.get(kind, {}).get(name, {}).get("notes", ())
+    ]
+    for note in dict.fromkeys(notes):
+        console.print(note, style="dim", markup=False)
+    for line in board.answer():
+        console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
+    for line in folded(board.skipped):
+        console.print(f"  skipped: {line}", style="dim", markup=False)
+    console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)

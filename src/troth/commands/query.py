@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.errors import TrothError
 
 if TYPE_CHECKING:
     from troth.store.store import Store
@@ -22,6 +25,7 @@ def query(
         str, typer.Argument(help="One SELECT over leaderboard, scores, explanations, examples, checks or cells.")
     ],
     limit: Annotated[int, typer.Option(help="Rows shown; 0 shows all.")] = 50,
+    as_csv: Annotated[bool, typer.Option("--csv", help="All rows as csv, unrounded.")] = False,
     as_json: _options.Json = False,
 ) -> None:
     """Answers SQL over a run, read-only. The views: leaderboard (the numbers that bench prints), scores (a row per
@@ -32,6 +36,7 @@ def query(
     from troth.commands import _grid
     from troth.core.terminal import Console
     from troth.report.board import leaderboards
+    from troth.report.export import csv_text
     from troth.report.tables import LEADERBOARD, as_table
     from troth.store.plain_values import plain_rows
     from troth.store.query import View
@@ -39,6 +44,8 @@ def query(
     from troth.store.store import open_run
 
     _options.require("--limit", limit, limit >= 0, "0 or more")
+    if as_csv and as_json:
+        raise TrothError("--csv and --json are two formats; choose one")
     store = open_run(run)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
@@ -46,6 +53,8 @@ def query(
     names = answer.column_names
     if as_json:
         _options.print_json([dict(zip(names, map(_plain, row), strict=True)) for row in plain_rows(answer)])
+    elif as_csv:
+        sys.stdout.write(csv_text(names, ([_listed(value) for value in row] for row in plain_rows(answer))))
     else:
         shown = answer.slice(0, limit) if limit else answer
         console = Console()
@@ -60,7 +69,6 @@ def query(
 def _why_not_the_leaderboard(store: Store) -> list[str]:
     """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
     from troth.core import catalog
-    from troth.core.errors import TrothError
     from troth.metrics import Metric
 
     cells = [cell for cell in store.cells() if cell.kind == "metric" and not cell.error]
@@ -75,6 +83,11 @@ def _why_not_the_leaderboard(store: Store) -> list[str]:
     if len({cell.specs.get("seed") for cell in cells}) > 1:
         reasons.append("scores has a row per example and seed, and the leaderboard averages seeds per example first")
     return [f"note: the view leaderboard has the numbers of the leaderboard: {'; '.join(reasons)}"] if reasons else []
+
+
+def _listed(value: Any) -> Any:
+    """As one field of csv: a list or a struct as JSON."""
+    return json.dumps(_plain(value), ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _plain(value: Any) -> Any:

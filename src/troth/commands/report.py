@@ -1,36 +1,86 @@
-"""A run as one HTML file."""
+"""A run as one HTML file, as tables for a paper, or as a figure."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from troth.commands import _options
 from troth.core import terminal
 
+if TYPE_CHECKING:
+    from troth.core.sheet import Sheet
+
+_BY_ENDING = {
+    ".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json",
+    ".png": "figure", ".pdf": "figure", ".svg": "figure",
+}  # fmt: skip
+
 
 def report(
     run: _options.Run,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write; by default report.html in the run's folder.")
+        Path | None,
+        typer.Option(
+            help="Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
+            "By default report.html in the run's folder."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Writes a run's leaderboards as one self-contained HTML page.
+    """Writes a run's leaderboards as one self-contained HTML page, or as tables and figures for a paper.
 
-    Example: troth report runs/embedded-reviews-5f2c1a
+    Example: troth report runs/embedded-reviews-5f2c1a --format latex
     """
-    from troth.report import page
+    from troth.report import export, figures, page
     from troth.report import tables as leaderboard
     from troth.store.store import open_run
 
+    if form is not None:
+        _options.one_of("--format", form, *export.FORMATS, "json", "html")
     store = open_run(run)
-    path = out or store.folder / "report.html"
-    page.require_place(path)
-    leaderboard.write_report(store, path)
+    wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
+    path = out or (store.folder / "report.html" if wanted == "html" else None)
+    if path is not None:
+        page.require_place(path)
+    if wanted == "html":
+        assert path is not None
+        leaderboard.write_report(store, path)
+    elif wanted == "figure":
+        figures.plot(_sheets(store), path)
+    else:
+        text = _json(store) if wanted == "json" else export.text(_sheets(store), wanted)
+        if path is None:
+            sys.stdout.write(text)
+            return
+        export.to(path, text)
     if as_json:
         _options.print_json({"report": str(path)})
     else:
         terminal.echo(f"written to {path}")
+
+
+def _sheets(store: Any) -> list[Sheet]:
+    """The leaderboards of a run, or the tables of a study."""
+    from troth.core.errors import TrothError
+    from troth.report.board import leaderboards
+    from troth.studies import stored_sections
+
+    sections = [section.sheet() for section in stored_sections(store.folder) if section.rows]
+    sheets = sections or [board.sheet() for board in leaderboards(store)]
+    if not sheets:
+        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+    return sheets
+
+
+def _json(store: Any) -> str:
+    from troth.report.board import leaderboards
+    from troth.report.rows import as_dict
+
+    return terminal.json_text([as_dict(board) for board in leaderboards(store)], sys.stdout.encoding) + "\n"

@@ -1,5 +1,5 @@
 """How much the class's value would change if the token were swapped for another: the norm of its gradient with respect
-to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 2016).
+to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 2016a).
 """
 
 from dataclasses import dataclass

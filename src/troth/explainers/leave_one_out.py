@@ -1,4 +1,4 @@
-"""How much the class's value falls when the unit alone is erased (Li et al., 2016)."""
+"""How much the class's value falls when the unit alone is erased (Li et al., 2016b)."""
 
 from dataclasses import dataclass
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.errors import unknown
+from troth.core.export import Exportable
+from troth.core.sheet import Sheet
 from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, beats_random, meta_report
 from troth.store.cells import Plan, canonical
@@ -28,7 +30,7 @@ _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "fi
 
 
 @dataclass(frozen=True, eq=False)
-class Leaderboard:
+class Leaderboard(Exportable):
     """One model on one data set. Cells are by (explainer, metric), specs as people write them."""
 
     model: str
@@ -69,10 +71,17 @@ class Leaderboard:
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
-        matching = [name for name in self.metrics if metric in (name, name.partition("(")[0])]
+        by_name = [name for name in self.metrics if metric == name.partition("(")[0]]
+        matching = [metric] if metric in self.metrics else by_name
         if not matching:
             raise unknown("metric of this run", metric, self.metrics)
         return tuple(sorted(self.explainers, key=lambda explainer: _badness(self, explainer, matching[0])))
+
+    def sheet(self) -> Sheet:
+        """The table that is printed and exported."""
+        from troth.report.board_sheet import sheet
+
+        return sheet(self)
 
     def answer(self) -> list[str]:
         """The result in words: what to use, what is no better than random, which metrics to doubt, how to cite."""

@@ -8,10 +8,10 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from troth.core.errors import TrothError
-from troth.core.files import CannotWriteError, write_aside
+from troth.core.sheet import Cell
+from troth.report import export
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -39,10 +39,7 @@ def render(title: str, sections: Iterable[str]) -> str:
 
 def write(path: Path, title: str, sections: Iterable[str]) -> None:
     """The page as a file; a half-written one is never left behind."""
-    try:
-        write_aside(path, render(title, sections).encode(), lasting=False)
-    except CannotWriteError as error:
-        raise _cannot_write(path, error.__cause__) from None
+    export.write(path, render(title, sections).encode())
 
 
 def require_place(path: Path) -> None:
@@ -53,15 +50,17 @@ def require_place(path: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
 
 
-def _cannot_write(path: Path, error: Any) -> TrothError:
-    return TrothError(f"cannot write {path}: {error.strerror}; choose another place")
-
-
-def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[Cell]]) -> str:
     """An HTML table; every cell is escaped."""
     first = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><caption>{html.escape(caption)}</caption><tr>{first}</tr>{body}</table>"
+
+
+def _cell(cell: Cell) -> str:
+    value, rest = html.escape(cell.text), html.escape(" ".join(filter(None, (cell.interval, cell.letters))))
+    shown = " ".join(filter(None, (f"<b>{value}</b>" if cell.best else value, rest)))
+    return f'<span class="muted">{shown}</span>' if cell.weak else shown

@@ -1,4 +1,4 @@
-"""The numbers of a leaderboard as plain data: for JSON, and as a table for SQL."""
+"""The numbers of a leaderboard as plain data: for JSON, csv and data frames, and as a table for SQL."""
 
 from __future__ import annotations
 
@@ -60,20 +60,23 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
 
 
 def as_table(boards: Iterable[Leaderboard]) -> pa.Table:
+    """The records as a table, for SQL."""
+    return pa.Table.from_pylist(records(boards), schema=LEADERBOARD)
+
+
+def records(boards: Iterable[Leaderboard]) -> list[dict[str, Any]]:
     """All boards, one row per explainer and metric; the numbers are those that are shown."""
-    rows = [
+    return [
         {
             "model": board.model, "data": board.data, "setting": board.setting, "place": place, "explainer": explainer,
-            "metric": metric, "higher_is_better": board.directions[metric],
+            "metric": metric, "higher_is_better": board.directions[metric], **_shown(board, explainer, metric),
             "ms": 1000 * board.seconds[explainer], "passes": board.passes[explainer],
-            **_shown(board, explainer, metric),
         }
         for board in boards
         for place, explainer in enumerate(board.explainers, start=1)
         for metric in board.metrics
         if (explainer, metric) in board.summaries
     ]  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=LEADERBOARD)
 
 
 def _shown(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any]:
@@ -92,4 +95,4 @@ def _shown(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    return None if np.isnan(value) else float(value)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from troth.core.errors import TrothError, unknown
+from troth.core.export import Exportable
+from troth.core.sheet import Cell, Sheet, plain_sheet
 from troth.data import find_data
 from troth.store.cells import Plan
 from troth.store.store import Store
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class Section(Exportable):
     """One result of a study: a table, its notes, its numbers for machines, and perhaps a figure."""
 
     part: str
@@ -33,6 +35,10 @@ class Section:
     words: str = ""  # notes below the table
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain values for --json
     draw: Callable[[Figure], None] | None = None
+
+    def sheet(self) -> Sheet:
+        """Its table, and its figure where it has one."""
+        return plain_sheet(self.title, self.columns, self.rows, [self.words] if self.words else [], self.draw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +126,17 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
             yield section
 
 
+def stored_sections(folder: Path) -> list[Section]:
+    """The results that a study's folder holds, without their figures; none where it is not a study's."""
+    from troth.studies import _writing
+
+    return [
+        Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts)
+        for kept in _writing.stored(folder)
+        if all(len(row) == len(kept.columns) for row in kept.rows)
+    ]
+
+
 def as_json(sections: Iterable[Any]) -> dict[str, Any]:
     """The facts of each part by its name; of one part alone, its facts."""
     facts: dict[str, dict[str, Any]] = {}
@@ -135,9 +152,7 @@ def shown(value: Any) -> str:
     >>> shown(0.12345), shown(float("nan")), shown(3), shown("x")
     ('0.123', '–', '3', 'x')
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return Cell(value).text
 
 
 def defined(value: Any) -> Any:

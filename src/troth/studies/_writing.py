@@ -133,11 +133,15 @@ def _joined(before: Kept, added: Kept) -> Kept:
     return replace(added, rows=[*rows, *added.rows], facts={**before.facts, **added.facts})
 
 
+def stored(folder: Path) -> list[Kept]:
+    """The sections in a folder; none where it holds no study."""
+    return [Kept(**section) for section in (_read(folder) or {"sections": []})["sections"]]
+
+
 def _stored(folder: Path) -> list[Kept]:
-    """The sections in the folder; a study.json that is not ours is set aside."""
-    stored = _read(folder)
-    if stored is not None:
-        return [Kept(**section) for section in stored["sections"]]
+    """As `stored`; a study.json that is not ours is set aside."""
+    if _read(folder) is not None:
+        return stored(folder)
     if (folder / _NAME).exists():
         (folder / "damaged").mkdir(exist_ok=True)
         os.replace(folder / _NAME, folder / "damaged" / _NAME)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from troth.core.errors import TrothError
+from troth.core.export import Exportable
+from troth.core.sheet import Sheet
 from troth.core.types import Example
 from troth.core.units import UnitKind
 from troth.data import Data
@@ -26,12 +28,16 @@ from troth.sweep.run import Engine, Outcome, Progress, run
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class Bench(Exportable):
     """A finished bench: where it is stored, what happened, and the leaderboard."""
 
     folder: Path
     outcome: Outcome
     leaderboard: Leaderboard
+
+    def sheet(self) -> Sheet:
+        """That of the leaderboard."""
+        return self.leaderboard.sheet()
 
     def _repr_html_(self) -> str:
         from troth.report.tables import html

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.results import Attributions
 from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import UnitKind
 from troth.data import Data
@@ -37,13 +38,13 @@ def explain(
     *,
     against: str | int | None = ...,
     segments: Segments = ...,
-) -> list[Attribution]: ...
+) -> Attributions: ...
 
 
 @overload
 def explain(
     model: Any, texts: Texts, explainer: Iterable[str | Explainer], *args: Any, **options: Any
-) -> dict[str, list[Attribution]]: ...
+) -> dict[str, Attributions]: ...
 
 
 def explain(
@@ -57,7 +58,7 @@ def explain(
     *,
     against: str | int | None = None,
     segments: Segments = "first",
-) -> list[Attribution] | dict[str, list[Attribution]]:
+) -> Attributions | dict[str, Attributions]:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
     `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
@@ -77,7 +78,7 @@ def explain(
             explanation(classifier, prepared, encoding, target=target, against=against, seed=seed)
             for encoding in encodings
         )
-        attributions[name] = list(prober.run(asks))
+        attributions[name] = Attributions(prober.run(asks))
     return attributions if several is explainer else attributions.popitem()[1]
 
 

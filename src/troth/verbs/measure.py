@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
 from troth.engine.prober import Prober
@@ -26,7 +27,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
-) -> list[Score]: ...
+) -> Scores: ...
 
 
 @overload
@@ -38,7 +39,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
-) -> dict[str, list[Score]]: ...
+) -> dict[str, Scores]: ...
 
 
 def measure(
@@ -49,7 +50,7 @@ def measure(
     explainer: str | Explainer | None = None,
     masking: str = "mask_token",
     seed: int = 0,
-) -> list[Score] | dict[str, list[Score]]:
+) -> Scores | dict[str, Scores]:
     """One score per attribution; several metrics give a dict of such lists, by the spec of each.
 
     Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
@@ -57,9 +58,10 @@ def measure(
     """
     attributions, classifier = list(attributions), load_model(model)
 
-    def scores(judge: Metric) -> list[Score]:
+    def scores(judge: Metric) -> Scores:
         # A prober for each metric: what one has asked would change how the next one's rows are batched.
-        return list(measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed))
+        each = measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed)
+        return Scores(each, catalog.spec(judge), [attribution.example.id for attribution in attributions])
 
     if isinstance(metric, str | Metric):
         return scores(catalog.build("metrics", metric))

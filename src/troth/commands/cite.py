@@ -1,0 +1,46 @@
+"""How to write a run up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from troth.commands import _options
+from troth.core import terminal
+
+
+def cite(
+    run: _options.Run,
+    form: Annotated[
+        str, typer.Option("--format", help="The paragraph as text, or as latex with \\citep commands.")
+    ] = "text",
+    only_bibtex: Annotated[bool, typer.Option("--bibtex", help="Only the BibTeX entries, for a .bib file.")] = False,
+    as_json: _options.Json = False,
+) -> None:
+    """Prints a paragraph on the methods of a run, and the BibTeX entry of every method used.
+
+    Example: troth cite runs/embedded-reviews-5f2c1a --bibtex > methods.bib
+    """
+    import sys
+
+    from troth.core.errors import TrothError
+    from troth.report import citing
+    from troth.report.board import leaderboards
+    from troth.store.store import open_run
+
+    _options.one_of("--format", form, "text", "latex")
+    boards = leaderboards(open_run(run))
+    if not boards:
+        raise TrothError(f"{run} holds no scores yet; run the same command again to resume it")
+    methods = [citing.paragraph(board, latex=form == "latex") for board in boards]
+    bibtex, missing = citing.bibtex(boards), citing.unreferenced(boards)
+    if as_json:
+        _options.print_json({"methods": methods, "bibtex": bibtex, "without_reference": missing})
+        return
+    if not only_bibtex:
+        for paragraph in methods:
+            terminal.echo(paragraph + "\n")
+    sys.stdout.write(bibtex)
+    if missing:
+        terminal.echo(f"no reference is known for {', '.join(missing)}; add your own", err=True)

@@ -1,0 +1,65 @@
+"""What explain and measure return: plain lists that can leave the tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from troth.core.export import Exportable
+from troth.core.sheet import Sheet, plain_sheet
+from troth.core.types import Attribution, Score
+
+_UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
+_SCORE = ("example", "metric", "value", "why")
+
+
+class Attributions(list[Attribution], Exportable):
+    """One attribution per text; as a table, a row per unit."""
+
+    def __getitem__(self, place: Any) -> Any:
+        return Attributions(super().__getitem__(place)) if isinstance(place, slice) else super().__getitem__(place)
+
+    def sheet(self) -> Sheet:
+        from troth.report import figures
+
+        rows = [row for attribution in self for row in _unit_rows(attribution)]
+        return plain_sheet("Attributions", _UNIT, rows, draw=lambda figure: figures.draw_attributions(figure, self))
+
+
+class Scores(list[Score], Exportable):
+    """One score per attribution, and what each is about."""
+
+    def __init__(self, scores: Iterable[Score] = (), metric: str = "", examples: Iterable[str] = ()) -> None:
+        super().__init__(scores)
+        self.metric = metric
+        self.examples = tuple(examples)  # their ids
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return Scores(super().__getitem__(place), self.metric, self.examples[place])
+        return super().__getitem__(place)
+
+    def sheet(self) -> Sheet:
+        from troth.report import figures
+
+        # A list that was changed since has scores that we know no example of.
+        examples = self.examples if len(self.examples) == len(self) else (None,) * len(self)
+        rows = [
+            (example, self.metric, float(score.value), score.why) for example, score in zip(examples, self, strict=True)
+        ]
+        title = f"Scores by {self.metric}" if self.metric else "Scores"
+        return plain_sheet(title, _SCORE, rows, draw=lambda figure: figures.draw_scores(figure, self))
+
+
+def _unit_rows(attribution: Attribution) -> list[tuple[Any, ...]]:
+    about = (attribution.example.id, attribution.explainer, attribution.label(attribution.target))
+    units = zip(
+        attribution.units, attribution.spans, attribution.question.encoding.unit_segments, attribution.scores,
+        strict=True,
+    )  # fmt: skip
+    return [
+        (*about, place, unit, start, end, segment, float(score) if np.isfinite(score) else None)
+        for place, (unit, (start, end), segment, score) in enumerate(units)
+    ]

@@ -1,0 +1,103 @@
+"""One table for every way out: terminal, HTML, LaTeX, Markdown, csv and data frames read the same cells.
+
+A number is made into text here and nowhere else, so that all of them show the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOTHING = "–"
+_ARROWS = {True: "↑", False: "↓", None: ""}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, perhaps with its interval, or a text."""
+
+    value: Any  # None or NaN: undefined
+    low: float = math.nan
+    high: float = math.nan
+    letters: str = ""  # a letter shared with another row: no significant difference
+    best: bool = False  # of its column
+    weak: bool = False  # no better than random
+
+    @property
+    def defined(self) -> bool:
+        return self.value is not None and not (isinstance(self.value, float) and math.isnan(self.value))
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Cell(0.12345).text, Cell(-0.0001).text, Cell(3).text, Cell(float("nan")).text, Cell("x").text
+        ('0.123', '0.000', '3', '–', 'x')
+        """
+        if not self.defined:
+            return NOTHING
+        return f"{self.value:z.3f}" if isinstance(self.value, float) else str(self.value)
+
+    @property
+    def interval(self) -> str:
+        """
+        >>> Cell(0.5, 0.25, 0.75).interval, Cell(0.5).interval
+        ('[0.250, 0.750]', '')
+        """
+        if not self.defined or math.isnan(self.low):
+            return ""
+        return f"[{self.low:z.3f}, {self.high:z.3f}]"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; the arrow points to the better side."""
+
+    name: str
+    higher_is_better: bool | None = None
+    number: bool = True  # aligned to the right
+
+    @property
+    def head(self) -> str:
+        return f"{self.name} {_ARROWS[self.higher_is_better]}".rstrip()
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Rows of cells as people read them, and the same as plain records for programs."""
+
+    title: str
+    columns: Sequence[Column]  # the first one names the rows
+    rows: Sequence[Sequence[Cell]]
+    records: Sequence[Mapping[str, Any]]  # all with the keys `fields`; None where undefined
+    fields: Sequence[str]
+    notes: Sequence[str] = ()  # what a reader of the table must know, in sentences
+    draw: Callable[[Figure], None] | None = None
+
+
+def plain_sheet(
+    title: str,
+    fields: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    notes: Sequence[str] = (),
+    draw: Callable[[Figure], None] | None = None,
+) -> Sheet:
+    """A table of values without intervals: people and programs get the same rows."""
+    numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(fields))]
+    return Sheet(
+        title,
+        [Column(name, number=number) for name, number in zip(fields, numbers, strict=True)],
+        [[Cell(value) for value in row] for row in rows],
+        [{name: _plain(value) for name, value in zip(fields, row, strict=True)} for row in rows],
+        fields,
+        notes,
+        draw,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value if Cell(value).defined else None

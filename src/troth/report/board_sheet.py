@@ -1,0 +1,102 @@
+"""A leaderboard as the table that every format shows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from troth.core.sheet import Cell, Column, Sheet
+from troth.report.board import RANDOM, Leaderboard
+from troth.report.rows import LEADERBOARD, records
+
+NOTES = (
+    "Best of each column in bold.",
+    "Brackets: 95 % intervals over examples.",
+    "Explainers that share a letter do not differ significantly on that metric (signed-rank tests, Holm's correction).",
+    "An arrow points to the better side.",
+)
+
+
+def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
+    """A row per explainer and a column per metric, then what an explanation cost."""
+    from troth.report import figures
+
+    explainers = list(order or board.explainers)
+    columns = short_names(board.metrics)
+    best = {metric: _best(board, metric) for metric in board.metrics}
+    return Sheet(
+        title=board.title,
+        columns=[
+            Column("explainer", number=False),
+            *(Column(columns[metric], board.directions[metric]) for metric in board.metrics),
+            Column("ms"),
+            Column("passes"),
+        ],
+        rows=[
+            [
+                Cell(explainer),
+                *(_cell(board, explainer, metric, best[metric]) for metric in board.metrics),
+                Cell(round(1000 * board.seconds[explainer])),
+                Cell(round(board.passes[explainer])),
+            ]
+            for explainer in explainers
+        ],
+        records=records([board]),
+        fields=LEADERBOARD.names,
+        notes=[*NOTES, "ms and passes are per example.", *options_note(board.metrics)],
+        draw=lambda figure: figures.draw_board(figure, board, explainers),
+    )
+
+
+def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Cell:
+    """One number of a leaderboard and all that is said of it."""
+    summary = board.summaries.get((explainer, metric))
+    if summary is None or math.isnan(summary.value):
+        return Cell(None)
+    return Cell(
+        float(summary.value),
+        float(summary.low),
+        float(summary.high),
+        board.groups.get(metric, {}).get(explainer, ""),
+        Cell(float(summary.value)).text == Cell(best).text,  # two that read the same are both best
+        explainer != RANDOM and board.beats_random.get((explainer, metric)) is False,
+    )
+
+
+def _best(board: Leaderboard, metric: str) -> float:
+    """The best value of a column; NaN where neither side is better."""
+    values = [summary.value for (_, own), summary in board.summaries.items() if own == metric]
+    defined = [value for value in values if not math.isnan(value)]
+    if not defined or board.directions[metric] is None:
+        return math.nan
+    return max(defined) if board.directions[metric] else min(defined)
+
+
+def short_names(specs: Iterable[str]) -> dict[str, str]:
+    """Each without its options, where no other has the same name.
+
+    >>> short_names(["lime(samples=9)", "gradient", "gradient(norm='l1')"])
+    {'lime(samples=9)': 'lime', 'gradient': 'gradient', "gradient(norm='l1')": "gradient(norm='l1')"}
+    """
+    specs = list(specs)
+    same = Counter(spec.partition("(")[0] for spec in specs)
+    return {spec: name if same[name := spec.partition("(")[0]] == 1 else spec for spec in specs}
+
+
+def options_note(specs: Sequence[str]) -> list[str]:
+    """The full specs of those whose names were shortened."""
+    shortened = [spec for spec, name in short_names(specs).items() if spec != name]
+    return [f"Options: {', '.join(shortened)}."] if shortened else []
+
+
+def folded(reasons: Mapping[str, str]) -> list[str]:
+    """What shares a reason, in one line each.
+
+    >>> folded({"a": "too slow", "b": "no labels", "c": "too slow"})
+    ['a, c: too slow', 'b: no labels']
+    """
+    by_reason: dict[str, list[str]] = {}
+    for what, why in reasons.items():
+        by_reason.setdefault(why, []).append(what)
+    return [f"{', '.join(some)}: {why}" for why, some in by_reason.items()]

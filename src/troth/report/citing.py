@@ -1,0 +1,158 @@
+"""What a paper says of a run: a paragraph on methods, and the BibTeX entry of every method used.
+
+A method's reference stands in the first paragraph of its own file, "(Li et al., 2016b)"; references.bib holds the
+entry under the name and year, `li2016b`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import troth
+from troth.core import catalog
+from troth.report.board import RANDOM, Leaderboard
+from troth.report.latex import escaped
+
+_REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)(?: et al\.| & [\w-]+)?), ?(\d{4}[a-z]?)\b")
+_ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
+
+
+class Reference(NamedTuple):
+    """A paper as it is referred to."""
+
+    key: str  # in references.bib
+    text: str  # "Li et al., 2016b"
+
+
+def references(kind: str, spec: str) -> list[Reference]:
+    """The papers that a method's own file names first; none for a method that is not of ours."""
+    name = spec.partition("(")[0]
+    if name not in catalog.names(kind):
+        return []
+    return read_references(catalog.summary(kind, name))
+
+
+def read_references(text: str) -> list[Reference]:
+    """
+    >>> for reference in read_references("how rare they are (Spärck Jones, 1972; as salience: Li et al., 2016a)"):
+    ...     print(reference.key, "=", reference.text)
+    jones1972 = Spärck Jones, 1972
+    li2016a = Li et al., 2016a
+    """
+    return [Reference(_key(match[2], match[3]), f"{match[1]}, {match[3]}") for match in _REFERENCE.finditer(text)]
+
+
+def _key(surname: str, year: str) -> str:
+    plain = unicodedata.normalize("NFKD", surname).encode("ascii", "ignore").decode()
+    return f"{plain.lower()}{year}"
+
+
+@cache
+def entries() -> dict[str, str]:
+    """BibTeX by key."""
+    text = files("troth.report").joinpath("references.bib").read_text(encoding="utf-8")
+    return {match[1]: match[0] for match in _ENTRY.finditer(text)}
+
+
+def bibtex(boards: Iterable[Leaderboard]) -> str:
+    """The entries of all that the paragraphs refer to, and of troth itself."""
+    keys = sorted({reference.key for board in boards for reference in _all(board)})
+    own = (
+        "@misc{troth,\n  key = {troth},\n"
+        "  title = {troth: explain what a text classifier did, and prove how faithful the explanation is},\n"
+        f"  note = {{Version {troth.__version__}}}\n}}"
+    )
+    return "\n\n".join([*(entries()[key] for key in keys if key in entries()), own]) + "\n"
+
+
+def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
+    """Methods whose paper we cannot name: the user's own, or those without an entry."""
+    return sorted(
+        {
+            spec
+            for board in boards
+            for kind, specs in (("explainers", board.explainers), ("metrics", board.metrics))
+            for spec in specs
+            if spec != RANDOM and not any(reference.key in entries() for reference in references(kind, spec))
+        }
+    )
+
+
+def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
+    """What was done, with a reference for each method."""
+    shown = escaped if latex else str
+
+    def cited(some: Iterable[Reference]) -> str:
+        known = [reference for reference in some if reference.key in entries()]
+        if not known:
+            return ""
+        if latex:
+            return rf" \citep{{{','.join(reference.key for reference in known)}}}"
+        return f" ({'; '.join(reference.text for reference in known)})"
+
+    def listed(kind: str, specs: Sequence[str]) -> str:
+        return _and([f"{shown(spec)}{cited(references(kind, spec))}" for spec in specs])
+
+    real = [name for name in board.explainers if name != RANDOM]
+    baseline = " and compared with random scores" if RANDOM in board.explainers else ""
+    faithful, human = _apart(board)
+    count = f"{board.examples} {'example' if board.examples == 1 else 'examples'}"
+    how = f" ({shown(board.setting)})" if board.setting else ""
+    sentences = [
+        f"Predictions of {shown(board.model)} on {count} of {shown(board.data)}{how} were explained with "
+        f"{listed('explainers', real)}{baseline}."
+    ]
+    if faithful:
+        sentences.append(f"Explanations were measured with {listed('metrics', faithful)}.")
+    if human:
+        sentences.append(f"Agreement with human rationales was measured with {listed('metrics', human)}.")
+    if board.seeds > 1:
+        sentences.append(f"Scores are averaged over up to {board.seeds} seeds per example.")
+    efron, wilcoxon, holm = (cited([reference]) for reference in _STATISTICS)
+    sentences.append(
+        shown("Intervals are 95 % BCa bootstrap intervals over examples")
+        + f"{efron}; explainers were compared by Wilcoxon's signed-rank test{wilcoxon} with Holm's correction{holm}."
+    )
+    if _checked(board):
+        sentences.append(f"Whether erased inputs are in distribution was tested with MaSF{cited(_MASF)}.")
+    own = r" \citep{troth}" if latex else ""
+    sentences.append(f"All numbers were computed with troth {troth.__version__}{own}.")
+    return " ".join(sentences)
+
+
+_STATISTICS = (
+    Reference("efron1987", "Efron, 1987"),
+    Reference("wilcoxon1945", "Wilcoxon, 1945"),
+    Reference("holm1979", "Holm, 1979"),
+)
+_MASF = (Reference("haroush2022", "Haroush et al., 2022"), Reference("madsen2024", "Madsen et al., 2024"))
+
+
+def _all(board: Leaderboard) -> list[Reference]:
+    explainers = [reference for spec in board.explainers for reference in references("explainers", spec)]
+    metrics = [reference for spec in board.metrics for reference in references("metrics", spec)]
+    return [*explainers, *metrics, *_STATISTICS, *(_MASF if _checked(board) else ())]
+
+
+def _checked(board: Leaderboard) -> bool:
+    return any(stamp.p is not None for stamp in board.stamps.values())
+
+
+def _apart(board: Leaderboard) -> tuple[list[str], list[str]]:
+    """Metrics that look at the model, and those that look at what a human marked."""
+    known = set(catalog.names("metrics"))
+    human = [
+        spec
+        for spec in board.metrics
+        if (name := spec.partition("(")[0]) in known and catalog.find("metrics", name).needs_rationale
+    ]
+    return [spec for spec in board.metrics if spec not in human], human
+
+
+def _and(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))

@@ -1,0 +1,82 @@
+"""A sheet as Markdown, csv or a data frame."""
+
+from __future__ import annotations
+
+import csv as files
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from troth.core.errors import TrothError
+from troth.core.files import CannotWriteError, write_aside
+from troth.core.sheet import Cell, Sheet
+from troth.report import latex
+
+Place = str | Path | None
+FORMATS = ("latex", "markdown", "csv")
+
+
+def text(sheets: Sequence[Sheet], form: str) -> str:
+    """Several tables in one of the formats; as csv they are one."""
+    if form == "csv":
+        fields = dict.fromkeys(name for sheet in sheets for name in sheet.fields)
+        return csv_text(fields, ([record.get(name) for name in fields] for sheet in sheets for record in sheet.records))
+    return "\n".join(latex.table(sheet) if form == "latex" else markdown(sheet) for sheet in sheets)
+
+
+def to(path: Place, text: str) -> str:
+    """The text, which is also written where a path is given."""
+    if path is not None:
+        write(Path(path), text.encode())
+    return text
+
+
+def write(path: Path, content: bytes) -> None:
+    """A whole file or none."""
+    try:
+        write_aside(path, content, lasting=False)
+    except CannotWriteError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error
+        raise TrothError(f"cannot write {path}: {reason}; choose another place") from None
+
+
+def frame(sheet: Sheet) -> Any:
+    """The records as a pandas data frame."""
+    try:
+        import pandas
+    except ImportError:
+        raise TrothError("to_pandas needs pandas; install it with: pip install pandas") from None
+    return pandas.DataFrame.from_records([dict(record) for record in sheet.records], columns=list(sheet.fields))
+
+
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A heading and rows; None and NaN are empty."""
+    text = io.StringIO()
+    writer = files.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([value if Cell(value).defined else "" for value in row] for row in rows)
+    return text.getvalue()
+
+
+def markdown(sheet: Sheet) -> str:
+    """A table with its title above and its notes below."""
+    lines = [f"**{_escaped(sheet.title)}**", ""]
+    lines.append(f"| {' | '.join(_escaped(column.head) for column in sheet.columns)} |")
+    lines.append("|" + "|".join("--:" if column.number else ":--" for column in sheet.columns) + "|")
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in sheet.rows]
+    if sheet.notes:
+        lines += ["", *(_escaped(note) for note in sheet.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(cell: Cell) -> str:
+    text = _escaped(cell.text)
+    return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.interval, cell.letters)))
+
+
+def _escaped(text: str) -> str:
+    """Shown as it is written; an underscore within a word needs nothing."""
+    for special in "\\|*`[]":
+        text = text.replace(special, f"\\{special}")
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
