@@ -109,7 +109,7 @@ def html(board: Leaderboard) -> str:
     parts.append(_list(board.answer()))
     parts.append(
         '<p class="muted">95 % intervals in brackets. Explainers that share a letter do not differ significantly on '
-        "that metric (signed-rank tests, Holm's correction). An arrow points to the better side.</p>"
+        "that metric (paired t-tests, Holm's correction). An arrow points to the better side.</p>"
     )
     if board.meta is not None:
         parts.append(
