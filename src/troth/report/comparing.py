@@ -85,10 +85,8 @@ class Comparison:
         return float(quantiles.sum() * self.spread / np.sqrt(count))
 
     def __str__(self) -> str:
-        return (
-            f"{self.first} − {self.second}: {self.difference:+.3f} [{self.low:.3f}, {self.high:.3f}] in {self.metric}, "
-            f"p = {self.p:.2g}"
-        )
+        numbers = f"{self.difference:+.3f} [{self.low:.3f}, {self.high:.3f}]".replace("-", "−")
+        return f"{self.first} − {self.second}: {numbers} in {self.metric}, p = {self.p:.2g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +204,7 @@ def _interval(pair: Comparison, adjusted: float, factor: float) -> tuple[float, 
     if pair.count < 2 or pair.spread == 0:
         return pair.difference, pair.difference
     alone = _student(pair.difference, pair.spread, pair.count)
-    factor = max(factor, adjusted / alone) if alone > 0 else factor
+    if adjusted >= LEVEL and alone > 0:  # those before it, or its signs, were not enough
+        factor = max(factor, 1.001 * LEVEL / alone)
     half = -special.stdtrit(pair.count - 1, LEVEL / factor / 2) * pair.spread / np.sqrt(pair.count)
     return float(pair.difference - half), float(pair.difference + half)

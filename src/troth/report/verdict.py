@@ -19,7 +19,7 @@ Kind = Literal["winner", "tie", "none", "too few", "open"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """`best` is the winner alone, or those that cannot be told apart; `useless` are no better than random."""
+    """`best` is the winner, or those better than random that cannot be told apart; `useless` are not shown to be."""
 
     kind: Kind
     sentences: tuple[str, ...]
@@ -51,12 +51,16 @@ def judge(analysis: Analysis, order: Sequence[str], seconds: Mapping[str, float]
     # Of those that nothing is better than, the one with the best mean place.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
-    rivals = [name for name in better if name != leader and not analysis.is_better(leader, name)]
-    sentences = _tie(analysis, leader, rivals, seconds) if rivals else [_winner(analysis, leader, better, random)]
+    alike = [name for name in real if name != leader and not analysis.is_better(leader, name)]
+    rivals = [name for name in alike if name in better]
+    if alike:
+        sentences = _tie(analysis, leader, rivals, alike, seconds)
+    else:
+        sentences = [_winner(analysis, leader, [name for name in real if name != leader], random)]
     if useless:
-        sentences.append(f"No better than random here: {', '.join(useless)}.")
+        sentences.append(f"Not shown to be better than random here: {', '.join(useless)}.")
     sentences += disagreed
-    return Verdict("tie" if rivals else "winner", tuple(sentences), (leader, *rivals), useless)
+    return Verdict("tie" if alike else "winner", tuple(sentences), (leader, *rivals), useless)
 
 
 def _why_open(analysis: Analysis, real: Sequence[str], order: Sequence[str], random: str) -> str:
@@ -73,27 +77,33 @@ def _first(real: Sequence[str], compared: Mapping[str, Sequence[Comparison]]) ->
     return next(name for name in real if compared[name])
 
 
-def _winner(analysis: Analysis, leader: str, better: Sequence[str], random: str) -> str:
-    others = [name for name in better if name != leader]
+def _winner(analysis: Analysis, leader: str, others: Sequence[str], random: str) -> str:
     if not others:
-        return f"Use {leader}: the only one that is better than random here ({analysis.between(leader, random)[0]})."
+        return f"Use {leader}: it is better than random here ({analysis.between(leader, random)[0]})."
     closest = min((analysis.between(leader, other)[0] for other in others), key=lambda pair: pair.size)
     return f"Use {leader}: better than random and than {joined(others)} (the closest: {closest})."
 
 
-def _tie(analysis: Analysis, leader: str, rivals: Sequence[str], seconds: Mapping[str, float]) -> list[str]:
-    names = [leader, *rivals]
-    cheapest = min(names, key=lambda name: seconds.get(name, np.inf))
-    pairs = analysis.between(leader, rivals[0])
+def _tie(
+    analysis: Analysis, leader: str, rivals: Sequence[str], alike: Sequence[str], seconds: Mapping[str, float]
+) -> list[str]:
+    """`alike` cannot be told from the leader; of them, `rivals` are better than random, too."""
+    others = rivals or alike
+    pairs = analysis.between(leader, others[0])
     split = {pair.better: pair.metric for pair in pairs if pair.better is not None}
     # Where only the second were better, it would be the leader.
-    disagree = leader in split and rivals[0] in split
+    disagree = leader in split and others[0] in split
     if disagree:
-        why = "metrics disagree: " + ", ".join(f"{name} is better on {split[name]}" for name in (leader, rivals[0]))
+        why = "metrics disagree: " + ", ".join(f"{name} is better on {split[name]}" for name in (leader, others[0]))
     else:
         why = str(pairs[0]) if pairs else "no metric that decides has scores of both"
-    cost = f" ({1000 * seconds[cheapest]:.0f} ms per example)" if cheapest in seconds else ""
-    tie = f"Cannot tell {joined(names)} apart ({why}); use the cheapest of them: {cheapest}{cost}."
+    if rivals:
+        cheapest = min([leader, *rivals], key=lambda name: seconds.get(name, np.inf))
+        cost = f" ({1000 * seconds[cheapest]:.0f} ms per example)" if cheapest in seconds else ""
+        advice = f"use the cheapest of them: {cheapest}{cost}"
+    else:
+        advice = f"use {leader}, the only one that is shown to be better than random"
+    tie = f"Cannot tell {joined([leader, *others])} apart ({why}); {advice}."
     return [tie, *(_power(pairs[0]) if pairs and not disagree else ())]
 
 
