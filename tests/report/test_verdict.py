@@ -120,7 +120,7 @@ def test_a_tie_names_the_cheapest_and_how_far_apart_they_are():
     seconds = {"slow": 0.9, "quick": 0.02, "random": 0.0, "poor": 0.001}
     verdict = verdict_on(planted_scores(slow=0.5, quick=0.5, random=0.1, poor=0.1), seconds)
     assert (verdict.kind, verdict.best, verdict.useless) == ("tie", ("slow", "quick"), ("poor",))
-    assert verdict.sentences[0].startswith("Cannot tell slow and quick apart (slow − quick: +0.000 [−0.00")
+    assert verdict.sentences[0].startswith("Cannot tell slow and quick apart (slow − quick: 0.000 [−0.00")
     assert verdict.sentences[0].endswith("p = 1); use the cheapest of them: quick (20 ms per example).")
     assert "no number of examples is likely to tell them apart" in verdict.sentences[1]
     assert verdict.sentences[2] == "Not shown to be better than random here: poor."

@@ -87,7 +87,7 @@ def shared_out(n: int, sizes: Sequence[int]) -> list[int]:
     counts = np.floor(exact).astype(int)
     missing = n - int(counts.sum())
     counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
-    return counts.tolist()
+    return [int(count) for count in counts]
 
 
 def rows(**splits: int | None) -> Mapping[str, int | None]:

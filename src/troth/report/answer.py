@@ -7,7 +7,7 @@ import numpy as np
 from troth.report.board import CHECK, RANDOM, Leaderboard
 from troth.report.verdict import joined
 
-_FAR = 1.0  # beyond [0, 1]: such a number was divided by nearly nothing
+_WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided by nearly nothing
 
 
 def answer(board: Leaderboard) -> list[str]:
@@ -56,12 +56,13 @@ def _unbounded(board: Leaderboard) -> list[str]:
         intervals = {
             name: board.summaries[name, metric] for name in board.explainers if (name, metric) in board.summaries
         }
-        wild = {name: some for name, some in intervals.items() if some.low < -_FAR or some.high > 1 + _FAR}
+        wild = {name: some for name, some in intervals.items() if some.high - some.low > _WIDE}
+        decided = "; what decides are the examples' own areas" if metric in board.deciding else ""
         if wild:
             name, widest = max(wild.items(), key=lambda item: item[1].high - item[1].low)
             lines.append(
                 f"{metric} is relative to {divisor}, which is near 0 here: {name} has [{widest.low:.2g}, "
-                f"{widest.high:.2g}]. Do not compare its numbers."
+                f"{widest.high:.3g}]. Do not compare its numbers{decided}."
             )
     return lines
 

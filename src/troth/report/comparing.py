@@ -85,7 +85,8 @@ class Comparison:
         return float(quantiles.sum() * self.spread / np.sqrt(count))
 
     def __str__(self) -> str:
-        numbers = f"{self.difference:+.3f} [{self.low:.3f}, {self.high:.3f}]".replace("-", "−")
+        sign = "+" if self.difference > 0 else ""
+        numbers = f"{sign}{_number(self.difference)} [{_number(self.low)}, {_number(self.high)}]"
         return f"{self.first} − {self.second}: {numbers} in {self.metric}, p = {self.p:.2g}"
 
 
@@ -156,6 +157,16 @@ class Analysis:
             for name in values
             if name != opponent and (pair := self._directed(metric, name, opponent)) is not None
         }
+
+
+def _number(value: float) -> str:
+    """Three decimals, or as many as the first digit takes.
+
+    >>> _number(-0.1234), _number(0.00004), _number(0.0)
+    ('−0.123', '4e-05', '0.000')
+    """
+    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
+    return text.replace("-", "−", 1) if value < 0 else text
 
 
 def _compared(metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool) -> Comparison:
