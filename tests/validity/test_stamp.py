@@ -126,8 +126,13 @@ def test_out_of_distribution_is_warned_of(benched):
     (line,) = [line for line in strange.answer() if "out of distribution" in line]
     assert "whole texts already are (p = 0.002)" in line
     assert "troth train" not in line
-    inside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.5)}})
+    stamped = {**board.stamps, METRICS[0]: Stamp(0.5, smallest=0.01)}
+    inside = type(board)(**{**vars(board), "stamps": stamped})
     assert not any("out of distribution" in line for line in inside.answer())
+    (line,) = [line for line in inside.answer() if line.startswith("No evidence against")]
+    assert line.startswith(
+        "No evidence against (p = 0.5; it could have been as small as 0.01) that the erased inputs of"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from troth.report.board import CHECK, RANDOM, Leaderboard
@@ -14,20 +16,7 @@ def answer(board: Leaderboard) -> list[str]:
     """The verdict, what does not decide, which metrics to doubt, what is missing, how to cite."""
     verdict = board.verdict
     lines = list(verdict.sentences) if verdict is not None else []
-    lines += [*_blunt(board), *_unbounded(board), *_plausible(board)]
-    outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
-    if outside:
-        stamp = board.stamps[outside[0]]
-        advice = (
-            f"whole texts already are (p = {stamp.whole:.2g}), so masking is not to blame: measure on texts like those "
-            "the model was trained on"
-            if stamp.whole_outside
-            else "fine-tune the model with: troth train masked"
-        )
-        lines.append(
-            f"Warning: masked inputs are out of distribution for {board.model} (p = {stamp.p:.2g}), so "
-            f"{', '.join(outside)} may measure that instead of faithfulness; {advice}"
-        )
+    lines += [*_blunt(board), *_unbounded(board), *_plausible(board), *_validity(board)]
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
         lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
@@ -38,6 +27,39 @@ def answer(board: Leaderboard) -> list[str]:
         )
     lines += [*_failed(board), *_seeds(board), _methods(board)]
     return lines
+
+
+def _validity(board: Leaderboard) -> list[str]:
+    """Whether erased inputs are of the kind the model was trained on, where that was tested, by what the test said."""
+    by_verdict: dict[str, list[str]] = {}
+    for metric, stamp in board.stamps.items():
+        by_verdict.setdefault(stamp.verdict, []).append(metric)
+    lines = []
+    if inside := by_verdict.get("no evidence against"):
+        lines.append(
+            f"No evidence against ({_lowest(board, inside)}) that the erased inputs of {joined(inside)} are of the kind "
+            "the model was trained on."
+        )
+    if outside := by_verdict.get("out of distribution"):
+        whole = next((stamp.whole for stamp in map(board.stamps.get, outside) if stamp and stamp.whole_outside), None)
+        advice = (
+            "fine-tune the model with: troth train masked"
+            if whole is None
+            else f"whole texts already are (p = {whole:.2g}), so masking is not to blame: measure on texts like those "
+            "the model was trained on"
+        )
+        lines.append(
+            f"Warning: erased inputs are out of distribution for {board.model} ({_lowest(board, outside)}), so "
+            f"{joined(outside)} may measure that instead of faithfulness; {advice}"
+        )
+    return lines
+
+
+def _lowest(board: Leaderboard, metrics: Sequence[str]) -> str:
+    """The lowest p-value of some metrics, and how low it could have been."""
+    stamp = min((board.stamps[metric] for metric in metrics), key=lambda stamp: stamp.p or 0.0)
+    least = "" if stamp.smallest is None else f"; it could have been as small as {stamp.smallest:.2g}"
+    return f"p = {stamp.p:.2g}{least}"
 
 
 def _blunt(board: Leaderboard) -> list[str]:
