@@ -37,8 +37,8 @@ def _validity(board: Leaderboard) -> list[str]:
     lines = []
     if inside := by_verdict.get("no evidence against"):
         lines.append(
-            f"No evidence against ({_lowest(board, inside)}) that the erased inputs of {joined(inside)} are of the kind "
-            "the model was trained on."
+            f"No evidence against ({_lowest(board, inside)}) that the erased inputs of {joined(inside)} are of the "
+            "kind the model was trained on."
         )
     if outside := by_verdict.get("out of distribution"):
         whole = next((stamp.whole for stamp in map(board.stamps.get, outside) if stamp and stamp.whole_outside), None)
