@@ -85,7 +85,7 @@ def test_fifteen_differences_keep_their_p_with_five_seeds():
 
 
 METRICS = ("sufficiency", "rationale_agreement", "recursive_erasure")
-STRENGTHS = {"random": 0.0, "weak": 0.05, "fair": 0.15, "good": 0.4}
+STRENGTHS = {"random": 0.0, "weak": 0.05, "fair": 0.15, "good": 0.6}
 
 
 def deterministic_run(folder, seeds_of):

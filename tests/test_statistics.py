@@ -193,44 +193,27 @@ def test_kendall_tau():
     assert math.isnan(statistics.kendall_tau([], []))
 
 
-def test_significance_groups_by_hand():
-    generator = np.random.default_rng(6)
-    base = generator.normal(size=200)
-    values = {
-        "worst": base - 1,
-        "best": base + 1,
-        "second": base + 1 + generator.normal(scale=2, size=200) - 0.05,
-        "constant": base + 1,
-    }
-    groups = statistics.significance_groups(values)
-    assert groups == {"best": "a", "constant": "a", "second": "a", "worst": "b"}
-    assert next(iter(statistics.significance_groups(values, higher_is_better=False))) == "worst"
-    assert statistics.significance_groups(values, higher_is_better=False)["worst"] == "a"
-    assert statistics.significance_groups({}) == {}
-    assert statistics.significance_groups({"alone": [1, 2]}) == {"alone": "a"}
-
-
-def test_significance_groups_overlap():
+def test_letters_by_hand():
     # Neighbors are alike, the ends are not: a chain.
-    generator = np.random.default_rng(7)
-    noise = generator.normal(size=(3, 100))
-    values = {"high": noise[0] + 0.6, "middle": noise[1] + 0.3, "low": noise[2]}
-    level = 0.02
-    p = {pair: statistics.paired_test(values[pair[0]], values[pair[1]])[1] for pair in combinations(values, 2)}
-    adjusted = dict(zip(p, statistics.holm(list(p.values())), strict=True))
-    assert adjusted["high", "low"] < level < min(adjusted["high", "middle"], adjusted["middle", "low"])
-    assert statistics.significance_groups(values, level=level) == {"high": "a", "middle": "ab", "low": "b"}
+    assert statistics.letters(["high", "middle", "low"], [("low", "high")]) == {"high": "a", "middle": "ab", "low": "b"}
+    assert statistics.letters(["best", "same", "worst"], [("best", "worst"), ("same", "worst")]) == {
+        "best": "a", "same": "a", "worst": "b"
+    }  # fmt: skip
+    assert statistics.letters([], []) == {}
+    assert statistics.letters(["alone"], []) == {"alone": "a"}
 
 
-@given(st.integers(0, 10_000))
-def test_names_share_a_letter_exactly_when_they_do_not_differ(seed):
-    generator = np.random.default_rng(seed)
-    values = {str(i): generator.normal(loc=generator.normal(), size=12) for i in range(6)}
-    groups = statistics.significance_groups(values)
-    pairs = list(combinations(groups, 2))
-    adjusted = statistics.holm([statistics.paired_test(values[one], values[other])[1] for one, other in pairs])
-    for (one, other), p in zip(pairs, adjusted, strict=True):
-        assert bool(set(groups[one]) & set(groups[other])) == (p >= 0.05)
+@given(st.sets(st.sampled_from(list(combinations("abcdef", 2)))))
+def test_names_share_a_letter_exactly_when_they_are_not_apart(apart):
+    letters = statistics.letters(list("abcdef"), apart)
+    for pair in combinations("abcdef", 2):
+        assert bool(set(letters[pair[0]]) & set(letters[pair[1]])) == (pair not in apart)
+
+
+def test_names_by_mean():
+    values = {"low": [1.0, nan], "high": [3.0, 5.0], "none": [nan, nan]}
+    assert statistics.by_mean(values, higher_is_better=True) == ["high", "low", "none"]
+    assert statistics.by_mean(values, higher_is_better=False) == ["low", "high", "none"]
 
 
 def test_t_test_is_scipys_and_by_hand():

@@ -5,8 +5,7 @@ p-values that holds one is NaN. Random draws use seed 0, so the same values give
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from string import ascii_letters
 from typing import Any
 
@@ -211,26 +210,24 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     return float(scipy.stats.kendalltau(first[defined], second[defined]).statistic)
 
 
-def significance_groups(
-    values_by_name: Mapping[str, ArrayLike], higher_is_better: bool = True, level: float = 0.05
-) -> dict[str, str]:
-    """Letters of each name, best mean first: names that share a letter do not differ significantly.
+def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Letters of each name: those that share one are not among the pairs that are `apart`.
 
-    Values are paired (one per example, in the same order); paired tests, Holm-corrected over all pairs.
+    >>> letters(["high", "middle", "low"], [("high", "low")])
+    {'high': 'a', 'middle': 'ab', 'low': 'b'}
     """
-    values = {name: np.asarray(sample, np.float64) for name, sample in values_by_name.items()}
-    names = _by_mean(values, higher_is_better)
-    pairs = list(combinations(names, 2))
-    adjusted = holm([paired_test(values[first], values[second])[1] for first, second in pairs])
     groups = {frozenset(names)} if names else set()
-    for pair, p in zip(pairs, adjusted, strict=True):
-        if p < level:
-            groups = _parted(groups, *pair)
+    for pair in apart:
+        groups = _parted(groups, *pair)
     ordered = sorted(groups, key=lambda group: sorted(map(names.index, group)))
-    letters = [ascii_letters[i] if i < len(ascii_letters) else f"({i + 1})" for i in range(len(ordered))]
-    return {
-        name: "".join(letter for letter, group in zip(letters, ordered, strict=True) if name in group) for name in names
-    }
+    marks = [ascii_letters[i] if i < len(ascii_letters) else f"({i + 1})" for i in range(len(ordered))]
+    return {name: "".join(mark for mark, group in zip(marks, ordered, strict=True) if name in group) for name in names}
+
+
+def by_mean(values: Mapping[str, ArrayLike], higher_is_better: bool) -> list[str]:
+    """Names from the best mean to the worst; those without one come last."""
+    means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
+    return sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
 
 
 def _parted(groups: set[frozenset[str]], first: str, second: str) -> set[frozenset[str]]:
@@ -238,11 +235,6 @@ def _parted(groups: set[frozenset[str]], first: str, second: str) -> set[frozens
     pair = {first, second}
     split = {part for group in groups for part in ([group - {name} for name in pair] if pair <= group else [group])}
     return {group for group in split if not any(group < larger for larger in split)}
-
-
-def _by_mean(values: Mapping[str, Floats], higher_is_better: bool) -> list[str]:
-    means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
-    return sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
 
 
 def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]:

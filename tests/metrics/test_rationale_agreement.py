@@ -62,8 +62,18 @@ def test_macro_and_micro_as_scikit_learn_has_them():
     assert set(summary.extra) == {"micro_f1", "iou_f1", "iou_micro_f1", "auprc"}
 
 
+def test_by_default_as_many_units_count_as_the_human_marked():
+    # Two units are marked, the second and the fifth score highest of all: with five more chosen the F1 would be lower.
+    scores = [0, 3, 0, 2, 4, 0, 1]
+    for rationale, top in ((AWFUL, 2), (((0, 3),), 1)):
+        by_default = score(MODEL, TEXT, scores, "rationale_agreement", rationale=rationale)
+        named = score(MODEL, TEXT, scores, f"rationale_agreement(top={top})", rationale=rationale)
+        assert sum(by_default.record["token_counts"][::2]) == top
+        assert (by_default.value, by_default.record) == (named.value, named.record)
+
+
 def test_more_than_there_are_counts_as_all():
-    assert score(MODEL, TEXT, list(range(7)), "rationale_agreement", rationale=AWFUL).value == pytest.approx(
+    assert score(MODEL, TEXT, list(range(7)), "rationale_agreement(top=25)", rationale=AWFUL).value == pytest.approx(
         2 * 2 / (7 + 2)
     )
 

@@ -120,7 +120,7 @@ def test_rationales_are_judged_where_all_examples_have_them():
     for data, there in ((marked, True), ([*marked, DATA[4]], False)):
         plan = benching.plan_of(benching.Context(), model(), data, ["random"], None)
         found = {cell.specs["metric"] for cell in plan.of("metric")}
-        assert ("rationale_agreement(top=5)" in found) == there
+        assert ("rationale_agreement" in found) == there
 
 
 def test_several_seeds_are_averaged_per_example(tmp_path):
@@ -293,5 +293,5 @@ def test_data_of_any_kind(tmp_path):
     )
     assert found.leaderboard.examples == 5
     assert "text: column 'body'" in found.leaderboard.about["data"]["data.csv"]["notes"]
-    loaded = load_data(path, text="body", label="stars", limit=5)
+    loaded = load_data(path, text="body", label="stars").sample(5)
     assert benching.bench(model(), loaded, ["random"], ["sparsity"], tmp_path / "run").outcome.computed == 0

@@ -56,8 +56,8 @@ def test_what_a_check_compares_with_is_not_read_again(monkeypatch):
     options = {"limit": 5, "columns": {"label": ""}}
     plan = plan_of(Context(), model(), "reviews", ["random"], ["recursive_erasure(step=1.0)"], **options)
     (references,) = plan.of("references")
-    rest = {example.id for example in load_data("reviews", label="")[5:]}
-    assert set(plan.tables[references.name].column("example_id").to_pylist()) <= rest
+    taken = {example.id for example in load_data("reviews", label="").sample(5)}
+    assert not set(plan.tables[references.name].column("example_id").to_pylist()) & taken
     assert len(calls) == 1
 
 

@@ -13,6 +13,7 @@ from troth.engine.prober import Prober
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models.black_box import BlackBox
+from troth.statistics import simes
 from troth.validity.checking import check, erased_views
 from troth.validity.masf import MaSF
 from troth.verbs.explain import explain
@@ -111,7 +112,10 @@ def test_whole_references_find_all_masked_inputs_outside_and_masked_ones_do_not(
     assert whole.by_ratio("random")[-1] < 0.05 < masked.by_ratio("random")[1]
     assert whole.to_dict()["explainers"]["random"]["verdict"][::2] == ["no evidence against", "out of distribution"]
     assert "when erased in the order of random" in whole.answer()[0]
-    assert masked.answer()[0].startswith("No evidence against (α = 0.05)")
+    lowest = simes(masked.by_ratio("random")[1:])
+    assert masked.answer()[0].startswith(f"No evidence against (p = {lowest:.2g}): ")
+    outside = simes(whole.by_ratio("random")[1:])
+    assert whole.answer()[0].startswith(f"Out of distribution when erased in the order of random (p = {outside:.2g}): ")
     # As small as 1 / (references + 1), unless a reference is itself that unusual.
     assert 1 / 201 <= masked.smallest < 0.05
     assert masked.answer()[1] == f"The smallest p-value this check could have given is {masked.smallest:.2g}."
@@ -171,7 +175,7 @@ def test_command_prints_verdicts_and_json(tmp_path):
 def test_the_metric_still_follows_the_same_order():
     model, data = encoder(), sentences(3, seed=11)
     (attribution, *_) = explain(model, data, "leave_one_out")
-    curve = Prober(model).ask(RecursiveErasure(step=0.5)._curve(attribution.question, attribution, None))
+    curve, _ = Prober(model).ask(RecursiveErasure(step=0.5)._curve(attribution.question, attribution, None))
     half = attribution.question.n_units // 2
     kept = np.ones(attribution.question.n_units)
     kept[np.argsort(-attribution.scores, kind="stable")[:half]] = 0

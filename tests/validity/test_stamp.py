@@ -5,10 +5,14 @@ from tests.validity.test_checking import sentences
 
 from troth.core.units import word_spans
 from troth.metrics.aopc_log_odds import AopcLogOdds
+from troth.metrics.aopc_sufficiency import AopcSufficiency
 from troth.metrics.comprehensiveness import Comprehensiveness
+from troth.metrics.leave_one_out_correlation import LeaveOneOutCorrelation
 from troth.metrics.log_odds import LogOdds
+from troth.metrics.normalized_comprehensiveness import NormalizedComprehensiveness
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.metrics.sparsity import Sparsity
+from troth.metrics.sufficiency import Sufficiency
 from troth.models.black_box import BlackBox
 from troth.report import tables as leaderboard
 from troth.statistics import simes
@@ -44,8 +48,31 @@ def test_a_metric_is_judged_by_the_shares_it_erases():
     metrics = {"a": LogOdds(ratio=0.2), "b": LogOdds(ratio=0.01), "c": AopcLogOdds(), "d": RecursiveErasure()}
     found = stamps(metrics, by_ratio, "")
     assert [one.ratio for one in found.values()] == [0.2, 0.1, 0.5, 1.0]
-    # min(0.7 · 2, 0.8), 0.8, min(0.3 · 3, 0.7 · 3 / 2, 0.8), 0.01 · 4
-    assert [one.p for one in found.values()] == pytest.approx([0.8, 0.8, 0.8, 0.04])
+    # 0.7, 0.8, min(0.3 · 3, 0.7 · 3 / 2, 0.8), 0.01 · 4
+    assert [one.p for one in found.values()] == pytest.approx([0.7, 0.8, 0.8, 0.04])
+
+
+def test_a_metric_that_keeps_a_share_is_judged_by_what_it_erases():
+    by_ratio = {0.0: 0.9, 0.2: 0.01, 0.5: 0.6, 0.8: 0.5, 0.9: 0.4, 1.0: 0.02}
+    masked = {"masking": "mask_token"}
+    metrics = {
+        "keeps a fifth": Sufficiency(ratio=0.2, **masked),
+        "erases a fifth": Comprehensiveness(ratio=0.2, **masked),
+        "keeps 1 to 50 %": AopcSufficiency(**masked),
+        "and the empty text": NormalizedComprehensiveness(ratios=(0.8, 0.9), **masked),
+        "one unit": LeaveOneOutCorrelation(),
+    }
+    found = stamps(metrics, by_ratio, "")
+    assert [one.ratio for one in found.values()] == [0.8, 0.2, 1.0, 1.0, 0.2]
+    # 0.5, 0.01, of 0.5, 0.8, 0.9 and 1: 0.02 · 4, of 0.8, 0.9 and 1: 0.02 · 3, 0.01
+    assert [one.p for one in found.values()] == pytest.approx([0.5, 0.01, 0.08, 0.06, 0.01])
+
+
+def test_the_masking_that_was_tested_is_the_one_that_is_stamped():
+    metrics = {"zero": Comprehensiveness(masking="zero"), "mask": RecursiveErasure()}
+    found = stamps(metrics, {0.0: 0.9, 0.2: 0.3, 1.0: 0.4}, "", tested="zero")
+    assert found["zero"].p == pytest.approx(0.3)
+    assert found["mask"].why.startswith("a bench checks inputs erased by zero only; for others: troth check --masking")
 
 
 def test_a_stamp_speaks():
@@ -99,8 +126,13 @@ def test_out_of_distribution_is_warned_of(benched):
     (line,) = [line for line in strange.answer() if "out of distribution" in line]
     assert "whole texts already are (p = 0.002)" in line
     assert "troth train" not in line
-    inside = type(board)(**{**vars(board), "stamps": {**board.stamps, METRICS[0]: Stamp(0.5)}})
+    stamped = {**board.stamps, METRICS[0]: Stamp(0.5, smallest=0.01)}
+    inside = type(board)(**{**vars(board), "stamps": stamped})
     assert not any("out of distribution" in line for line in inside.answer())
+    (line,) = [line for line in inside.answer() if line.startswith("No evidence against")]
+    assert line.startswith(
+        "No evidence against (p = 0.5; it could have been as small as 0.01) that the erased inputs of"
+    )
 
 
 @pytest.mark.parametrize(

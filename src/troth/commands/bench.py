@@ -26,7 +26,8 @@ def bench(
     label: _options.LabelColumn = None,
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Rows may have no label.")] = False,
     limit: Annotated[
-        int | None, typer.Option(help="At most this many examples, 0 for all; by default 50, with all explainers 100.")
+        int | None,
+        typer.Option(help="So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."),
     ] = None,
     explainers: Annotated[
         list[str] | None, typer.Option("--explainers", "-e", help="A method; repeat for several, or all.")
@@ -36,7 +37,9 @@ def bench(
     ] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
-    masking: _options.Masking = "mask_token",
+    masking: Annotated[
+        str | None, typer.Option(help="How a unit is erased; by default as in the model's training, else mask_token.")
+    ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Seed of every random draw; repeat for several.")] = None,
     sort: Annotated[str | None, typer.Option(help="Sort by this metric instead of the mean place.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default one under runs/.")] = None,

@@ -96,7 +96,7 @@ def explain(
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
     classifier = load_model(model, device=device, **asked)
-    by_method = troth.explain(classifier, examples, methods.values(), units, segments=segments, **options)
+    by_method: dict[str, Any] = troth.explain(classifier, examples, methods.values(), units, segments=segments, **options)
     if proof:
         by_method = troth.prove(classifier, by_method)
     by_text = list(zip(*by_method.values(), strict=True))

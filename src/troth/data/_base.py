@@ -57,6 +57,38 @@ class Data(Sequence[Example]):
         order = range(len(self))[:n] if seed is None else np.random.default_rng(seed).permutation(len(self))[:n]
         return replace(self, examples=[self.examples[place] for place in order], whole=self.examples)
 
+    def sample(self, n: int, seed: int = 0) -> Data:
+        """n examples drawn with a seed, every class by its share, in their old order; fewer where there are fewer."""
+        if n < 1:
+            raise TrothError(f"limit must be at least 1, not {n}")
+        if n >= len(self):
+            return self
+        classes: dict[object, list[int]] = {}
+        for place, example in enumerate(self.examples):
+            classes.setdefault(example.label, []).append(place)
+        generator = np.random.default_rng(seed)
+        chosen: list[int] = []
+        counts = shared_out(n, [len(places) for places in classes.values()])
+        for places, count in zip(classes.values(), counts, strict=True):
+            chosen += generator.permutation(places)[:count].tolist()
+        by_class = "" if len(classes) == 1 else ", every class by its share"
+        note = f"{n:,} of {len(self):,} examples, drawn with seed {seed}{by_class}"
+        drawn = [self.examples[place] for place in sorted(chosen)]
+        return replace(self, examples=drawn, whole=self.examples, notes=(*self.notes, note))
+
+
+def shared_out(n: int, sizes: Sequence[int]) -> list[int]:
+    """n in whole parts as near as can be to the shares of the sizes: the largest remainders are rounded up.
+
+    >>> shared_out(10, [60, 25, 15])
+    [6, 3, 1]
+    """
+    exact = np.array(sizes) * n / sum(sizes)
+    counts = np.floor(exact).astype(int)
+    missing = n - int(counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
+    return [int(count) for count in counts]
+
 
 def rows(**splits: int | None) -> Mapping[str, int | None]:
     """The splits of an entry with the official number of rows, None where that is open."""

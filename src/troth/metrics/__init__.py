@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Explains the same example again, on what is left of it.
 Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
+
+Quality: TypeAlias = Literal["faithfulness", "plausibility", "stability"]
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,27 @@ class Metric(ABC):
     explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
     needs_label: ClassVar[bool] = False
     needs_rationale: ClassVar[bool] = False
+    measures: ClassVar[Quality] = "faithfulness"
     pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
     bounds: ClassVar[str] = ""  # the values it can take, for people
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+
+    @property
+    def divides_by(self) -> str:
+        """What its number is relative to, where that can be near 0 and the number then has no bounds."""
+        return ""
+
+    @property
+    def why_not_deciding(self) -> str:
+        """Why it is shown but has no part in the ranking and the verdict; empty where it decides.
+
+        Of a pooled metric the values of the examples are compared, which nothing was divided by.
+        """
+        if self.measures != "faithfulness":
+            return f"{self.measures}, not faithfulness"
+        if self.higher_is_better is None:
+            return "neither high nor low is better"
+        return f"relative to {self.divides_by}, so without bounds" if self.divides_by and not self.pooled else ""
 
     def explanations(self) -> int:
         """How often it explains again, at most."""
@@ -100,9 +120,9 @@ class Erasing(Metric):
         return masking
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Which shares of a text are asked about."""
-        return (1.0,)
+    def erased(self) -> tuple[float, float]:
+        """The least and the most of a text that is gone from the inputs asked about, as shares."""
+        return (0.0, 1.0)
 
 
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:

@@ -19,8 +19,6 @@ from troth import seeds, statistics
 from troth.core.errors import TrothError
 from troth.statistics import Floats
 
-_LEVEL = 0.05
-
 
 @dataclass(frozen=True)
 class Diagnosticity:
@@ -120,28 +118,6 @@ def meta_report(
     means = {result.metric: _means(scores, result, bool(higher_is_better[result.metric])) for result in results}
     agreement = {pair: _agreement(means[pair[0]], means[pair[1]]) for pair in combinations(means, 2)}
     return MetaReport(tuple(results), tuple(compare(results)), agreement, skipped)
-
-
-def beats_random(
-    by_metric: Mapping[str, Mapping[str, Floats]], directions: Mapping[str, bool | None], random: str = "random"
-) -> dict[tuple[str, str], bool]:
-    """(explainer, metric): are its scores, one per example, significantly better than the random ones?
-
-    Signed-rank tests, Holm's correction over all.
-    """
-    keys, p_values, better = [], [], []
-    for metric, by_explainer in by_metric.items():
-        if directions[metric] is None or random not in by_explainer:
-            continue
-        for name, scores in by_explainer.items():
-            if name == random:
-                continue
-            gain = statistics.mean(scores - by_explainer[random])
-            keys.append((name, metric))
-            p_values.append(statistics.paired_test(scores, by_explainer[random])[1])
-            better.append(gain > 0 if directions[metric] else gain < 0)
-    adjusted = statistics.holm(np.nan_to_num(np.array(p_values), nan=1.0))
-    return {key: bool(good and p < _LEVEL) for key, good, p in zip(keys, better, adjusted, strict=True)}
 
 
 def compare(results: Sequence[Diagnosticity]) -> list[Comparison]:

@@ -20,6 +20,7 @@ from troth.metrics.formulas import Floats
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 _RELEASED_MASKING = "token(id=0)"  # of normalized metrics
+WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 
 
 def ranking(scores: Scores | Tensor) -> Tensor:
@@ -141,6 +142,11 @@ class Erasure(Erasing):
     def shares(self) -> tuple[float, ...]:
         """The ratios asked for."""
 
+    @property
+    def erased(self) -> tuple[float, float]:
+        gone = [1 - share if self.keeps_top else share for share in self.shares]
+        return (min(gone), 1.0 if self.needs_empty else max(gone))
+
     @abstractmethod
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
@@ -236,6 +242,10 @@ class Normalized(Erasure):
     @property
     def shares(self) -> tuple[float, ...]:
         return self.ratios
+
+    @property
+    def divides_by(self) -> str:
+        return "" if self.clip or self.variant == "released" else WHOLE_MINUS_EMPTY
 
     def join(self, values: Floats, counts: Sequence[int]) -> float:
         return super().join(np.clip(values, 0, 1) if self.clip else values, counts)

@@ -20,7 +20,7 @@ from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
 from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
-from troth.metrics._erasing import target_probability
+from troth.metrics._erasing import WHOLE_MINUS_EMPTY, target_probability
 from troth.metrics.formulas import Floats
 
 if TYPE_CHECKING:
@@ -147,6 +147,11 @@ class SoftErasure(Erasing):
                 raise TrothError(f"{catalog.name_of(self)}: at={self.at} goes with masking soft, not {self.masking}")
             return replace(masking, at=self.at)
         return masking
+
+    @property
+    def divides_by(self) -> str:
+        bounded = self.clip or self.variant == "released" or not self.normalized
+        return "" if bounded else WHOLE_MINUS_EMPTY
 
     @abstractmethod
     def keep(self, importance: Floats) -> Floats:

@@ -23,6 +23,10 @@ class ImportanceCorrelation(Erasing):
 
     masking: str = "mask_token"
 
+    @property
+    def erased(self) -> tuple[float, float]:
+        return (0.0, 0.0)  # one unit at a time
+
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         if question.n_units == 0:
             return undefined(NO_UNITS)

@@ -1,4 +1,6 @@
-"""How far the 25 top units are the ones a human marked: token F1, the mean over examples (DeYoung et al., 2020).
+"""How far the top units are the ones a human marked: token F1, the mean over examples (DeYoung et al., 2020).
+
+As many top units count as the human marked in that text; `top=25` takes the same number of every text (AML).
 
 The summary also has the F1 of all examples' tokens pooled (micro), ERASER's IOU-F1 of whole spans (a run of top units
 matches a marked span if they overlap by half) and the area under the precision-recall curve, which needs no top.
@@ -14,13 +16,14 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, _agreement, defined_records, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, Quality, _agreement, defined_records, undefined
 from troth.metrics._agreement import Span
 
 
 @dataclass(frozen=True)
 class RationaleAgreement(Metric):
     higher_is_better: ClassVar[bool | None] = True
+    measures: ClassVar[Quality] = "plausibility"
     needs_rationale: ClassVar[bool] = True
     bounds: ClassVar[str] = "[0, 1]"
     pitfalls: ClassVar[str] = (
@@ -28,10 +31,10 @@ class RationaleAgreement(Metric):
         "it cannot exceed 2·min(k, m)/(k + m)."
     )
 
-    top: int = 25
+    top: int | None = None  # None: as many as the human marked
 
     def __post_init__(self) -> None:
-        if self.top < 1:
+        if self.top is not None and self.top < 1:
             raise TrothError(f"rationale_agreement: top must be at least 1, not {self.top}")
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
@@ -45,14 +48,15 @@ class RationaleAgreement(Metric):
             human[start:stop] = 1
         if not marked:
             return undefined("the human rationale marks no unit")
+        top = int(human.sum()) if self.top is None else self.top
         chosen = np.zeros(question.n_units)
-        chosen[_agreement.top_units(scores, self.top)] = 1
+        chosen[_agreement.top_units(scores, top)] = 1
         record = {
-            "token_counts": _agreement.token_counts(scores, human, self.top),
+            "token_counts": _agreement.token_counts(scores, human, top),
             "span_counts": _agreement.intersection_over_union_counts(_agreement.spans_of(chosen), marked),
             "auprc": _agreement.auprc(scores, human, rule="trapezoid"),
         }
-        return Score(_agreement.token_f1(scores, human, self.top), record)
+        return Score(_agreement.token_f1(scores, human, top), record)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         records = defined_records(scores)

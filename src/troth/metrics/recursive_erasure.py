@@ -63,6 +63,10 @@ class RecursiveErasure(Erasing):
         super().__post_init__()
 
     @property
+    def divides_by(self) -> str:
+        return "what erasing at random lowers performance by"
+
+    @property
     def points(self) -> range:
         """Erased shares in basis points: 0, 1000, … 10000."""
         return range(0, 10_001, basis_points(self.step))

@@ -18,7 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Rows, Score
 from troth.engine.looks import Ask
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, undefined
+from troth.metrics import NO_UNITS, Explain, Metric, Quality, undefined
 from troth.models import TextClassifier
 
 
@@ -45,6 +45,7 @@ class Noise(Masking):
 @dataclass(frozen=True)
 class Sensitivity(Metric):
     higher_is_better: ClassVar[bool | None] = False
+    measures: ClassVar[Quality] = "stability"
     explains_again: ClassVar[bool] = True
     bounds: ClassVar[str] = "[0, ∞)"
     pitfalls: ClassVar[str] = (

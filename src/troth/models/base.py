@@ -44,6 +44,7 @@ class TextClassifier(ABC):
     labels: tuple[str, ...]
     reads_last: bool = False  # decides at the last position (a decoder), not at the first
     has_hidden_states: bool = False
+    erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
     model: Any = None  # the torch network, for methods that take it apart
     tokenizer: Any = None
     masked_by: str = ""  # what erased words become, where that is not a mask token

@@ -32,6 +32,7 @@ class BlackBox(TextClassifier):
     loaded_with: ClassVar[str] = "a function from texts to probabilities"
     options: ClassVar[tuple[str, ...]] = ("mask_text",)
     pads = True
+    erases_only = True
     mask_id = _MASKED
     padding_worth = 1 << 40  # a callable gets texts, not padding; it is the calls that cost
 

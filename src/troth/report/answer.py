@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from troth.report.board import CHECK, RANDOM, Leaderboard
+from troth.report.verdict import joined
+
+_WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided by nearly nothing
 
 
 def answer(board: Leaderboard) -> list[str]:
-    """What to use, what is no better than random, which metrics to doubt, what is missing, how to cite."""
-    lines = []
-    directed = [metric for metric in board.metrics if board.directions[metric] is not None]
-    real = [name for name in board.explainers if name != RANDOM]
-    if real and directed:
-        best = real[0]
-        won = [metric for metric in directed if "a" in board.groups.get(metric, {}).get(best, "")]
-        lines.append(
-            f"Use {best}: best on average, and nothing is significantly better on {len(won)} of {len(directed)} "
-            "metrics."
-        )
-    useless = [name for name in real if not any(board.beats_random.get((name, metric)) for metric in directed)]
-    if useless and board.beats_random:
-        lines.append(f"No better than random on any metric here: {', '.join(useless)}.")
-    if board.meta is not None:
-        blunt = [judged.metric for judged in board.meta.diagnosticities if judged.advantage[1] <= 0]
-        if blunt:
-            lines.append(f"These metrics do not tell real explanations from random ones here: {', '.join(blunt)}.")
-    outside = [metric for metric, stamp in board.stamps.items() if stamp.verdict == "out of distribution"]
-    if outside:
-        stamp = board.stamps[outside[0]]
-        advice = (
-            f"whole texts already are (p = {stamp.whole:.2g}), so masking is not to blame: measure on texts like those "
-            "the model was trained on"
-            if stamp.whole_outside
-            else "fine-tune the model with: troth train masked"
-        )
-        lines.append(
-            f"Warning: masked inputs are out of distribution for {board.model} (p = {stamp.p:.2g}), so "
-            f"{', '.join(outside)} may measure that instead of faithfulness; {advice}"
-        )
+    """The verdict, what does not decide, which metrics to doubt, what is missing, how to cite."""
+    verdict = board.verdict
+    lines = list(verdict.sentences) if verdict is not None else []
+    lines += [*_blunt(board), *_unbounded(board), *_plausible(board), *_validity(board)]
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
         lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
@@ -48,6 +26,80 @@ def answer(board: Leaderboard) -> list[str]:
             "their own, so intervals and tests here are too sure: remove them."
         )
     lines += [*_failed(board), *_seeds(board), _methods(board)]
+    return lines
+
+
+def _validity(board: Leaderboard) -> list[str]:
+    """Whether erased inputs are of the kind the model was trained on, where that was tested, by what the test said."""
+    by_verdict: dict[str, list[str]] = {}
+    for metric, stamp in board.stamps.items():
+        by_verdict.setdefault(stamp.verdict, []).append(metric)
+    lines = []
+    if inside := by_verdict.get("no evidence against"):
+        lines.append(
+            f"No evidence against ({_lowest(board, inside)}) that the erased inputs of {joined(inside)} are of the "
+            "kind the model was trained on."
+        )
+    if outside := by_verdict.get("out of distribution"):
+        whole = next((stamp.whole for stamp in map(board.stamps.get, outside) if stamp and stamp.whole_outside), None)
+        advice = (
+            "fine-tune the model with: troth train masked"
+            if whole is None
+            else f"whole texts already are (p = {whole:.2g}), so masking is not to blame: measure on texts like those "
+            "the model was trained on"
+        )
+        lines.append(
+            f"Warning: erased inputs are out of distribution for {board.model} ({_lowest(board, outside)}), so "
+            f"{joined(outside)} may measure that instead of faithfulness; {advice}"
+        )
+    return lines
+
+
+def _lowest(board: Leaderboard, metrics: Sequence[str]) -> str:
+    """The lowest p-value of some metrics, and how low it could have been."""
+    stamp = min((board.stamps[metric] for metric in metrics), key=lambda stamp: stamp.p or 0.0)
+    least = "" if stamp.smallest is None else f"; it could have been as small as {stamp.smallest:.2g}"
+    return f"p = {stamp.p:.2g}{least}"
+
+
+def _blunt(board: Leaderboard) -> list[str]:
+    """Metrics that decide, though nothing beats random on them, while it does on others."""
+    told = {metric for (_, metric), better in board.beats_random.items() if better}
+    blunt = [metric for metric in board.deciding if metric not in told]
+    if not blunt or not told & set(board.deciding):
+        return []
+    return [f"Nothing is better than random on {joined(blunt)}: what decides here are the other metrics."]
+
+
+def _unbounded(board: Leaderboard) -> list[str]:
+    """Ratios whose numbers rest on a few texts."""
+    lines = []
+    for metric, divisor in board.relative_to.items():
+        intervals = {
+            name: board.summaries[name, metric] for name in board.explainers if (name, metric) in board.summaries
+        }
+        wild = {name: some for name, some in intervals.items() if some.high - some.low > _WIDE}
+        decided = "; what decides are the examples' own areas" if metric in board.deciding else ""
+        if wild:
+            name, widest = max(wild.items(), key=lambda item: item[1].high - item[1].low)
+            lines.append(
+                f"{metric} is relative to {divisor}, which is near 0 here: {name} has [{widest.low:.2g}, "
+                f"{widest.high:.3g}]. Do not compare its numbers{decided}."
+            )
+    return lines
+
+
+def _plausible(board: Leaderboard) -> list[str]:
+    """Agreement with humans, which says nothing of the model."""
+    lines = []
+    for metric in board.plausible:
+        ordered = board.sorted_by(metric)
+        numbers = [f"{name} {board.summaries[name, metric].value:.3f}" for name in ordered
+                   if name in (ordered[0], RANDOM) and (name, metric) in board.summaries]  # fmt: skip
+        lines.append(
+            f"{metric} is plausibility (agreement with humans), not faithfulness, and has no part in the ranking: "
+            f"{', '.join(numbers)}."
+        )
     return lines
 
 
@@ -83,8 +135,10 @@ def _methods(board: Leaderboard) -> str:
     import troth
 
     averaged = f"scores averaged over {board.seeds} seeds per example, " if board.seeds > 1 else ""
+    together = f" on the metrics that decide ({', '.join(board.deciding)})" if board.deciding else ""
     return (
         f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on "
         f"{board.examples} examples of {board.data} with {board.model}; {averaged}95 % BCa bootstrap intervals over "
-        f"examples, Wilcoxon signed-rank tests with Holm's correction (troth {troth.__version__})."
+        f"examples, paired t-tests of mean differences with Holm's correction over all pairs{together} "
+        f"(troth {troth.__version__})."
     )

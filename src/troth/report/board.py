@@ -15,7 +15,9 @@ from troth.core.errors import unknown
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
 from troth.metrics import Metric, Summary
-from troth.metrics._diagnosticity import MetaReport, beats_random, meta_report
+from troth.metrics._diagnosticity import MetaReport, meta_report
+from troth.report.comparing import Analysis
+from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Measured, joined
 from troth.store.specs import ModelSpec, names
@@ -53,6 +55,11 @@ class Leaderboard(Exportable):
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
     repeated: int = 0  # examples whose text another one has already
+    reported: Mapping[str, str] = field(default_factory=dict)  # metric that decides nothing -> why
+    plausible: tuple[str, ...] = ()  # metrics of agreement with humans, to be shown apart: no faithfulness
+    relative_to: Mapping[str, str] = field(default_factory=dict)  # metric without bounds -> what it divides by
+    compared: Mapping[tuple[str, str], float] = field(default_factory=dict)  # what is ranked, where not the number
+    analysis: Analysis | None = field(default=None, repr=False)  # behind letters and verdict
     cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
 
     @property
@@ -68,6 +75,16 @@ class Leaderboard(Exportable):
     def seeds(self) -> int:
         """Over how many seeds scores are averaged, at most."""
         return max((summary.seeds for summary in self.summaries.values()), default=1)
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The metrics that rank: of faithfulness, with a direction and bounds."""
+        return tuple(name for name in self.metrics if self.directions[name] is not None and name not in self.reported)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What may be said of the explainers; None where scores by example are not known."""
+        return judge(self.analysis, self.explainers, self.seconds, RANDOM) if self.analysis is not None else None
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
@@ -135,15 +152,14 @@ def _leaderboard(
     by_seed = {key: scores.values(keys) for key, scores in measured.items()}  # [seeds, examples]
     values = {key: seeds.mean_over_seeds(some) for key, some in by_seed.items()}
     explainers = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
-    metrics = tuple(judges)
-    directions = {metric: judge.higher_is_better for metric, judge in judges.items()}
+    reported = {metric: why for metric, made in judges.items() if (why := made.why_not_deciding)}
+    plausible = tuple(metric for metric, made in judges.items() if made.measures == "plausibility")
+    metrics = tuple(sorted(judges, key=lambda metric: (metric in plausible, metric in reported)))
+    directions = {metric: made.higher_is_better for metric, made in judges.items()}
     by_metric = {
         metric: {name: values[name, metric] for name in explainers if (name, metric) in values} for metric in metrics
     }
-    groups = {
-        metric: statistics.significance_groups(some, higher_is_better=directions[metric] is not False)
-        for metric, some in by_metric.items()
-    }
+    analysis = Analysis.of(by_metric, directions, reported)
     costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in explainers}
     rows = {name: max(1, sum(cell.rows for cell in some)) for name, some in costs.items()}
     board = Leaderboard(
@@ -156,8 +172,8 @@ def _leaderboard(
         directions=directions,
         summaries=summaries,
         values=values,
-        groups=groups,
-        beats_random=beats_random(by_metric, directions, RANDOM),
+        groups=analysis.letters,
+        beats_random=analysis.beats(RANDOM),
         seconds={name: sum(cell.seconds for cell in some) / rows[name] for name, some in costs.items()},
         passes={name: sum(cell.forward + cell.backward for cell in some) / rows[name] for name, some in costs.items()},
         failures={_title(cell): cell.error for cell in failed},
@@ -167,11 +183,20 @@ def _leaderboard(
         repeated=_repeated(store, explanations),
         cells=names,
         about=about,
-        stamps=stamps(
-            judges, *(table_to_p_values(store.table(checks[0].name)) if checks else ({}, "no check was run"))
-        ),
+        stamps=_stamps(store, judges, checks[0] if checks else None),
+        reported=reported,
+        plausible=plausible,
+        relative_to={metric: divisor for metric, made in judges.items() if (divisor := made.divides_by)},
+        compared={key: statistics.mean(some) for key, some in values.items() if judges[key[1]].pooled},
+        analysis=analysis,
     )
     return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
+
+
+def _stamps(store: Store, judges: Mapping[str, Metric], check: Stored | None) -> dict[str, Stamp]:
+    if check is None:
+        return stamps(judges, {}, "no check was run")
+    return stamps(judges, *table_to_p_values(store.table(check.name)), tested=check.specs["masking"].partition("(")[0])
 
 
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
@@ -189,22 +214,26 @@ def _repeated(store: Store, explanations: Sequence[Stored]) -> int:
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:
-    """The mean place over the metrics that have a direction; ties share a place."""
+    """The mean place over the metrics that decide; ties share a place."""
     places = []
-    for metric in board.metrics:
-        if board.directions[metric] is None or (explainer, metric) not in board.summaries:
+    for metric in board.deciding:
+        if (explainer, metric) not in board.summaries:
             continue
-        own = _badness(board, explainer, metric)
-        others = [_badness(board, other, metric) for other in board.explainers if (other, metric) in board.summaries]
+        own = _badness(board, explainer, metric, board.compared)
+        measured = [other for other in board.explainers if (other, metric) in board.summaries]
+        others = [_badness(board, other, metric, board.compared) for other in measured]
         places.append(sum(other < own for other in others) + (sum(other == own for other in others) + 1) / 2)
     return float(np.mean(places)) if places else float("inf")
 
 
-def _badness(board: Leaderboard, explainer: str, metric: str) -> float:
+def _badness(
+    board: Leaderboard, explainer: str, metric: str, instead: Mapping[tuple[str, str], float] | None = None
+) -> float:
     summary = board.summaries.get((explainer, metric))
-    if summary is None or np.isnan(summary.value):
+    value = float("nan") if summary is None else (instead or {}).get((explainer, metric), summary.value)
+    if np.isnan(value):
         return float("inf")
-    return summary.value if board.directions[metric] is False else -summary.value
+    return value if board.directions[metric] is False else -value
 
 
 def _title(cell: Stored) -> str:

@@ -13,7 +13,7 @@ from troth.report.rows import LEADERBOARD, records
 NOTES = (
     "Best of each column in bold.",
     "Brackets: 95 % intervals over examples.",
-    "Explainers that share a letter do not differ significantly on that metric (signed-rank tests, Holm's correction).",
+    "Explainers that share a letter do not differ significantly on that metric (paired t-tests, Holm's correction).",
     "An arrow points to the better side.",
 )
 

@@ -113,10 +113,10 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
         sentences.append(f"Agreement with human rationales was measured with {listed('metrics', human)}.")
     if board.seeds > 1:
         sentences.append(f"Scores are averaged over up to {board.seeds} seeds per example.")
-    efron, wilcoxon, holm = (cited([reference]) for reference in _STATISTICS)
+    efron, holm = (cited([reference]) for reference in _STATISTICS)
     sentences.append(
         shown("Intervals are 95 % BCa bootstrap intervals over examples")
-        + f"{efron}; explainers were compared by Wilcoxon's signed-rank test{wilcoxon} with Holm's correction{holm}."
+        + f"{efron}; explainers were compared by paired t-tests with Holm's correction{holm}."
     )
     if _checked(board):
         sentences.append(f"Whether erased inputs are in distribution was tested with MaSF{cited(_MASF)}.")
@@ -127,7 +127,6 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
 
 _STATISTICS = (
     Reference("efron1987", "Efron, 1987"),
-    Reference("wilcoxon1945", "Wilcoxon, 1945"),
     Reference("holm1979", "Holm, 1979"),
 )
 _MASF = (Reference("haroush2022", "Haroush et al., 2022"), Reference("madsen2024", "Madsen et al., 2024"))

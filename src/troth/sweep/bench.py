@@ -21,9 +21,9 @@ from troth.report.board import Leaderboard, leaderboards
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
-from troth.sweep.bench_plan import EXPLAINERS as EXPLAINERS
 from troth.sweep.bench_plan import plan_of as plan_of
 from troth.sweep.context import Context as Context
+from troth.sweep.defaults import EXPLAINERS as EXPLAINERS
 from troth.sweep.run import Engine, Outcome, Progress, run
 
 
@@ -59,7 +59,7 @@ def bench(
     target: str | int = "predicted",
     against: str | int | None = None,
     segments: Segments = "first",
-    masking: str = "mask_token",
+    masking: str | None = None,
     seeds: Sequence[int] = (0,),
     engine: Engine = "local",
     workers: int | None = 1,
@@ -71,7 +71,9 @@ def bench(
 
     What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
-    `columns` are options of `load_data`: text="body", label="stars". `command` is noted in run.json.
+    Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
+    examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
+    `command` is noted in run.json.
     """
     context = Context()
     plan = plan_of(

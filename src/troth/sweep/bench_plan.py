@@ -1,4 +1,4 @@
-"""What a bench runs by default, and its plan."""
+"""The plan of a bench, with what was not named filled in."""
 
 from __future__ import annotations
 
@@ -16,23 +16,12 @@ from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.cells import Plan
 from troth.store.specs import ExplanationSpec
+from troth.sweep import defaults
 from troth.sweep.context import Context
-from troth.sweep.crossing import add_checks, cross
+from troth.sweep.crossing import add_checks, cross, model_spec
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
 
-# No method of hundreds of passes: some metrics explain again at every step.
-EXPLAINERS = (
-    "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "leave_one_out",
-)  # fmt: skip
-METRICS = (
-    "aopc_comprehensiveness",
-    "aopc_sufficiency",
-    "soft_comprehensiveness",
-    "soft_sufficiency",
-    "recursive_erasure(step=0.2)",
-)
-RATIONALE_METRICS = ("rationale_agreement(top=5)",)  # where humans marked what matters
 _REFERENCES = 1000  # of a check, at most
 # When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
 _EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes of explaining again
@@ -49,24 +38,30 @@ def plan_of(
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
+    masking: str | None = None,
     **options: Any,
 ) -> Plan:
-    """The plan of a bench, with defaults filled in."""
-    examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **(columns or {}))
+    """The plan of a bench, with defaults filled in. A limit draws examples with seed 0, classes by their shares."""
+    whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
+    examples = whole if limit is None else whole.sample(limit)
+    about = model_spec(context, model)
+    classifier = context.model(about)
+    masking = masking or defaults.usual_masking(classifier)
+    explainers = explainers or defaults.usual_explainers(classifier)
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]
-    chosen = every if explainers == "all" else list(explainers or EXPLAINERS)
-    if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
-        chosen.insert(0, "random")
+    chosen = defaults.with_random(every if explainers == "all" else list(explainers))
     marked = all(example.rationale is not None for example in examples)
-    usual = (*METRICS, *(RATIONALE_METRICS if marked else ()))
+    usual = defaults.usual_metrics(classifier, masking, marked)
     judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
     allowance = _Allowance(examples, options.get("units", "word"), left_out) if explainers == "all" else None
-    plan = cross(context, [model], [examples], chosen, judges, seeds, share=allowance, **options)
+    plan = cross(
+        context, [about], [examples], chosen, judges, seeds, share=allowance, masking=masking, **options
+    )  # fmt: skip
     if allowance is not None:
         plan.about["left_out"] = allowance.left_out
-    drawn_from = examples.whole if isinstance(data, str) and limit is not None else ()
-    add_checks(plan, lambda: _references(context, plan, examples, drawn_from))
+    drawn_from = whole if isinstance(data, str) and limit is not None else ()
+    add_checks(plan, lambda: _references(context, plan, examples, drawn_from), masking)
     return plan
 
 

@@ -85,14 +85,19 @@ def cross(
     return plan
 
 
-def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
-    """A cell for each model and data set: whether inputs masked at random are in distribution.
+def add_checks(
+    plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple, masking: str | Masking = TESTED
+) -> None:
+    """A cell for each model and data set: whether inputs erased at random by `masking` are in distribution.
 
-    Planned where a metric masks, and only then are references looked for; without any, half of the examples are kept
-    back as such.
+    Planned where a metric erases so, else where one uses mask_token, and only then are references looked for; without
+    any, half of the examples are kept back as such.
     """
-    masking = [masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")]
-    if TESTED not in masking:
+    used = {masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")}
+    usual: Masking = catalog.build("maskings", masking)
+    if catalog.name_of(usual) not in used or not usual.tested_by_masf:
+        usual = catalog.build("maskings", TESTED)
+    if catalog.name_of(usual) not in used:
         return
     others: list[Cell] = []
     references = find_references()
@@ -100,7 +105,7 @@ def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tu
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
         others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
-    how = {"masking": TESTED, "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
+    how = {"masking": catalog.spec(usual), "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
         plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
 
@@ -114,9 +119,14 @@ def _data_cell(plan: Plan, data: Data) -> Cell:
     return plan.add(spec.cell(), examples_to_table(data))
 
 
-def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
+def model_spec(context: Context, model: Model) -> ModelSpec:
+    """What is meant by a model, which is loaded for it."""
     source, options = model if isinstance(model, tuple) else (model, None)
-    spec = source if isinstance(source, ModelSpec) else context.model_spec(source, options)
+    return source if isinstance(source, ModelSpec) else context.model_spec(source, options)
+
+
+def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
+    spec = model_spec(context, model)
     loaded = context.model(spec)
     about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
     if spec.model_options:

@@ -100,6 +100,7 @@ class PlanFile:
         """Loads models and data, which are known by their fingerprints, and crosses them."""
         from troth.data import load_data
         from troth.sweep.crossing import cross
+        from troth.sweep.defaults import with_random
 
         content = self.content
         data = []
@@ -114,7 +115,8 @@ class PlanFile:
             models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
-        return cross(context, models, data, _many(content["explainers"]), _many(content["metrics"]), seeds, **rest)
+        explainers = with_random(_many(content["explainers"]))
+        return cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
 
     def _check(self) -> None:
         for key in self.content:

@@ -32,6 +32,7 @@ from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.models import check_choices, load_model
+from troth.statistics import simes
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
@@ -73,22 +74,27 @@ class Check:
     def answer(self) -> list[str]:
         """The result in words."""
         by_explainer = {name: self.by_ratio(name) for name in self.p_values}
-        lines = []
-        if any(p[0] < LEVEL for p in by_explainer.values()):
-            lines.append(
-                f"Out of distribution (α = {LEVEL}) before anything is erased: these texts are unlike the references, "
-                "so what masking does to them cannot be tested. Test texts of the kind the model was trained on."
+        erased = {name: float(simes(p[1:])) for name, p in by_explainer.items()}  # over shares, as over examples
+        outside = {name: p for name, p in erased.items() if verdict(p) == "out of distribution"}
+        whole = min(p[0] for p in by_explainer.values())
+        if verdict(whole) == "out of distribution":
+            said = (
+                f"Out of distribution (p = {whole:.2g}) before anything is erased: these texts are unlike the "
+                "references, so what masking does to them cannot be tested. Test texts of the kind the model was "
+                "trained on."
             )
-        outside = [name for name, p in by_explainer.items() if (p[1:] < LEVEL).any()]
-        if outside and not lines:
-            lines.append(
-                f"Out of distribution (α = {LEVEL}) when erased in the order of {', '.join(outside)}: erasure metrics "
-                "may measure that instead of faithfulness. Fine-tune with masking: troth train masked"
+        elif outside:
+            orders = ", ".join(f"{name} (p = {p:.2g})" for name, p in outside.items())
+            said = (
+                f"Out of distribution when erased in the order of {orders}: erasure metrics may measure that instead "
+                "of faithfulness. Fine-tune with masking: troth train masked"
             )
-        if not lines:
-            lines.append(f"No evidence against (α = {LEVEL}): that inputs are in distribution cannot be proven.")
-        lines.append(f"The smallest p-value this check could have given is {self.smallest:.2g}.")
-        return lines
+        else:
+            said = (
+                f"No evidence against (p = {min(erased.values()):.2g}): that inputs are in distribution cannot be "
+                "proven."
+            )
+        return [said, f"The smallest p-value this check could have given is {self.smallest:.2g}."]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

@@ -10,7 +10,7 @@ from troth.metrics import Erasing, Metric
 from troth.statistics import simes
 from troth.validity.checking import Verdict, verdict
 
-TESTED = "mask_token"  # the masking whose inputs a bench checks
+TESTED = "mask_token"  # the masking whose inputs a bench checks, unless its model was trained for another
 
 
 @dataclass(frozen=True)
@@ -47,33 +47,43 @@ def masking_of(metric: Metric) -> str | None:
 
 
 def stamps(
-    metrics: Mapping[str, Metric], by_ratio: Mapping[float, float], why: str, smallest: float | None = None
+    metrics: Mapping[str, Metric],
+    by_ratio: Mapping[float, float],
+    why: str,
+    smallest: float | None = None,
+    tested: str = TESTED,
 ) -> dict[str, Stamp]:
-    """The stamp of every metric, given the p-values of inputs masked at random, or why there are none."""
+    """The stamp of every metric, given the p-values of inputs masked at random, or why there are none.
+
+    `tested` is how those were masked.
+    """
 
     def stamp(metric: Metric) -> Stamp:
         if not isinstance(metric, Erasing):
             return Stamp(why="the metric erases nothing")
-        if masking_of(metric) != TESTED:
-            return Stamp(why=_untested(metric.perturbation))
+        if masking_of(metric) != tested:
+            return Stamp(why=_untested(metric.perturbation, tested))
         return replace(_worst(metric, by_ratio), smallest=smallest) if by_ratio else Stamp(why=why)
 
     return {name: stamp(metric) for name, metric in metrics.items()}
 
 
-def _untested(masking: Masking) -> str:
+def _untested(masking: Masking, tested: str) -> str:
     name = catalog.name_of(masking)
     if masking.tested_by_masf:
-        return f"a bench checks inputs erased by {TESTED} only; for others: troth check --masking {name}"
+        return f"a bench checks inputs erased by {tested} only; for others: troth check --masking {name}"
     return f"MaSF says nothing of inputs erased by {name}"
 
 
 def _worst(metric: Erasing, by_ratio: Mapping[float, float]) -> Stamp:
-    """A metric that erases a fifth is not judged by what erasing all does.
+    """A metric that erases a fifth is not judged by what erasing all does, nor one that keeps a fifth by erasing that.
 
-    Joined over shares by Simes, as over examples: the lowest of ten p-values is below 0.05 far too often by chance.
+    A share between two that were tested is judged by the larger. Joined over shares by Simes, as over examples: the
+    lowest of ten p-values is below 0.05 far too often by chance.
     """
-    most = max(metric.shares)
-    ratios = [ratio for ratio in by_ratio if 0 < ratio <= most] or [min(ratio for ratio in by_ratio if ratio > 0)]
+    tested = sorted(ratio for ratio in by_ratio if ratio > 0)
+    # 1 − 0.8 is a little more than 0.2.
+    least, most = (next((ratio for ratio in tested if ratio > share - 1e-9), tested[-1]) for share in metric.erased)
+    ratios = [ratio for ratio in tested if least <= ratio <= most]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])
     return Stamp(float(simes([by_ratio[ratio] for ratio in ratios])), worst, whole=by_ratio.get(0.0))

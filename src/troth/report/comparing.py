@@ -1,0 +1,221 @@
+"""Who is better than whom, on which metric, and how sure that is: the one analysis behind letters and verdict.
+
+Scores are paired by example. A pair is compared by the mean of its differences with Student's test, and the interval
+is that test's own: it leaves 0 out exactly where the adjusted p-value is below 0.05. Holm's correction is over all
+pairs on all metrics that decide together; a metric that decides nothing is a family of its own. No p-value may be
+smaller than one that flips signs could give, 2^(1 − differing examples): a handful of examples proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from scipy import special
+
+from troth import statistics
+from troth.statistics import Floats
+
+LEVEL, POWER = 0.05, 0.8
+FEWEST = 10  # examples, below which nothing is told apart
+_SAME = 1e-6  # a model's answers move by so much with the shape of a batch
+MOST = 100_000  # examples, beyond which nobody measures
+
+ByMetric = Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> one value per example, in the same order
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The first explainer minus the second on one metric."""
+
+    metric: str
+    first: str
+    second: str
+    difference: float
+    spread: float  # standard deviation of the examples' differences
+    count: int  # examples that both have a score of
+    differing: int  # of them, those on which the two differ
+    higher_is_better: bool
+    p: float  # two-sided; adjusted, once the family is known
+    low: float = float("nan")
+    high: float = float("nan")
+    tests: int = 1  # in its family
+
+    @property
+    def better(self) -> str | None:
+        """The one that is significantly better."""
+        if not (self.p < LEVEL and self.count >= FEWEST):
+            return None
+        return self.first if (self.difference > 0) == self.higher_is_better else self.second
+
+    @property
+    def size(self) -> float:
+        """The difference in units of its spread, above 0 where the first is better."""
+        gain = self.difference if self.higher_is_better else -self.difference
+        if self.spread == 0:
+            return float(np.sign(gain) * np.inf) if gain else 0.0
+        return gain / self.spread
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference that so many examples show in four of five cases; infinite where they show none."""
+        return self._detectable(self.count)
+
+    @property
+    def needed(self) -> float:
+        """About how many examples would show a difference of the size that is seen; infinite beyond `MOST`."""
+        enough, low = MOST, FEWEST - 1
+        if self._detectable(enough) > abs(self.difference):
+            return float("inf")
+        while enough - low > 1:  # what can be seen falls with every example
+            middle = (enough + low) // 2
+            enough, low = (middle, low) if self._detectable(middle) <= abs(self.difference) else (enough, middle)
+        return enough
+
+    def _detectable(self, count: int) -> float:
+        """Adjusted by Holm's first, strictest step: what the others will show is not known."""
+        level = LEVEL / self.tests
+        differing = count * self.differing / self.count if self.count else 0.0
+        if count < FEWEST or _least(differing) > level:
+            return float("inf")
+        quantiles = special.stdtrit(count - 1, [1 - level / 2, POWER])
+        return float(quantiles.sum() * self.spread / np.sqrt(count))
+
+    def __str__(self) -> str:
+        sign = "+" if self.difference > 0 else ""
+        numbers = f"{sign}{_number(self.difference)} [{_number(self.low)}, {_number(self.high)}]"
+        return f"{self.first} − {self.second}: {numbers} in {self.metric}, p = {self.p:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """All comparisons of one table."""
+
+    by_metric: ByMetric
+    directions: Mapping[str, bool | None]
+    deciding: tuple[str, ...]
+    comparisons: Mapping[tuple[str, str, str], Comparison]  # metric, first, second
+
+    @classmethod
+    def of(cls, by_metric: ByMetric, directions: Mapping[str, bool | None], reported: Collection[str] = ()) -> Analysis:
+        """Compares every two explainers on every metric; those that are only `reported` decide nothing."""
+        deciding = tuple(metric for metric in by_metric if directions[metric] is not None and metric not in reported)
+        families = [deciding, *((metric,) for metric in by_metric if metric not in deciding)]
+        comparisons = {}
+        for family in families:
+            raw = [
+                _compared(metric, first, second, by_metric[metric], directions[metric] is not False)
+                for metric in family
+                for first, second in combinations(by_metric[metric], 2)
+            ]
+            for comparison in _adjusted(raw):
+                comparisons[comparison.metric, comparison.first, comparison.second] = comparison
+        return cls(by_metric, directions, deciding, comparisons)
+
+    def between(self, first: str, second: str) -> list[Comparison]:
+        """The two on every metric that decides, the first one's best metric first."""
+        pairs = [self._directed(metric, first, second) for metric in self.deciding]
+        return sorted((pair for pair in pairs if pair is not None), key=lambda pair: -pair.size)
+
+    def _directed(self, metric: str, first: str, second: str) -> Comparison | None:
+        if (metric, first, second) in self.comparisons:
+            return self.comparisons[metric, first, second]
+        turned = self.comparisons.get((metric, second, first))
+        if turned is None:
+            return None
+        return replace(
+            turned, first=first, second=second, difference=-turned.difference, low=-turned.high, high=-turned.low
+        )
+
+    def is_better(self, first: str, second: str) -> bool:
+        """Significantly better on some metric that decides, and worse on none."""
+        return {pair.better for pair in self.between(first, second)} - {None} == {first}
+
+    @cached_property
+    def letters(self) -> dict[str, dict[str, str]]:
+        """metric -> explainer -> letters, best mean first; a shared one: no significant difference."""
+        found = {}
+        for metric, values in self.by_metric.items():
+            ordered = statistics.by_mean(values, self.directions[metric] is not False)
+            apart = [
+                (pair.first, pair.second)
+                for pair in self.comparisons.values()
+                if pair.metric == metric and pair.better is not None
+            ]
+            found[metric] = statistics.letters(ordered, apart)
+        return found
+
+    def beats(self, opponent: str) -> dict[tuple[str, str], bool]:
+        """(explainer, metric): is it significantly better than this one? On metrics that have a direction."""
+        return {
+            (name, metric): pair.better == name
+            for metric, values in self.by_metric.items()
+            if self.directions[metric] is not None
+            for name in values
+            if name != opponent and (pair := self._directed(metric, name, opponent)) is not None
+        }
+
+
+def _number(value: float) -> str:
+    """Three decimals, or as many as the first digit takes.
+
+    >>> _number(-0.1234), _number(0.00004), _number(0.0)
+    ('−0.123', '4e-05', '0.000')
+    """
+    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def _compared(metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool) -> Comparison:
+    differences = values[first] - values[second]
+    differences = differences[~np.isnan(differences)]
+    differences[abs(differences) < _SAME] = 0.0
+    count, differing = len(differences), int(np.count_nonzero(differences))
+    difference = float(differences.mean()) if count else float("nan")
+    spread = float(differences.std(ddof=1)) if count > 1 else float("nan")
+    if not differing:
+        p = 1.0 if count else float("nan")
+    elif np.isnan(spread):
+        p = 1.0
+    else:
+        p = max(_student(difference, spread, count), _least(differing))
+    return Comparison(metric, first, second, difference, spread, count, differing, higher_is_better, p)
+
+
+def _student(difference: float, spread: float, count: int) -> float:
+    """Two-sided p-value of the mean difference."""
+    if spread == 0:
+        return 0.0
+    return float(2 * special.stdtr(count - 1, -abs(difference) / spread * np.sqrt(count)))
+
+
+def _least(differing: float) -> float:
+    """The smallest two-sided p-value that so many signs can give."""
+    return float(min(1.0, 2.0 ** (1 - differing)))
+
+
+def _adjusted(family: list[Comparison]) -> list[Comparison]:
+    p = np.array([pair.p for pair in family])
+    adjusted = statistics.holm(p) if len(p) else p
+    tests = int((~np.isnan(p)).sum())
+    place = np.empty(len(p), int)
+    place[np.argsort(p, kind="stable")] = np.arange(len(p))
+    finished = []
+    for pair, after, rank in zip(family, adjusted, place, strict=True):
+        low, high = _interval(pair, float(after), max(1, tests - int(rank)))
+        finished.append(replace(pair, p=float(after), low=low, high=high, tests=max(1, tests)))
+    return finished
+
+
+def _interval(pair: Comparison, adjusted: float, factor: float) -> tuple[float, float]:
+    """Of a level that leaves 0 out exactly where the adjusted p-value is below 0.05."""
+    if pair.count < 2 or pair.spread == 0:
+        return pair.difference, pair.difference
+    alone = _student(pair.difference, pair.spread, pair.count)
+    if adjusted >= LEVEL and alone > 0:  # those before it, or its signs, were not enough
+        factor = max(factor, 1.001 * LEVEL / alone)
+    half = -special.stdtrit(pair.count - 1, LEVEL / factor / 2) * pair.spread / np.sqrt(pair.count)
+    return float(pair.difference - half), float(pair.difference + half)
