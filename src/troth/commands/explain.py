@@ -35,26 +35,29 @@ def explain(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    labels: _options.Labels = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide.
 
     Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
 
+    A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
+
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
     import troth
-    from troth.core import catalog
     from troth.core.errors import TrothError
     from troth.core.types import Example
-    from troth.models import load_model
+    from troth.models._user_code import load_named
     from troth.report import explanation as display
     from troth.report import page
+    from troth.verbs.methods import by_name
 
     _options.quieten()
     if segments not in ("first", "both"):
         raise TrothError(f"--segments must be first or both, not {segments!r}")
-    methods: dict[str, Any] = catalog.by_spec("explainers", explainer or ["integrated_gradients"])
+    methods = by_name(explainer or ["integrated_gradients"])
     given = texts or _lines()
     if not any(text.strip() for text in given):
         raise TrothError("the text is empty: there is nothing to explain")
@@ -64,10 +67,10 @@ def explain(
     examples = [Example(str(position), text, pair) for position, text in enumerate(given)]
     if html is not None:
         page.require_place(html)
-    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
     by_method = troth.explain(
-        load_model(model, device=device, **asked), examples, methods.values(), units, segments=segments, **options
+        load_named(model, device=device, **asked), examples, methods, units, segments=segments, **options
     )
     by_text = [attribution for row in zip(*by_method.values(), strict=True) for attribution in row]
     if html is not None:

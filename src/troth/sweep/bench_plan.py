@@ -18,8 +18,10 @@ from troth.store.cells import Plan
 from troth.store.specs import ExplanationSpec
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
+from troth.sweep.naming import named_by_user
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
+from troth.verbs.methods import Given, methods
 
 # No method of hundreds of passes: some metrics explain again at every step.
 EXPLAINERS = (
@@ -42,7 +44,7 @@ def plan_of(
     context: Context,
     model: Any,
     data: str | Data | Iterable[Example],
-    explainers: Sequence[str | Explainer] | Literal["all"] | None,
+    explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
     metrics: Sequence[str | Metric] | Literal["all"] | None,
     *,
     split: str | None = None,
@@ -55,9 +57,9 @@ def plan_of(
     examples = data if isinstance(data, Data) else load_data(data, split=split, limit=limit, **(columns or {}))
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]
-    chosen = every if explainers == "all" else list(explainers or EXPLAINERS)
-    if not any(catalog.spec(catalog.build("explainers", explainer)) == "random" for explainer in chosen):
-        chosen.insert(0, "random")
+    chosen = named_by_user(context, model, every if explainers == "all" else explainers or EXPLAINERS)
+    if not any(method.name == "random" for method in chosen):
+        chosen = [*methods(["random"]), *chosen]
     marked = all(example.rationale is not None for example in examples)
     usual = (*METRICS, *(RATIONALE_METRICS if marked else ()))
     judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
