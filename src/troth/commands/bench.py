@@ -51,7 +51,7 @@ def bench(
 
     Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime -e gradient
 
-    Methods and models of your own: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
+    Your own method and model: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
     """
     from troth.commands import _sweeping
     from troth.core import catalog

@@ -8,6 +8,7 @@ import inspect
 import textwrap
 import types
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 _CHANGE = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
@@ -31,7 +32,7 @@ def changed_by(function: types.FunctionType) -> set[str]:
     for code in _codes(function.__code__):
         steps = list(dis.get_instructions(code))
         changed |= {str(step.argval) for step in steps if step.opname in ("STORE_DEREF", "STORE_GLOBAL")}
-        for step, after in zip(steps, steps[1:], strict=False):
+        for step, after in pairwise(steps):
             if step.opname.startswith("LOAD_") and after.opname.startswith("LOAD_") and after.argval in _CHANGE:
                 changed.add(str(step.argval))
     return changed | set(_stored_into(function))

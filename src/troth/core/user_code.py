@@ -1,7 +1,7 @@
 """Code of the user's by reference: `my_file.py:MyExplainer`, `package.module:predict`.
 
-It is run only where the user names it, on the command line or in Python. What is read from elsewhere (a plan file, a run
-folder, a model folder) goes through the catalog and `load_model`, which refuse references.
+It is run only where the user names it, on the command line or in Python. What is read from elsewhere (a plan file, a
+run folder, a model folder) goes through the catalog and `load_model`, which refuse references.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def _from_file(path: Path, reference: Reference) -> Any:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look themselves up there
     sys.path.insert(0, str(path.resolve().parent))  # its neighbors, as for a script

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from troth.report.board import CHECK, RANDOM, Leaderboard
+from troth.report.pairs import pairs
 
 
 def answer(board: Leaderboard) -> list[str]:
@@ -47,7 +48,7 @@ def answer(board: Leaderboard) -> list[str]:
             f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
             "their own, so intervals and tests here are too sure: remove them."
         )
-    lines += [*_failed(board), *_seeds(board), _methods(board)]
+    lines += [*pairs(board), *_failed(board), *_seeds(board), _methods(board)]
     return lines
 
 

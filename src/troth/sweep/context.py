@@ -32,9 +32,7 @@ class Context:
     `trusted` is the code that the user has named: no other is run, whatever a plan or a cell says.
     """
 
-    def __init__(
-        self, store: str | Path = "", home: str | Path | None = None, trusted: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, store: str | Path = "", home: str | Path | None = None, trusted: Iterable[str] = ()) -> None:
         self.store = Path(store)
         self.home = Path.cwd() if home is None else Path(home)
         self.trusted = set(trusted)

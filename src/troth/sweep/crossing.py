@@ -95,14 +95,12 @@ def cross(
 
 
 def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method]) -> list[Method]:
-    """The methods of the table; of those that were given names or code, run.json keeps what they are."""
+    """The methods of the table; run.json keeps what their names stand for."""
     found = methods([_of_catalog(explainer) for explainer in explainers])
     for method in found:
         if method.in_memory:
             context.methods[method.full, method.code] = method.explainer
-    named = {each.name: [each.full, each.code] for each in found if each.code or each.name != catalog.spec(each.explainer)}
-    if named:
-        plan.about["methods"] = named
+    plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code} for each in found}
     return found
 
 

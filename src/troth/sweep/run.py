@@ -12,7 +12,7 @@ from uuid import uuid4
 from troth.core.errors import TrothError
 from troth.core.files import CannotWriteError
 from troth.store.cells import Plan
-from troth.store.specs import ExplanationSpec, ModelSpec
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.sweep import machine
 from troth.sweep.context import Context
@@ -92,14 +92,12 @@ def run(
 
 def _require_loadable(plan: Plan, context: Context) -> None:
     """One line for a plan with a model or a method that other processes cannot load."""
-    for cell in plan.of(ExplanationSpec.kind):
-        spec = ExplanationSpec.of(cell)
-        if (spec.explainer_full, spec.explainer_code) in context.methods:
-            raise TrothError(
-                f"the method {spec.explainer} is in memory, where other processes cannot read it; put it into a file "
-                "and name it (my_file.py:Name), or use 1 worker"
-            )
     for cell in plan.cells.values():
+        if (cell.specs.get("explainer_full"), cell.specs.get("explainer_code")) in context.methods:
+            raise TrothError(
+                f"the method {cell.specs['explainer']} is in memory, where other processes cannot read it; put it into "
+                "a file and name it (my_file.py:Name), or use 1 worker"
+            )
         model = context.in_memory.get(ModelSpec.of(cell).key) if "model" in cell.specs else None
         if model is not None:
             raise TrothError(

@@ -1,6 +1,6 @@
 """The methods of a table: names, specs, explainers, functions, attributions and references to code, each with its name.
 
-    {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(), "ig": "integrated_gradients(steps=20)"}
+{"mine": my_function, "captum_ig": attributions, "other": MyExplainer(), "ig": "integrated_gradients(steps=20)"}
 """
 
 from __future__ import annotations
@@ -70,13 +70,11 @@ def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
         thing = _construct(thing, catalog.name_of(thing), {})
     if isinstance(thing, Explainer):
         return _catalogued(thing, name)
-    if isinstance(thing, Sequence) and len(thing) and all(isinstance(each, Attribution) for each in thing):
-        computed = OwnAttributions(name or "attributions", tuple(thing))
-        return Method(computed.name, computed, computed.name, computed.fingerprint, in_memory=True)
+    if isinstance(thing, list | tuple):
+        return _of_attributions(thing, name)
     if callable(thing):
         return _of_function(thing, name)
-    what = f"{thing!r}" if isinstance(thing, Sequence) and not len(thing) else f"a {type(thing).__name__}"
-    raise TrothError(f"{name or 'a method'} is {what}; give {_WAYS}")
+    raise TrothError(f"{name or 'a method'} is a {type(thing).__name__}; give {_WAYS}")
 
 
 def from_reference(reference: user_code.Reference, home: Path, name: str = "") -> Method:
@@ -100,6 +98,15 @@ def from_reference(reference: user_code.Reference, home: Path, name: str = "") -
         )
     function = _of_function(thing, name or _free(reference.name, reference))
     return Method(function.name, function.explainer, reference.head, fingerprint(thing, text))
+
+
+def _of_attributions(given: Sequence[Any], name: str) -> Method:
+    wrong = [each for each in given if not isinstance(each, Attribution)]
+    if wrong or not given:
+        what = f"holds a {type(wrong[0]).__name__}" if wrong else "is empty"
+        raise TrothError(f"{name or 'a method'} is a list that {what}; give attributions (Attribution.from_scores)")
+    computed = OwnAttributions(name or "attributions", tuple(given))
+    return Method(computed.name, computed, computed.name, computed.fingerprint, in_memory=True)
 
 
 def _of_function(function: Callable[..., Any], name: str) -> Method:

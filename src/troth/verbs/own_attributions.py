@@ -78,9 +78,10 @@ class OwnAttributions(Explainer, SelfNamed):
             raise TrothError(f"{self.name}: there is no attribution of example {example.id} as it is asked about")
         found = by_id[0]
         if found.target != question.target:
+            theirs, ours = _label(found, found.target), _label(found, question.target)
             raise TrothError(
-                f"{self.name}: example {example.id} was explained for the class {_label(found, found.target)}, but here "
-                f"it is {_label(found, question.target)}; give attributions for the same target"
+                f"{self.name}: example {example.id} was explained for the class {theirs}, but here it is {ours}; give "
+                "attributions for the same target"
             )
         encoding = question.encoding
         if found.spans == tuple(encoding.unit_spans):

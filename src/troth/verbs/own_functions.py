@@ -2,9 +2,9 @@
 
     def mine(model, example, target): ...     # any of: text, example, model, target, seed
 
-`model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` the class's index.
+`model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` a class's index.
 It may return one number per word (of troth's or between blanks), (tokens, scores), (spans, scores), [(token, score), …]
-or [(start, end, score), …], or an Attribution. It is asked about whole texts only, so metrics that erase step by step
+or [(start, end, score), …] or an Attribution. It is asked about whole texts only, so metrics that erase step by step
 keep its first order.
 """
 
@@ -76,16 +76,14 @@ class OwnFunction(Explainer, SelfNamed):
 
     def _read(self, question: Question, result: Any) -> Attribution:
         assert self.model is not None
-        if isinstance(result, Attribution):
-            scores, spans, tokens = result.scores, list(result.spans), None
-        else:
-            scores, spans, tokens = _parts(result, question.encoding)
+        is_ours = isinstance(result, Attribution)
+        scores, spans, tokens = (
+            _Parts(result.scores, list(result.spans)) if is_ours else _parts(result, question.encoding)
+        )
         if scores is None:
             example = question.encoding.example
             raise TrothError(f"example {example.id}: it returned {_short(result)}; return {_FORMS}")
-        attribution = attribution_of(
-            self.model, question, scores, spans=spans, tokens=tokens, signed=self.gives_signed
-        )
+        attribution = attribution_of(self.model, question, scores, spans=spans, tokens=tokens, signed=self.gives_signed)
         if not self.gives_signed and (attribution.scores < 0).any():
             raise TrothError(f"example {question.encoding.example.id}: a score is negative, but signed is False")
         return attribution
