@@ -20,6 +20,7 @@ from troth.core.code_names import changed_by, constants, values_named
 
 _DEEPEST = 6  # how far references are followed
 _MOST = 1 << 20  # numbers of an array that are all read; of a larger one a sample
+_Seen = dict[int, tuple[int, Any]]  # by address: the how-manieth thing it is, and the thing
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
 
@@ -33,15 +34,15 @@ def fingerprint(thing: Any, *texts: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _parts(thing: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
     kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
     if isinstance(thing, _PLAIN):
         yield repr(thing)
         return
     if id(thing) in seen or depth > _DEEPEST:
-        yield f"#{seen[id(thing)]}" if id(thing) in seen else kind  # not its address, which differs by process
+        yield f"#{seen[id(thing)][0]}" if id(thing) in seen else kind  # not its address, which differs by process
         return
-    seen[id(thing)] = len(seen)
+    seen[id(thing)] = len(seen), thing  # kept, for an address is used again
     if isinstance(thing, types.ModuleType):
         yield thing.__name__
     elif isinstance(thing, types.FunctionType):
@@ -81,7 +82,7 @@ def _held(thing: Any) -> Sequence[Any]:
     return []
 
 
-def _of_function(function: types.FunctionType, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Iterator[str]:
     yield function.__qualname__
     if not is_users(function):
         yield function.__module__
@@ -94,7 +95,7 @@ def _of_function(function: types.FunctionType, seen: dict[int, int], depth: int)
         yield from _parts(held, seen, depth + 1)
 
 
-def _of_class(cls: type, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _of_class(cls: type, seen: _Seen, depth: int) -> Iterator[str]:
     yield cls.__qualname__
     for base in cls.__mro__:
         if is_users(base):
