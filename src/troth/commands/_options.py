@@ -14,7 +14,11 @@ from troth.core import terminal
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
-Model = Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub name, or embedded.")]
+Model = Annotated[
+    str,
+    typer.Option("--model", "-m", help="A model folder, a hub name, embedded, or a function: my_file.py:predict."),
+]
+Labels = Annotated[str | None, typer.Option(help="The names of a function's classes, in order: neg,pos.")]
 Data = Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")]
 Run = Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")]
 Masking = Annotated[str, typer.Option(help="How a unit is erased; see troth list maskings.")]
@@ -77,6 +81,11 @@ def prompting(
         ]
     options |= {"chat": chat, "mask_text": mask_text}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def naming(labels: str | None) -> dict[str, Any]:
+    """The option of load_model that names the classes; none where they are not given."""
+    return {} if labels is None else {"labels": [label.strip() for label in labels.split(",")]}
 
 
 def require(option: str, value: object, holds: bool, wanted: str) -> None:

@@ -56,11 +56,14 @@ def bench(
     form: Annotated[
         str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
     ] = None,
+    labels: _options.Labels = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
 
     Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime -e gradient
+
+    Your own method and model: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
     """
     from troth.commands import _sweeping
     from troth.core import catalog
@@ -84,7 +87,7 @@ def bench(
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     subject: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()

@@ -49,6 +49,7 @@ def explain(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    labels: _options.Labels = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.
@@ -57,23 +58,25 @@ def explain(
 
     A file, with a record of every decision: troth explain --data claims.csv --limit 20 --record decisions
 
+    A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
+
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
     import troth
     from troth.commands import _showing
-    from troth.core import catalog
     from troth.core.errors import TrothError
     from troth.core.terminal import Console
     from troth.core.types import Example
-    from troth.models import load_model
+    from troth.models._user_code import load_named
     from troth.report import explanation as display
     from troth.report import page
+    from troth.verbs.methods import by_name
 
     _options.quieten()
     if segments not in ("first", "both"):
         raise TrothError(f"--segments must be first or both, not {segments!r}")
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    methods: dict[str, Any] = catalog.by_spec("explainers", explainer or ["integrated_gradients"])
+    methods = by_name(explainer or ["integrated_gradients"])
     columns = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
@@ -93,10 +96,10 @@ def explain(
         page.require_place(html)
     if record is not None:
         _recording.require_place(record)
-    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
-    classifier = load_model(model, device=device, **asked)
-    by_method: dict[str, Any] = troth.explain(classifier, examples, methods.values(), units, segments=segments, **options)
+    classifier = load_named(model, device=device, **asked)
+    by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     if proof:
         by_method = troth.prove(classifier, by_method)
     by_text = list(zip(*by_method.values(), strict=True))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import troth
+from troth.core import plugins, user_code
 from troth.core.errors import TrothError, unknown
 
 T = TypeVar("T")
@@ -41,23 +42,32 @@ _BYTES = 8  # what one unit of one sample or step takes at least
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
+class SelfNamed:
+    """A method that brings its own name: a function of the user's, which has no file in a catalog."""
+
+    name: str
+
+
 class _Entry(NamedTuple):
     class_name: str
     summary: str
 
 
 def names(kind: str) -> list[str]:
-    """Every name in a folder, sorted: the files that hold a dataclass of the file's name."""
-    return [name for name in _files(kind) if _entry(kind, name) is not None]
+    """Every name in a folder, sorted: the files that hold a dataclass of the file's name; then installed packages'."""
+    own = [name for name in _files(kind) if _entry(kind, name) is not None]
+    return [*own, *(name for name in plugins.names(kind) if name not in own)]
 
 
 def summary(kind: str, name: str) -> str:
     """The first paragraph of a file, which says what it is."""
-    return _known(kind, name).summary
+    return plugins.summary(kind, name) if _is_plugin(kind, name) else _known(kind, name).summary
 
 
 def find(kind: str, name: str) -> type[Any]:
     """The class that a name stands for."""
+    if _is_plugin(kind, name):
+        return plugins.find(kind, name)
     entry = _known(kind, name)
     module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
     cls: type[Any] = getattr(module, entry.class_name)
@@ -72,6 +82,7 @@ def build(kind: str, spec: str | T) -> T:
     """
     if not isinstance(spec, str):
         return spec
+    user_code.refuse(spec)
     name, options = parse(spec)
     return typing.cast(T, construct(kind, name, options))
 
@@ -83,7 +94,11 @@ def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
 
 def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
     """An object of a name and its options, each checked against the class's fields."""
-    cls = find(kind, name)
+    return construct_of(find(kind, name), name, options)
+
+
+def construct_of(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
+    """An object of a class that is called `name` in errors."""
     hints = typing.get_type_hints(cls)
     allowed = {field.name: field for field in dataclasses.fields(cls) if field.init}
     for option, value in options.items():
@@ -91,7 +106,7 @@ def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
         _check(name, option, value, hints[option])
-    missing = [option for option in required(kind, name) if option not in options]
+    missing = [option for option in _required(cls) if option not in options]
     if missing:
         raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
     return cls(**options)
@@ -103,7 +118,11 @@ def required(kind: str, name: str) -> list[str]:
     >>> required("explainers", "attributive_masking"), required("explainers", "lime")
     (['checkpoint'], [])
     """
-    fields = dataclasses.fields(find(kind, name))
+    return _required(find(kind, name))
+
+
+def _required(cls: type[Any]) -> list[str]:
+    fields = dataclasses.fields(cls)
     return [field.name for field in fields if field.init and _default(field) is dataclasses.MISSING]
 
 
@@ -149,10 +168,23 @@ def spec(thing: Any, *, full: bool = False) -> str:
 
 def name_of(thing: Any) -> str:
     """The catalog name of an object or class: its file's, or for a class written elsewhere its own in snake case."""
+    if isinstance(thing, SelfNamed):
+        return thing.name
     cls = thing if isinstance(thing, type) else type(thing)
+    if not is_ours(cls) and (plugin := plugins.name_of(cls)):
+        return plugin
     file = cls.__module__.rsplit(".", 1)[-1]
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).lstrip("_")
     return file if file.replace("_", "") == cls.__name__.lower() else snake
+
+
+def is_ours(cls: type[Any]) -> bool:
+    """Whether a class comes with troth, so that the version of troth says what it does."""
+    return cls.__module__.partition(".")[0] == "troth"
+
+
+def _is_plugin(kind: str, name: str) -> bool:
+    return name in plugins.names(kind) and name not in _files(kind)
 
 
 def _known(kind: str, name: str) -> _Entry:

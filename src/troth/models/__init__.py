@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from troth.core import user_code
 from troth.core.errors import TrothError, unknown
 from troth.models.base import Output as Output
 from troth.models.base import Segments as Segments
@@ -58,6 +59,7 @@ def load_model(
     """
     if isinstance(model, TextClassifier):
         return model
+    user_code.refuse(model)
     options |= {
         "prompt": prompt, "class_words": class_words, "shots": shots, "chat": chat, "mask_text": mask_text,
         "explain_shots": explain_shots or None,

@@ -34,6 +34,7 @@ class BlackBox(TextClassifier):
     pads = True
     erases_only = True
     mask_id = _MASKED
+    code = ""  # fingerprint of the file it was named by; none for a callable in memory
     padding_worth = 1 << 40  # a callable gets texts, not padding; it is the calls that cost
 
     def __init__(
@@ -77,7 +78,7 @@ class BlackBox(TextClassifier):
         code = getattr(self.predict, "__code__", None)
         body = b"" if code is None else code.co_code + repr(_constants(code)).encode()
         parts = [self.name, self._given, self.mask_text, *map(_content, _dependencies(self.predict))]
-        return hashlib.sha256(repr(parts).encode() + body).hexdigest()[:16]
+        return hashlib.sha256(repr(parts).encode() + body + self.code.encode()).hexdigest()[:16]
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from troth.report.board import CHECK, RANDOM, Leaderboard
+from troth.report.pairs import pairs
 from troth.report.verdict import joined
 
 _WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided by nearly nothing
@@ -25,7 +26,7 @@ def answer(board: Leaderboard) -> list[str]:
             f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
             "their own, so intervals and tests here are too sure: remove them."
         )
-    lines += [*_failed(board), *_seeds(board), _methods(board)]
+    lines += [*pairs(board), *_failed(board), *_seeds(board), _methods(board)]
     return lines
 
 

@@ -19,6 +19,7 @@ from troth.metrics._diagnosticity import MetaReport, meta_report
 from troth.report.comparing import Analysis
 from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
+from troth.store.current import current
 from troth.store.measured import Measured, joined
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
@@ -117,6 +118,7 @@ def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Lead
     # In the order of the plan; without one by name, whatever order the files are in.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
+    cells, failed = current(cells, store.about()), current(failed, store.about())
     for some in (cells, failed):
         some.sort(key=lambda cell: (places.get(cell.name, 0), canonical(cell.specs)))
     settings = {canonical(_setting(cell)): _setting(cell) for cell in [*cells, *failed] if cell.kind == "explanation"}

@@ -30,6 +30,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class Method:
+    """What a name stands for in run.json."""
+
+    spec: str
+    code: str | None
+
+
+@dataclass(frozen=True)
 class About:
     """run.json"""
 
@@ -43,6 +51,7 @@ class About:
     hardware: Mapping[str, Any] = field(default_factory=dict)
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, Method] = field(default_factory=dict)  # what their names stand for
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     masking: str
     explainer: str
     explainer_full: str
+    explainer_code: str | None = None  # fingerprint of a method that does not come with troth
     seed: int
     first: int | None = None  # only so many of the examples
     magnitude: bool | None = None  # absolute scores
@@ -128,6 +129,7 @@ class MetricSpec(ExplanationSpec):
 
     metric: str
     metric_full: str
+    metric_code: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

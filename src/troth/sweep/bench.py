@@ -14,7 +14,6 @@ from troth.core.sheet import Sheet
 from troth.core.types import Example
 from troth.core.units import UnitKind
 from troth.data import Data
-from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.models import Segments
 from troth.report.board import Leaderboard, leaderboards
@@ -25,6 +24,7 @@ from troth.sweep.bench_plan import plan_of as plan_of
 from troth.sweep.context import Context as Context
 from troth.sweep.defaults import EXPLAINERS as EXPLAINERS
 from troth.sweep.run import Engine, Outcome, Progress, run
+from troth.verbs.methods import Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Bench(Exportable):
 def bench(
     model: Any = "embedded",
     data: str | Data | Iterable[Example] = "reviews",
-    explainers: Sequence[str | Explainer] | Literal["all"] | None = None,
+    explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None = None,
     metrics: Sequence[str | Metric] | Literal["all"] | None = None,
     out: str | Path | None = None,
     *,
@@ -70,6 +70,8 @@ def bench(
     """Explains the data with every explainer, measures every explanation, and ranks them.
 
     What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
+    A mapping names methods of any kind: {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(),
+    "ig": "integrated_gradients(steps=20)"}; docs/own_methods.md says what a function is given and may return.
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
     Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
     examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".

@@ -19,8 +19,10 @@ from troth.store.specs import ExplanationSpec
 from troth.sweep import defaults
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross, model_spec
+from troth.sweep.naming import named_by_user
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
+from troth.verbs.methods import Given, methods
 
 _REFERENCES = 1000  # of a check, at most
 # When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
@@ -31,7 +33,7 @@ def plan_of(
     context: Context,
     model: Any,
     data: str | Data | Iterable[Example],
-    explainers: Sequence[str | Explainer] | Literal["all"] | None,
+    explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
     metrics: Sequence[str | Metric] | Literal["all"] | None,
     *,
     split: str | None = None,
@@ -50,7 +52,9 @@ def plan_of(
     explainers = explainers or defaults.usual_explainers(classifier)
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]
-    chosen = defaults.with_random(every if explainers == "all" else list(explainers))
+    chosen = named_by_user(context, model, every if explainers == "all" else explainers)
+    if not any(method.name == "random" for method in chosen):
+        chosen = [*methods(["random"]), *chosen]
     marked = all(example.rationale is not None for example in examples)
     usual = defaults.usual_metrics(classifier, masking, marked)
     judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from troth.core import files
+from troth.core import catalog, files, user_code
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
-from troth.store.specs import ModelSpec
+from troth.store.specs import ExplanationSpec, ModelSpec
 
 if TYPE_CHECKING:
+    from troth.explainers import Explainer
     from troth.models import TextClassifier
 
 T = TypeVar("T")
@@ -26,12 +27,17 @@ _THINGS = 16
 
 
 class Context:
-    """One per worker. `home` is where relative paths of models start, `store` the run's folder."""
+    """One per worker. `home` is where relative paths of models start, `store` the run's folder.
 
-    def __init__(self, store: str | Path = "", home: str | Path | None = None) -> None:
+    `trusted` is the code that the user has named: no other is run, whatever a plan or a cell says.
+    """
+
+    def __init__(self, store: str | Path = "", home: str | Path | None = None, trusted: Iterable[str] = ()) -> None:
         self.store = Path(store)
         self.home = Path.cwd() if home is None else Path(home)
+        self.trusted = set(trusted)
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
+        self.methods: dict[Hashable, Explainer] = {}  # explainers that no other process can load
         self.loading = 0.0  # seconds spent on loading models, which no cell is charged with
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
@@ -69,6 +75,19 @@ class Context:
             _recall(self._models, spec.key, lambda: loaded, _MODELS)
         return spec
 
+    def trust(self, named: Any) -> None:
+        """Notes code that the user has named, a model or a method; anything else is left alone."""
+        reference = user_code.read(named)
+        if reference is not None:
+            self.trusted.add(reference.head)
+
+    def explainer(self, spec: ExplanationSpec) -> Explainer:
+        """The method that a cell is about: of the catalog, in memory, or of code that the user has named."""
+        key = (spec.explainer_full, spec.explainer_code)
+        if key in self.methods:
+            return self.methods[key]
+        return self.once(("explainer", *key), lambda: self._load_explainer(spec))
+
     def forget(self) -> None:
         """Lets go of what was loaded: other processes do the work and need the memory."""
         self._models.clear()
@@ -100,6 +119,7 @@ class Context:
 
     def _load(self, spec: ModelSpec) -> TextClassifier:
         from troth.models import load_model
+        from troth.models._user_code import from_reference
 
         name = spec.model
         if name.startswith("cell:"):
@@ -108,9 +128,31 @@ class Context:
             source = str(self.home / name) if _is_path(self.home / name) else name
         begun = time.perf_counter()
         try:
+            reference = self._trusted(source)
+            if reference is not None:
+                return from_reference(reference, self.home, dict(spec.model_options or {}))
             return load_model(source, **(spec.model_options or {}))
         finally:
             self.loading += time.perf_counter() - begun
+
+    def _load_explainer(self, spec: ExplanationSpec) -> Explainer:
+        from troth.verbs.methods import from_reference, method
+
+        reference = self._trusted(spec.explainer_full)
+        if reference is not None:
+            found = from_reference(reference, self.home)
+        else:
+            built: Explainer = catalog.build("explainers", spec.explainer_full)
+            if spec.explainer_code is None:
+                return built
+            found = method(built)
+        if found.code != spec.explainer_code:
+            raise TrothError(f"the code of {spec.explainer} has changed since this was planned; run it again")
+        return found.explainer
+
+    def _trusted(self, name: str) -> user_code.Reference | None:
+        reference = user_code.read(name)
+        return reference if reference is not None and reference.head in self.trusted else None
 
 
 def _recall(kept: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any], most: int) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from troth.core import catalog
+from troth.core.code_fingerprint import fingerprint
+from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.core.units import UnitKind
 from troth.data import Data
@@ -21,6 +23,8 @@ from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, 
 from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
 from troth.validity.stamp import TESTED, masking_of
+from troth.verbs.methods import Method, methods
+from troth.verbs.own_attributions import OwnAttributions
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
@@ -32,7 +36,7 @@ def cross(
     context: Context,
     models: Iterable[Model],
     data: Iterable[Data],
-    explainers: Sequence[str | Explainer],
+    explainers: Sequence[str | Explainer | Method],
     metrics: Sequence[str | Metric],
     seeds: Sequence[int] = (0,),
     *,
@@ -46,13 +50,15 @@ def cross(
     """One explanation cell for each model, data, explainer and seed, and from each a cell for every metric.
 
     The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
-    `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many.
+    `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many. An explainer
+    given as text is one of the catalog: code that a user names is a `Method` by now.
     """
     check_choices(units, segments)
     plan = Plan(about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = list(data)
-    methods: list[Explainer] = [catalog.build("explainers", explainer) for explainer in explainers]
+    table = _methods(context, plan, explainers)
     judges: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
+    codes = [_code(judge) for judge in judges]
     erased_by = catalog.spec(catalog.build("maskings", masking), full=True)
     for model in models:
         about = _model_spec(context, plan, model)
@@ -65,24 +71,54 @@ def cross(
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
-            settled = [judge.settled(methods, matched) for judge in judges]
+            settled = [judge.settled([method.explainer for method in table], matched) for judge in judges]
             of_data = vars(SourceSpec.of(source))
-            for method in methods:
+            for method in table:
+                if isinstance(method.explainer, OwnAttributions):
+                    method.explainer.require(matched)
                 for seed in seeds:
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
-                        masking=erased_by, explainer=catalog.spec(method),
-                        explainer_full=catalog.spec(method, full=True), seed=seed,
-                        first=None if share is None else share(method, None),
+                        masking=erased_by, explainer=method.name, explainer_full=method.full,
+                        explainer_code=method.code, seed=seed,
+                        first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
-                    for judge in settled:
-                        few = None if share is None else share(method, judge)
+                    for judge, code in zip(settled, codes, strict=True):
+                        few = None if share is None else share(method.explainer, judge)
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
                             spec, full = catalog.spec(judge), catalog.spec(judge, full=True)
-                            plan.add(MetricSpec(**whole, metric=spec, metric_full=full).cell(explanation, source))
+                            measured = MetricSpec(**whole, metric=spec, metric_full=full, metric_code=code)
+                            plan.add(measured.cell(explanation, source))
     return plan
+
+
+def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method]) -> list[Method]:
+    """The methods of the table; run.json keeps what their names stand for."""
+    found = methods([_of_catalog(explainer) for explainer in explainers])
+    for method in found:
+        if method.in_memory:
+            context.methods[method.full, method.code] = method.explainer
+    plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code} for each in found}
+    return found
+
+
+def _of_catalog(explainer: str | Explainer | Method) -> Explainer | Method:
+    return explainer if isinstance(explainer, Method) else catalog.build("explainers", explainer)
+
+
+def _code(metric: Metric) -> str | None:
+    """The fingerprint of a metric of an installed package; None for one of troth's."""
+    if catalog.is_ours(type(metric)):
+        return None
+    name = catalog.name_of(metric)
+    if name not in catalog.names("metrics"):
+        raise TrothError(
+            f"the metric {name} is in no catalog, so a stored run could not be read again; offer it as an entry point "
+            'of your package: [project.entry-points."troth.metrics"]'
+        )
+    return fingerprint(metric)
 
 
 def add_checks(

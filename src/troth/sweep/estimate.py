@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from troth.core import catalog
 from troth.core.units import sentence_spans, word_spans
-from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
 from troth.store.specs import ExplanationSpec, MetricSpec
@@ -98,7 +97,7 @@ class _Probe:
             return 0.0
         spec = ExplanationSpec.of(cell)
         spans = sentence_spans if spec.units == "sentence" else word_spans
-        method: Explainer = catalog.build("explainers", spec.explainer_full)
+        method = self._context.explainer(spec)
         return sum(method.passes(len(spans(text))) for text in texts) / len(texts)
 
     def _explaining(self, cell: Cell) -> float:
@@ -107,7 +106,7 @@ class _Probe:
         if cell.kind == MetricSpec.kind:
             spec = MetricSpec.of(cell)
             metric: Metric = catalog.build("metrics", spec.metric_full)
-            explanations = metric.for_explainer(catalog.build("explainers", spec.explainer_full)).explanations()
+            explanations = metric.for_explainer(self._context.explainer(spec)).explanations()
         key = (cell.specs.get("model"), cell.parents[-1])
         if key not in self._paces:
             whole = cell if cell.kind == "explanation" else self._plan.cells[cell.parents[0]]
@@ -121,6 +120,7 @@ class _Probe:
         """The same cell with another explainer."""
         full = catalog.spec(catalog.build("explainers", explainer), full=True)
         specs, parents = {**cell.specs, "explainer": explainer, "explainer_full": full}, cell.parents
+        specs.pop("explainer_code", None)
         if cell.kind != "explanation":
             explanation = self._explained_by(explainer, self._plan.cells[parents[0]])
             self._tables[explanation.name] = self._make(explanation)[1]

@@ -65,9 +65,9 @@ class ThisProcess:
 class Processes:
     """Workers that are processes of their own, each with its own model and, where there are several, its own GPU."""
 
-    def __init__(self, size: int, store: str, home: str, threads: int) -> None:
+    def __init__(self, size: int, store: str, home: str, threads: int, trusted: tuple[str, ...] = ()) -> None:
         self.size = size
-        self._settings = (store, home, threads)
+        self._settings = (store, home, threads, trusted)
         self._spawn = multiprocessing.get_context("spawn")
         self._workers: dict[int, tuple[BaseProcess, Connection]] = {}
         self._busy: dict[int, Task] = {}

@@ -21,8 +21,8 @@ _KEPT = 32  # tables held in the cluster's memory
 class Actor:
     """A worker on some node; Ray makes it one."""
 
-    def __init__(self, store: str, home: str, threads: int) -> None:
-        self._context, self._threads = Context(store, home), threads
+    def __init__(self, store: str, home: str, threads: int, trusted: tuple[str, ...] = ()) -> None:
+        self._context, self._threads = Context(store, home, trusted), threads
 
     def ready(self) -> bool:
         return True
@@ -34,9 +34,8 @@ class Actor:
 class RayPool:
     """As many actors as asked for or as there is room for; one that dies is replaced where there is still room."""
 
-    def __init__(
-        self, size: int | None, address: str | None, gpus: float | None, store: str, home: str, threads: int
-    ) -> None:
+    def __init__(self, size: int | None, address: str | None, gpus: float | None, *places: Any) -> None:
+        """`places` are the settings of an actor."""
         self._ray = _ray()
         self._ours = not self._ray.is_initialized()
         if self._ours:
@@ -48,7 +47,7 @@ class RayPool:
             raise
         self.size = size or self._room()
         options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
-        self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(store, home, threads)
+        self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(*places)
         self._actors: dict[int, Any] = {}
         self._starting: dict[Any, int] = {}  # by the promise to be ready
         self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply

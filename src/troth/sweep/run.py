@@ -75,7 +75,7 @@ def run(
             else:
                 _require_loadable(plan, context)
                 context.forget()
-                places = (str(context.store), str(context.home), threads)
+                places = (str(context.store), str(context.home), threads, tuple(context.trusted))
                 pool = Processes(count, *places) if engine == "local" else ray_pool(workers, address, gpus, *places)
             scheduler.carry_out(pool, compact_every)
         store.compact()
@@ -91,8 +91,13 @@ def run(
 
 
 def _require_loadable(plan: Plan, context: Context) -> None:
-    """One line for a plan with a model that other processes cannot load."""
+    """One line for a plan with a model or a method that other processes cannot load."""
     for cell in plan.cells.values():
+        if (cell.specs.get("explainer_full"), cell.specs.get("explainer_code")) in context.methods:
+            raise TrothError(
+                f"the method {cell.specs['explainer']} is in memory, where other processes cannot read it; put it into "
+                "a file and name it (my_file.py:Name), or use 1 worker"
+            )
         model = context.in_memory.get(ModelSpec.of(cell).key) if "model" in cell.specs else None
         if model is not None:
             raise TrothError(

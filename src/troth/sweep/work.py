@@ -25,6 +25,8 @@ from troth.sweep.context import Context
 from troth.validity.checking import check
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
+from troth.verbs.own_attributions import OwnAttributions
+from troth.verbs.own_functions import OwnFunction
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
@@ -32,7 +34,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
     spec = ExplanationSpec.of(cell)
     prober = Prober(context.model(spec), spec.masking)
     attributions = explain_each(
-        prober, table_to_examples(parents[0].slice(0, spec.first)), spec.explainer_full, units=spec.units,
+        prober, table_to_examples(parents[0].slice(0, spec.first)), context.explainer(spec), units=spec.units,
         target=spec.target, seed=spec.seed, against=spec.against, segments=spec.segments,
     )  # fmt: skip
     if spec.magnitude:
@@ -59,10 +61,14 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
         (spec.key, cell.parents[1], spec.units, spec.segments, data.num_rows),
         lambda: prober.model.encode(table_to_examples(data), spec.units, spec.segments),
     )
+    # What explains again explains with the same method; one of the user's is not found by its spec.
+    method = None if spec.explainer_code is None else context.explainer(spec)
+    fixed = isinstance(method, OwnFunction | OwnAttributions) and not method.follows_target
     attributions = table_to_attributions(
-        prober.model, [], explanation, explainer=spec.explainer_full, seed=spec.seed, encodings=encodings
-    )
-    scores = measure_each(prober, attributions, spec.metric_full, seed=spec.seed)
+        prober.model, [], explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed,
+        encodings=encodings,
+    )  # fmt: skip
+    scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return Output(table, prober.cost.forward, prober.cost.backward)
 

@@ -67,12 +67,12 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     return Reply(task.cell.name, table, seconds, output.forward, output.backward, host, output.folders)
 
 
-def serve(connection: Connection, store: str, home: str, threads: int) -> None:
+def serve(connection: Connection, store: str, home: str, threads: int, trusted: Sequence[str] = ()) -> None:
     """The life of a worker process: tasks come in, replies go out, until the other side closes."""
     # Ctrl-C reaches the whole group; it is for the one who hands out the work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    context = Context(store, home)
+    context = Context(store, home, trusted)
     while True:
         try:
             task = connection.recv()

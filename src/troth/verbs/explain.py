@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
@@ -22,6 +22,7 @@ from troth.engine.targets import class_of
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
+from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
 
@@ -30,7 +31,7 @@ _CHUNK = 512
 def explain(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: str | Explainer | Callable[..., Any],
     units: UnitKind = ...,
     target: str | int = ...,
     masking: str | Masking = ...,
@@ -43,14 +44,18 @@ def explain(
 
 @overload
 def explain(
-    model: Any, texts: Texts, explainer: Iterable[str | Explainer], *args: Any, **options: Any
+    model: Any,
+    texts: Texts,
+    explainer: Iterable[Given] | Mapping[str, Given],
+    *args: Any,
+    **options: Any,
 ) -> dict[str, Attributions]: ...
 
 
 def explain(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer | Iterable[str | Explainer],
+    explainer: str | Explainer | Callable[..., Any] | Iterable[Given] | Mapping[str, Given],
     units: UnitKind = "word",
     target: str | int = "predicted",
     masking: str | Masking = "mask_token",
@@ -63,9 +68,10 @@ def explain(
 
     `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
     spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
+    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md).
     """
-    several = [explainer] if isinstance(explainer, str | Explainer) else explainer
-    methods: dict[str, Explainer] = catalog.by_spec("explainers", several)
+    several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
+    methods = by_name(several)
     classifier = load_model(model)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, join
+from troth.data._items import as_examples
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.engine.targets import class_of
 from troth.models import TextClassifier, load_model
-from troth.verbs.explain import as_examples
 
 # What tokenizers write at the borders of words; a token is tried as it stands first.
 _MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
@@ -36,32 +37,49 @@ def import_scores(
     signed: bool | None,
 ) -> Attribution:
     """Scores of character spans, of tokens or of our units, summed into units as our own token scores are."""
-    numbers = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
     if spans is not None and tokens is not None:
         raise TrothError("scores belong to spans or to tokens, not to both; pass one of them")
     classifier = load_model(model)
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
+    answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
+    question = Question(encoding, class_of(classifier.labels, target, example, int(answer.predicted[0])))
+    return replace(
+        attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
+        model=classifier.fingerprint,
+        labels=classifier.labels,
+        probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
+    )
+
+
+def attribution_of(
+    model: TextClassifier,
+    question: Question,
+    scores: Any,
+    *,
+    spans: Sequence[Span] | None = None,
+    tokens: Sequence[str] | None = None,
+    signed: bool | None = None,
+) -> Attribution:
+    """Scores of spans, tokens or units as the answer to a question; what lies in no unit is the rest."""
+    encoding = question.encoding
+    numbers = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
     _check(encoding, numbers, spans, tokens)
-    if tokens is not None and list(tokens) == _own_tokens(classifier, encoding):
+    if tokens is not None and list(tokens) == _own_tokens(model, encoding):
         places = encoding.units.numpy()
     elif tokens is not None:
-        places = _joined(encoding, _locate(example, tokens))
+        places = _joined(encoding, _locate(encoding.example, tokens))
     elif spans is not None:
         places = _joined(encoding, list(spans))
     else:
         places = np.arange(encoding.n_units)
     summed = np.zeros(encoding.n_units)
     np.add.at(summed, places[places >= 0], numbers[places >= 0])
-    answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
     return Attribution(
-        Question(encoding, class_of(classifier.labels, target, example, int(answer.predicted[0]))),
+        question,
         summed.astype(np.float32),
         signed=bool((numbers < 0).any()) if signed is None else signed,
         rest=float(numbers[places < 0].sum()),
-        model=classifier.fingerprint,
-        labels=classifier.labels,
-        probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
     )
 
 

@@ -1,0 +1,134 @@
+"""A short hash of a method that somebody wrote: its source, what it refers to, and the values it holds.
+
+The same in every process, and another as soon as the code or a value is another: stored results are found by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from troth.core.code_names import changed_by, constants, values_named
+
+_DEEPEST = 6  # how far references are followed
+_MOST = 1 << 20  # numbers of an array that are all read; of a larger one a sample
+_Seen = dict[int, tuple[int, Any]]  # by address: the how-manieth thing it is, and the thing
+_PLAIN = (str, bytes, int, float, complex, type(None))
+_LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
+
+
+def fingerprint(thing: Any, *texts: str) -> str:
+    """Of a function, a class or an object of one, and of the texts given besides."""
+    digest = hashlib.sha256()
+    for part in (*texts, *_parts(thing, {}, 0)):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
+    kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+    if isinstance(thing, _PLAIN):
+        yield repr(thing)
+        return
+    if id(thing) in seen or depth > _DEEPEST:
+        yield f"#{seen[id(thing)][0]}" if id(thing) in seen else kind  # not its address, which differs by process
+        return
+    seen[id(thing)] = len(seen), thing  # kept, for an address is used again
+    if isinstance(thing, types.ModuleType):
+        yield thing.__name__
+    elif isinstance(thing, types.FunctionType):
+        yield from _of_function(thing, seen, depth)
+    elif isinstance(thing, type):
+        yield from _of_class(thing, seen, depth)
+    elif isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
+        yield _of_array(thing)
+    else:
+        held = _held(thing)
+        yield f"{kind}[{len(held)}]"
+        for part in held:
+            yield from _parts(part, seen, depth + 1)
+
+
+def _held(thing: Any) -> Sequence[Any]:
+    """What the answers of an object may depend on; nothing of a library's object, which may hold anything."""
+    if isinstance(thing, partial):
+        return [thing.func, thing.args, thing.keywords]
+    if inspect.ismethod(thing):
+        return [thing.__func__, thing.__self__]
+    if isinstance(thing, Mapping):
+        return [part for pair in sorted(thing.items(), key=lambda pair: repr(pair[0])) for part in pair]
+    if isinstance(thing, list | tuple):
+        return thing
+    if isinstance(thing, set | frozenset):
+        return sorted(thing, key=repr)
+    if hasattr(thing, "state_dict"):
+        return [type(thing), dict(thing.state_dict())]
+    if hasattr(getattr(thing, "model", None), "state_dict"):  # a pipeline
+        return [type(thing), thing.model]
+    if is_dataclass(thing):
+        return [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}]
+    if is_users(type(thing)) or hasattr(thing, "get_params"):  # the latter: scikit-learn's, with what it has learned
+        values = vars(thing) if hasattr(thing, "__dict__") else {}
+        return [type(thing), {name: value for name, value in values.items() if not name.startswith("_")}]
+    return []
+
+
+def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Iterator[str]:
+    yield function.__qualname__
+    if not is_users(function):
+        yield function.__module__
+        return
+    yield _source(function) or constants(function.__code__)
+    # What it changes itself is a record of its calls, not a setting.
+    changed = changed_by(function)
+    named = {name: value for name, value in values_named(function).items() if name not in changed}
+    for held in (function.__defaults__, function.__kwdefaults__, named):
+        yield from _parts(held, seen, depth + 1)
+
+
+def _of_class(cls: type, seen: _Seen, depth: int) -> Iterator[str]:
+    yield cls.__qualname__
+    for base in cls.__mro__:
+        if is_users(base):
+            yield _source(base)
+            for value in vars(base).values():
+                if isinstance(value, types.FunctionType):
+                    yield from _parts(value, seen, depth + 1)
+
+
+def _of_array(array: Any) -> str:
+    if hasattr(array, "detach"):
+        flat = array.detach().flatten()
+        values = np.asarray(flat[:: 1 + flat.numel() // _MOST].double().cpu())
+    else:
+        values = array.ravel()[:: 1 + array.size // _MOST]
+    plain = repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values).tobytes()
+    return f"{array.dtype}{tuple(array.shape)}{hashlib.sha256(plain).hexdigest()}"
+
+
+def _source(thing: Any) -> str:
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):  # typed at a prompt
+        return ""
+
+
+def is_users(thing: Any) -> bool:
+    """Whether the user wrote it: it is neither Python's, nor an installed package's, nor troth's."""
+    module = getattr(thing, "__module__", None) or ""
+    if module.partition(".")[0] in ("builtins", "troth"):
+        return False
+    try:
+        file = inspect.getsourcefile(thing)
+    except TypeError:  # built in, or typed at a prompt
+        return module == "__main__"
+    return file is None or not _LIBRARY.search(file)

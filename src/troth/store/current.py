@@ -1,0 +1,23 @@
+"""Which stored cells are of methods as they are now: a name may have stood for other code, or other options, before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from troth.store.store import Stored
+
+
+def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[Stored]:
+    """Those that run.json's methods do not contradict; what a name stood for before stays stored, and is not shown."""
+    named = (about or {}).get("methods", {})
+    return [cell for cell in cells if _is_current(cell.specs, named.get(cell.specs.get("explainer")))]
+
+
+def _is_current(specs: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
+    return now is None or (specs.get("explainer_full"), specs.get("explainer_code")) == (now["spec"], now["code"])
+
+
+def own_methods(about: Mapping[str, Any]) -> list[str]:
+    """Names of the methods that do not come with troth."""
+    return [name for name, now in about.get("methods", {}).items() if now["code"] is not None]

@@ -1,0 +1,150 @@
+"""A function of the user's as an explainer: it is given a text, by the names of its arguments, and returns scores.
+
+    def mine(model, example, target): ...     # any of: text, example, model, target, seed
+
+`model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` a class's index.
+It may return one number per word (of troth's or between blanks), (tokens, scores), (spans, scores), [(token, score), …]
+or [(start, end, score), …] or an Attribution. It is asked about whole texts only, so metrics that erase step by step
+keep its first order.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from troth.core.catalog import SelfNamed
+from troth.core.errors import TrothError
+from troth.core.types import Attribution, Encoding, Question
+from troth.engine.looks import Ask
+from troth.explainers import Explainer
+from troth.verbs.import_scores import attribution_of
+
+if TYPE_CHECKING:
+    from troth.engine.prober import Prober
+    from troth.models import TextClassifier
+
+_ARGUMENTS = ("text", "example", "model", "target", "seed")
+_BY_PLACE = {1: ("text",), 2: ("model", "example"), 3: ("model", "example", "target")}
+_FORMS = "one number per word, (tokens, scores), (spans, scores) or [(start, end, score), …]"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFunction(Explainer, SelfNamed):
+    signed: ClassVar[bool] = True
+    recursive: ClassVar[bool] = True  # it cannot read an input of which words are erased
+
+    name: str = field(repr=False)
+    function: Callable[..., Any] = field(repr=False)
+    model: TextClassifier | None = field(default=None, repr=False)
+
+    @property
+    def gives_signed(self) -> bool:
+        """As the function says of itself (`mine.signed = False`); by default its scores may be negative."""
+        return bool(getattr(self.function, "signed", True))
+
+    @property
+    def follows_target(self) -> bool:
+        """Whether it explains the class that it is asked about; else there is one explanation per text."""
+        return "target" in self._arguments
+
+    @property
+    def _arguments(self) -> tuple[str, ...]:
+        return arguments_of(self.function, self.name)
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
+        return replace(self, model=prober.model)
+
+    def ask(self, question: Question) -> Ask[Attribution]:
+        yield from ()
+        if question.base is not None:
+            raise TrothError(f"{self.name} is a function of whole texts; it cannot explain one with words erased")
+        assert self.model is not None, "prepare comes first"
+        example = question.encoding.example
+        known = {
+            "text": example.text, "example": example, "model": self.model, "target": question.target,
+            "seed": question.seed,
+        }  # fmt: skip
+        result = self.function(*(known[name] for name in self._arguments))
+        try:
+            return self._read(question, result)
+        except TrothError as error:
+            raise TrothError(f"{self.name}: {error}") from None
+
+    def _read(self, question: Question, result: Any) -> Attribution:
+        assert self.model is not None
+        is_ours = isinstance(result, Attribution)
+        scores, spans, tokens = (
+            _Parts(result.scores, list(result.spans)) if is_ours else _parts(result, question.encoding)
+        )
+        if scores is None:
+            example = question.encoding.example
+            raise TrothError(f"example {example.id}: it returned {_short(result)}; return {_FORMS}")
+        attribution = attribution_of(self.model, question, scores, spans=spans, tokens=tokens, signed=self.gives_signed)
+        if not self.gives_signed and (attribution.scores < 0).any():
+            raise TrothError(f"example {question.encoding.example.id}: a score is negative, but signed is False")
+        return attribution
+
+
+def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """What a function is given: by the names of its arguments, else by their number."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # built in
+        return ("text",)
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    places = [parameter for parameter in parameters if parameter.kind in kinds]
+    # What has a default is the function's own, unless it has one of our names.
+    wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in _ARGUMENTS]
+    if wanted and set(wanted) <= set(_ARGUMENTS):
+        return tuple(wanted)
+    if len(wanted) not in _BY_PLACE:
+        raise TrothError(f"{name} takes {len(wanted)} arguments; a method takes any of: {', '.join(_ARGUMENTS)}")
+    return _BY_PLACE[len(wanted)]
+
+
+class _Parts(NamedTuple):
+    scores: Any  # None where it cannot be read
+    spans: list[tuple[int, int]] | None = None
+    tokens: list[str] | None = None
+
+
+def _parts(result: Any, encoding: Encoding) -> _Parts:
+    """What the scores belong to, from the shape of what a function returned."""
+    if hasattr(result, "detach"):
+        result = result.detach().double().cpu()
+    if hasattr(result, "tolist"):
+        result = result.tolist()
+    if not isinstance(result, list | tuple):
+        return _Parts(None)
+    if all(map(_is_number, result)):
+        words = [match.span() for match in re.finditer(r"\S+", encoding.example.text)]
+        between_blanks = len(result) == len(words) != encoding.n_units
+        return _Parts(list(result), words if between_blanks else None)
+    if len(result) == 2 and all(hasattr(part, "__len__") and not isinstance(part, str) for part in result):
+        units, scores = result
+        if len(units) == len(scores) and all(isinstance(unit, str) for unit in units):
+            return _Parts(scores, None, list(units))
+        if len(units) == len(scores) and all(_is_row(unit, 2) for unit in units):
+            return _Parts(scores, [(int(start), int(end)) for start, end in units])
+    if all(isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str) for row in result):
+        return _Parts([score for _, score in result], None, [token for token, _ in result])
+    if all(_is_row(row, 3) for row in result):
+        return _Parts([score for *_, score in result], [(int(start), int(end)) for start, end, _ in result])
+    return _Parts(None)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, str | bool)
+
+
+def _is_row(row: Any, length: int) -> bool:
+    return isinstance(row, list | tuple) and len(row) == length and all(map(_is_number, row))
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else f"{type(value).__name__} {value!r}"
+    return text if len(text) <= 60 else f"{text[:60]}…"
