@@ -18,7 +18,9 @@ def explain(
     model: _options.Model = "embedded",
     explainer: Annotated[
         list[str] | None,
-        typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several."),
+        _options.several(
+            "--explainer", "-e", help="Methods: random,integrated_gradients(steps=50).", kind="explainers"
+        ),
     ] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
@@ -39,7 +41,7 @@ def explain(
 ) -> None:
     """Colors the units that made the model decide.
 
-    Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
+    Example: troth explain "Not a bad film, but far too long." -e leave_one_out,integrated_gradients
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
     """
@@ -82,7 +84,9 @@ def _lines() -> list[str]:
     from troth.core.errors import TrothError
 
     try:
-        lines = [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin]
+        lines = (
+            [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin if line.strip()]
+        )
     except UnicodeDecodeError:
         raise TrothError("standard input is not UTF-8; convert it: iconv -f latin1 -t utf-8") from None
     except (OSError, ValueError):  # standard input is closed

@@ -9,16 +9,25 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.commands._completion import names_of
 from troth.core import terminal
 
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.")
+        str,
+        typer.Argument(
+            help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.",
+            autocompletion=names_of("studies"),
+        ),
     ],
-    only: Annotated[list[str] | None, typer.Option("--only", help="This part only; repeat for several.")] = None,
-    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="Data sets; repeat for several.")] = None,
-    base: Annotated[str | None, typer.Option("--base", "-b", help="The model to train or explain.")] = None,
+    only: Annotated[list[str] | None, _options.several("--only", help="These parts only.")] = None,
+    data: Annotated[
+        list[str] | None, _options.several("--data", "-d", help="Data sets: sst,imdb.", kind="data")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", "-b", help="The model to train or explain.", callback=_options.known_base)
+    ] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
     prompt: _options.Prompt = None,

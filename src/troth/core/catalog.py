@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import troth
+from troth.core import spec_text
 from troth.core.errors import TrothError, unknown
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 class _Entry(NamedTuple):
     class_name: str
     summary: str
+    file: Path
 
 
 def names(kind: str) -> list[str]:
@@ -54,6 +56,11 @@ def names(kind: str) -> list[str]:
 def summary(kind: str, name: str) -> str:
     """The first paragraph of a file, which says what it is."""
     return _known(kind, name).summary
+
+
+def file(kind: str, name: str) -> Path:
+    """The file that holds a method."""
+    return _known(kind, name).file
 
 
 def find(kind: str, name: str) -> type[Any]:
@@ -114,11 +121,13 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     ('beam_search', {'width': 50, 'masking': 'delete'})
     >>> parse("leave_one_out(absolute=true)")
     ('leave_one_out', {'absolute': True})
+    >>> parse("attributive_masking(checkpoint=runs/g)")
+    ('attributive_masking', {'checkpoint': 'runs/g'})
     """
     if len(spec) > _LONGEST:
         raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
     try:
-        tree = ast.parse(spec.strip(), mode="eval").body
+        tree = ast.parse(spec_text.quoted(spec.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: nested too deeply
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
     if isinstance(tree, ast.Name):
@@ -180,7 +189,8 @@ def _entry(kind: str, name: str) -> _Entry | None:
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and _is_dataclass(node))
-    return next((_Entry(node.name, summary) for node in classes if node.name.lower() == name.replace("_", "")), None)
+    named = (node.name for node in classes if node.name.lower() == name.replace("_", ""))
+    return next((_Entry(class_name, summary, Path(spec.origin)) for class_name in named), None)
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:
