@@ -19,6 +19,7 @@ from troth.report.board import Leaderboard, leaderboards
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
+from troth.sweep.bar import shown
 from troth.sweep.bench_plan import EXPLAINERS as EXPLAINERS
 from troth.sweep.bench_plan import plan_of as plan_of
 from troth.sweep.context import Context as Context
@@ -58,7 +59,7 @@ def bench(
     engine: Engine = "local",
     workers: int | None = 1,
     retry: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: bool | Callable[[Progress], None] | None = True,
     command: str = "",
 ) -> Bench:
     """Explains the data with every explainer, measures every explanation, and ranks them.
@@ -66,6 +67,7 @@ def bench(
     What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
     `columns` are options of `load_data`: text="body", label="stars". `command` is noted in run.json.
+    `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
     context = Context()
     plan = plan_of(
@@ -73,9 +75,11 @@ def bench(
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
     store = Store(out if out is not None else default_folder(plan))
-    outcome = run(
-        plan, store, engine=engine, workers=workers, retry=retry, progress=progress, context=context, command=command
-    )
+    with shown(progress is True) as bar:
+        outcome = run(
+            plan, store, engine=engine, workers=workers, retry=retry, context=context, command=command,
+            progress=progress if callable(progress) else bar,
+        )  # fmt: skip
     store.refresh()
     boards = leaderboards(store, plan)
     if not boards or not boards[0].explainers:

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.progress import track
 from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import UnitKind
 from troth.data import Data
@@ -37,6 +38,7 @@ def explain(
     *,
     against: str | int | None = ...,
     segments: Segments = ...,
+    progress: bool = ...,
 ) -> list[Attribution]: ...
 
 
@@ -57,11 +59,13 @@ def explain(
     *,
     against: str | int | None = None,
     segments: Segments = "first",
+    progress: bool = True,
 ) -> list[Attribution] | dict[str, list[Attribution]]:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
     `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
     spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
+    `progress` is a bar on a terminal or in a notebook.
     """
     several = [explainer] if isinstance(explainer, str | Explainer) else explainer
     methods: dict[str, Explainer] = catalog.by_spec("explainers", several)
@@ -77,7 +81,7 @@ def explain(
             explanation(classifier, prepared, encoding, target=target, against=against, seed=seed)
             for encoding in encodings
         )
-        attributions[name] = list(prober.run(asks))
+        attributions[name] = list(track(prober.run(asks), len(encodings), name, shown=progress))
     return attributions if several is explainer else attributions.popitem()[1]
 
 

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.progress import track
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
 from troth.engine.prober import Prober
@@ -26,6 +27,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
+    progress: bool = ...,
 ) -> list[Score]: ...
 
 
@@ -38,6 +40,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
+    progress: bool = ...,
 ) -> dict[str, list[Score]]: ...
 
 
@@ -49,17 +52,19 @@ def measure(
     explainer: str | Explainer | None = None,
     masking: str = "mask_token",
     seed: int = 0,
+    progress: bool = True,
 ) -> list[Score] | dict[str, list[Score]]:
     """One score per attribution; several metrics give a dict of such lists, by the spec of each.
 
     Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
-    the attribution's are (`.magnitude()`).
+    the attribution's are (`.magnitude()`). `progress` is a bar on a terminal or in a notebook.
     """
     attributions, classifier = list(attributions), load_model(model)
 
     def scores(judge: Metric) -> list[Score]:
         # A prober for each metric: what one has asked would change how the next one's rows are batched.
-        return list(measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed))
+        each = measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed)
+        return list(track(each, len(attributions), catalog.spec(judge), shown=progress))
 
     if isinstance(metric, str | Metric):
         return scores(catalog.build("metrics", metric))
