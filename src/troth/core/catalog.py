@@ -78,6 +78,9 @@ def build(kind: str, spec: str | T) -> T:
     MaskToken()
     """
     if not isinstance(spec, str):
+        if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
+            example = names(kind)[-1]
+            raise TrothError(f"{spec!r} is no {KINDS[kind]}; give a name such as {example!r}, or an object")
         return spec
     name, options = parse(spec)
     return typing.cast(T, construct(kind, name, options))
@@ -85,7 +88,8 @@ def build(kind: str, spec: str | T) -> T:
 
 def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
     """Each object under its spec: the text as it is written, or that of an object."""
-    return {item if isinstance(item, str) else spec(item): build(kind, item) for item in specs}
+    built = [(item, build(kind, item)) for item in specs]
+    return {item if isinstance(item, str) else spec(method): method for item, method in built}
 
 
 def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:

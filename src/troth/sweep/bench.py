@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.core.units import UnitKind
@@ -69,6 +70,15 @@ def bench(
     `columns` are options of `load_data`: text="body", label="stars". `command` is noted in run.json.
     `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
+    for name, value in (("explainers", explainers), ("metrics", metrics)):
+        arguments.methods(name, value)
+    arguments.iterable("seeds", seeds, "a list of whole numbers")
+    if out is not None:
+        arguments.of_kind("out", out, (str, Path), "a folder")
+    if isinstance(explainers, str) and explainers != "all":
+        explainers = [explainers]
+    if isinstance(metrics, str) and metrics != "all":
+        metrics = [metrics]
     context = Context()
     plan = plan_of(
         context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.types import Attribution, Encoding, Question
@@ -67,6 +67,10 @@ def explain(
     spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
     `progress` is a bar on a terminal or in a notebook.
     """
+    arguments.of_kind("seed", seed, int, "a whole number")
+    arguments.of_kind("target", target, (str, int), '"predicted", "gold", a class index or a label')
+    if not isinstance(explainer, Explainer):
+        arguments.iterable("explainer", explainer, "a name, an object, or a list of them")
     several = [explainer] if isinstance(explainer, str | Explainer) else explainer
     methods: dict[str, Explainer] = catalog.by_spec("explainers", several)
     classifier = load_model(model)

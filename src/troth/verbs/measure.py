@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.types import Attribution, Question, Score
@@ -59,7 +59,15 @@ def measure(
     Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
     the attribution's are (`.magnitude()`). `progress` is a bar on a terminal or in a notebook.
     """
+    if isinstance(attributions, Attribution):
+        attributions = [attributions]
+    arguments.iterable("attributions", attributions, "what explain gives: a list of attributions")
+    arguments.of_kind("seed", seed, int, "a whole number")
+    if not isinstance(metric, Metric):
+        arguments.iterable("metric", metric, "a name, an object, or a list of them")
     attributions, classifier = list(attributions), load_model(model)
+    for attribution in attributions:
+        arguments.of_kind("each of attributions", attribution, Attribution, "an Attribution")
 
     def scores(judge: Metric) -> list[Score]:
         # A prober for each metric: what one has asked would change how the next one's rows are batched.
