@@ -1,6 +1,7 @@
-"""Writes docs/metrics.md, explainers.md and catalog.md from the catalog's files; costs and models are tried out.
+"""Writes docs/metrics.md, explainers.md and catalog.md from the catalog's files; costs and models are tried out, and
+kept in src/troth/core/tried.json for `troth list`.
 
-python scripts/document.py          writes all three
+python scripts/document.py          writes all of them
 python scripts/document.py --check  fails if one is not what it would write
 """
 
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +22,8 @@ sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
 from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
 from troth.cli import app  # noqa: E402
-from troth.core import catalog  # noqa: E402
+from troth.core import card, catalog  # noqa: E402
+from troth.core.card import definition, paragraphs, signature  # noqa: E402
 from troth.core.errors import TrothError  # noqa: E402
 from troth.core.types import Attribution, Example, Question  # noqa: E402
 from troth.engine.looks import Ask  # noqa: E402
@@ -30,7 +34,6 @@ from troth.models import TextClassifier, load_model  # noqa: E402
 from troth.verbs.explain import explain  # noqa: E402
 from troth.verbs.measure import measure_each  # noqa: E402
 
-CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
 WORDS = " ".join(CORPUS[:4]).replace(",", "").split()
 NAMES = {
     "bert": "BERT",
@@ -43,32 +46,6 @@ NAMES = {
     "modernbert": "ModernBERT",
 }
 WRITTEN = "<!-- Written by scripts/document.py from the files; edit those. -->"
-
-
-# What a file says
-
-
-def paragraphs(kind: str, name: str) -> list[str]:
-    """The paragraphs of a file's opening, each in one line."""
-    text = inspect.getdoc(inspect.getmodule(catalog.find(kind, name))) or ""
-    return [" ".join(part.split()) for part in text.split("\n\n")]
-
-
-def definition(kind: str, name: str) -> tuple[str, str]:
-    """What a score means, and the papers named there."""
-    first = paragraphs(kind, name)[0]
-    return CITATION.sub("", first), "; ".join(CITATION.findall(first)) or "–"
-
-
-def options(found: type[Any]) -> str:
-    """Every option with its default."""
-    listed = [f"`{field.name}={shown(field)}`" for field in dataclasses.fields(found) if field.init and field.repr]
-    return ", ".join(listed) or "none"
-
-
-def shown(field: dataclasses.Field[Any]) -> str:
-    value = field.default if field.default is not dataclasses.MISSING else "…"
-    return str(value)
 
 
 # What is tried out
@@ -140,6 +117,12 @@ def by_length(counts: Sequence[int], lengths: Sequence[int]) -> str:
     return f"{'' if slope == 1 else slope}n" + (f" {sign} {abs(constant)}" if constant else "")
 
 
+def options(found: type[Any]) -> str:
+    """Every option with its default."""
+    return ", ".join(f"`{option}`" for option in signature(found)) or "none"
+
+
+@cache
 def models_of(explainer: str) -> tuple[str, str]:
     """The kinds of models an explainer works on, and what it says where it works on none."""
     kinds: dict[str, Callable[[], TextClassifier]] = {
@@ -163,6 +146,21 @@ def models_of(explainer: str) -> tuple[str, str]:
 # Pages
 
 
+@cache
+def tried(kind: str, name: str) -> dict[str, str]:
+    """What was tried out of a method: the facts that `troth list` shows, too."""
+    if kind == "metrics":
+        return {"cost": metric_cost(name)}
+    works, problem = models_of(name)
+    return {"cost": _cost(name) if works else "–", "models": works or problem}
+
+
+def tried_file() -> str:
+    """src/troth/core/tried.json"""
+    facts = {kind: {name: tried(kind, name) for name in catalog.names(kind)} for kind in ("explainers", "metrics")}
+    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+
+
 def metric_entry(name: str) -> tuple[str, list[str]]:
     """A metric's row in the table and its section."""
     found = catalog.find("metrics", name)
@@ -174,7 +172,7 @@ def metric_entry(name: str) -> tuple[str, list[str]]:
         *(["gold labels"] if found.needs_label else []),
         *(["the explainer, to explain again"] if found.explains_again else []),
     ]
-    return f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {metric_cost(name)} |", [
+    return f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {tried('metrics', name)['cost']} |", [
         f"## {name}",
         what,
         *paragraphs("metrics", name)[1:],
@@ -201,9 +199,10 @@ def explainer_entry(name: str) -> tuple[str, list[str]]:
     """An explainer's row in the table and its section."""
     found = catalog.find("explainers", name)
     works, problem = models_of(name)
+    cost = tried("explainers", name)["cost"]
     sign = "yes" if found.signed else "no"
     what, papers = definition("explainers", name)
-    return f"| [{name}](#{name}) | {sign} | {_cost(name) if works else '–'} | {works or 'see below'} |", [
+    return f"| [{name}](#{name}) | {sign} | {cost} | {works or 'see below'} |", [
         f"## {name}",
         what,
         *paragraphs("explainers", name)[1:],
@@ -267,19 +266,22 @@ def page(title: str, intro: str, head: Sequence[str], entries: Sequence[tuple[st
 
 
 PAGES: dict[str, Callable[[], str]] = {"metrics": metrics_page, "explainers": explainers_page, "catalog": catalog_page}
+FILES: dict[Path, Callable[[], str]] = {
+    **{ROOT / "docs" / f"{name}.md": write for name, write in PAGES.items()},
+    card.TRIED: tried_file,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Writes the pages, or prints which is out of date."""
     wrong = 0
-    for name, write in PAGES.items():
-        path = ROOT / "docs" / f"{name}.md"
+    for path, write in FILES.items():
         text = write()
         if "--check" not in arguments:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            sys.stderr.write(f"docs/{name}.md is out of date; run python scripts/document.py\n")
+            sys.stderr.write(f"{path.name} is out of date; run python scripts/document.py\n")
             wrong = 1
     return wrong
 

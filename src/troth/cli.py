@@ -9,11 +9,12 @@ import pkgutil
 import sys
 import traceback
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+import troth
 from troth import commands
 from troth.core import terminal
 from troth.core.errors import TrothError
@@ -37,8 +38,18 @@ for _module in pkgutil.iter_modules(commands.__path__):
         app.command(_module.name.rstrip("_"))(getattr(_file, _module.name))
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        terminal.echo(f"troth {troth.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _about() -> None:
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
     pass
 
 

@@ -131,7 +131,7 @@ def test_lines_from_standard_input(troth, models):
     code, out, _ = troth("explain", "-m", models / "plain", "--json", stdin=piped("a good film\n\nשלום 👍🏽\n"))
     assert code == 0
     found = json.loads(out)
-    assert [one["text"] for one in found] == ["a good film", "שלום 👍🏽"]  # the blank line is no text
+    assert [one["text"] for one in found] == ["a good film", "שלום 👍🏽"]  # a blank line is no text
 
 
 def test_what_was_cut_off_is_said_and_counted(troth, models):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from troth.core import draws
+from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
 from troth.models import TextClassifier, families
@@ -158,6 +158,7 @@ def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant 
     from safetensors import SafetensorError
     from transformers import AutoModel, AutoTokenizer
 
+    hub.require(path, "as the backbone of an attribution model")
     try:
         backbone = AutoModel.from_pretrained(path, dtype=torch.float32, use_safetensors=True)
         tokenizer = AutoTokenizer.from_pretrained(path)

@@ -10,18 +10,67 @@ from typing import Annotated, Any
 
 import typer
 
-from troth.core import terminal
+from troth.commands._completion import names_of
+from troth.core import catalog, hub, spec_text, terminal
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
+
+
+def several(*names: str, help: str, kind: str | None = None) -> Any:
+    """An option for a list: repeated, or separated by commas; the names of a kind in the catalog are completed."""
+    return typer.Option(*names, help=help, callback=_split, autocompletion=names_of(kind) if kind else None)
+
+
+def _split(values: list[str] | None) -> list[str] | None:
+    return None if values is None else [part for value in values for part in spec_text.split(value)]
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in spec_text.split(text)]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number, nor several with commas between them") from None
+
+
+def _joined(values: list[list[int]] | None) -> list[int] | None:
+    return None if values is None else [number for several in values for number in several]
+
+
+def known_base(name: str | None) -> str | None:
+    """As `known_model`, for what a training starts from."""
+    if name is not None and name.partition("(")[0].strip() not in catalog.names("bases"):
+        hub.require(name, "to train it")
+    return name
+
+
+def known_model(name: str) -> str:
+    """The name of a model; one that is not here while the hub cannot be asked is refused before anything is loaded."""
+    if name != "embedded":
+        hub.require(name)
+    return name
+
+
 Model = Annotated[
     str,
-    typer.Option("--model", "-m", help="A model folder, a hub name, embedded, or a function: my_file.py:predict."),
+    typer.Option(
+        "--model",
+        "-m",
+        help="A model folder, a hub name, embedded, or a function: my_file.py:predict.",
+        callback=known_model,
+    ),
 ]
 Labels = Annotated[str | None, typer.Option(help="The names of a function's classes, in order: neg,pos.")]
-Data = Annotated[str, typer.Option("--data", "-d", help="A data set's name, a file, a folder or a hub name.")]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data", "-d", help="A data set's name, a file, a folder or a hub name.", autocompletion=names_of("data")
+    ),
+]
 Run = Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")]
-Masking = Annotated[str, typer.Option(help="How a unit is erased; see troth list maskings.")]
+Masking = Annotated[
+    str, typer.Option(help="How a unit is erased; see troth list maskings.", autocompletion=names_of("maskings"))
+]
 Like = Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")]
 SeedCount = Annotated[int, typer.Option(help="How many seeds: 0, 1, …")]
 Limit = Annotated[int, typer.Option(help="At most this many examples of each split; 0 takes all.")]
@@ -34,6 +83,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would b
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+Seeds = Annotated[
+    list[int] | None,
+    typer.Option(help="Seed of every random draw; several: 0,1,2.", parser=_numbers, callback=_joined),
+]
 Json = Annotated[bool, typer.Option("--json", help="Plain JSON for machines.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by default a GPU if there is one.")]
 Prompt = Annotated[

@@ -1,13 +1,16 @@
-"""What commands that carry out a plan share: the bar with the time left, and the estimate of a dry run."""
+"""What commands that carry out a plan share: the bar with the time left, the estimate of a dry run, the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import shlex
 from typing import Any
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.sweep.bar import duration as duration
+from troth.sweep.bar import shown as shown
+
+_BOARDS = 4  # that are printed; a report has them all
 
 
 def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
@@ -39,43 +42,19 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
     terminal.echo(f"time: {took}{how}")
 
 
-def duration(seconds: float) -> str:
-    """A time in the usual units.
-
-    >>> duration(4.2), duration(75), duration(7500)
-    ('4 s', '1 min 15 s', '2 h 5 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-@contextmanager
-def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
-    """A bar with the time left, on standard error."""
-    from rich.progress import BarColumn, Progress, TextColumn
-
+def print_boards(store: Any, plan: Any) -> None:
+    """The leaderboards of a run, the answer below each, and what to do next."""
     from troth.core.terminal import Console
+    from troth.report import tables
+    from troth.report.board import leaderboards
 
-    if not wanted:
-        yield None
-        return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
-        TextColumn("{task.description}"),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("planning", total=0)
-
-        def show(now: Any) -> None:
-            left = "" if now.left is None else f"{duration(now.left)} left"
-            parts = [left, f"{now.failed} failed" if now.failed else "", "stopping …" if now.stopping else ""]
-            text = ", ".join(filter(None, parts))
-            bar.update(task, completed=now.done, total=now.total, description=text)
-
-        yield show
+    console = Console()
+    boards = [board for board in leaderboards(store, plan) if board.explainers]
+    for board in boards[:_BOARDS]:
+        console.print(tables.table(board, board.explainers, console.width))
+        for line in board.answer():
+            console.print(f"• {line}", markup=False)
+        console.print()
+    if len(boards) > _BOARDS:
+        console.print(f"and {len(boards) - _BOARDS} more tables in the report", style="dim")
+    console.print(f"next: troth report {shlex.quote(str(store.folder))}", markup=False, style="bold", soft_wrap=True)

@@ -30,17 +30,18 @@ def bench(
         typer.Option(help="So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."),
     ] = None,
     explainers: Annotated[
-        list[str] | None, typer.Option("--explainers", "-e", help="A method; repeat for several, or all.")
+        list[str] | None,
+        _options.several("--explainers", "-e", help="Methods: lime,gradient; or all.", kind="explainers"),
     ] = None,
     metrics: Annotated[
-        list[str] | None, typer.Option("--metrics", help="A metric; repeat for several, or all.")
+        list[str] | None, _options.several("--metrics", help="Metrics: comprehensiveness,…; or all.", kind="metrics")
     ] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
         str | None, typer.Option(help="How a unit is erased; by default as in the model's training, else mask_token.")
     ] = None,
-    seed: Annotated[list[int] | None, typer.Option(help="Seed of every random draw; repeat for several.")] = None,
+    seed: _options.Seeds = None,
     sort: Annotated[str | None, typer.Option(help="Sort by this metric instead of the mean place.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default one under runs/.")] = None,
     workers: _options.Workers = None,
@@ -61,7 +62,7 @@ def bench(
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
 
-    Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime -e gradient
+    Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime,gradient
 
     Your own method and model: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
     """

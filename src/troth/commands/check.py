@@ -24,7 +24,7 @@ def check(
     limit: Annotated[int, typer.Option(help="Test at most this many examples; 0 takes all.")] = 200,
     explainers: Annotated[
         list[str] | None,
-        typer.Option("--explainers", "-e", help="A method whose order words are erased in; repeat for several."),
+        _options.several("--explainers", "-e", help="Methods whose order words are erased in.", kind="explainers"),
     ] = None,
     masking: _options.Masking = "mask_token",
     step: Annotated[float, typer.Option(help="How much more is erased each time.")] = 0.1,
@@ -73,9 +73,9 @@ def check(
 ) -> None:
     """Tests whether masked inputs are in distribution for a model: p-values by erased share and explainer (MaSF).
 
-    Example: troth check --model my-model --data sst2 -e random -e leave_one_out
+    Example: troth check --model my-model --data sst2 -e random,leave_one_out
 
-    Example: troth check --randomization --data sst2 -e gradient -e attention
+    Example: troth check --randomization --data sst2 -e gradient,attention
     """
     import warnings
 

@@ -26,6 +26,8 @@ def doctor(as_json: _options.Json = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from troth.commands._available import data_folder, data_folder_is_there
+    from troth.core.hub import unreachable
     from troth.core.terminal import Console
 
     _options.quieten()
@@ -38,6 +40,8 @@ def doctor(as_json: _options.Json = False) -> None:
             found.append((part, "optional" if remedy else "missing", remedy or f"pip install {part}"))
     cuda = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (CPU works)"
     found.append(("GPU", "ok" if torch.cuda.is_available() else "optional", cuda))
+    found.append(("TROTH_DATA", "ok" if data_folder_is_there() else "optional", data_folder()))
+    found.append(("hub", "optional" if (why := unreachable()) else "ok", why or "can be reached"))
     found.append(("explain", *_try_out()))
     healthy = all(state != "missing" and state != "broken" for _, state, _ in found)
     if as_json:

@@ -18,7 +18,9 @@ def explain(
     model: _options.Model = "embedded",
     explainer: Annotated[
         list[str] | None,
-        typer.Option("--explainer", "-e", help="A method, e.g. integrated_gradients(steps=50); repeat for several."),
+        _options.several(
+            "--explainer", "-e", help="Methods: random,integrated_gradients(steps=50).", kind="explainers"
+        ),
     ] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
@@ -54,7 +56,7 @@ def explain(
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.
 
-    Example: troth explain "Not a bad film, but far too long." -e leave_one_out -e integrated_gradients
+    Example: troth explain "Not a bad film, but far too long." -e leave_one_out,integrated_gradients
 
     A file, with a record of every decision: troth explain --data claims.csv --limit 20 --record decisions
 

@@ -27,14 +27,18 @@ def fit(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What it is chosen by; repeat, or pass all, for a folder each; aopc_comprehensiveness by default."
+        _options.several(
+            "--metric",
+            help="What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default.",
+            kind="metrics",
         ),
     ] = None,
     lambdas: Annotated[
         str | None, typer.Option(help="Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them.")
     ] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Leave a loss out: prediction, sparsity, inverse.")] = None,
+    without: Annotated[
+        list[str] | None, _options.several("--without", help="Leave losses out: prediction, sparsity, inverse.")
+    ] = None,
     inverse_form: Annotated[str, typer.Option(help="L_inv: log, probability or negative_entropy.")] = "log",
     sparsity_form: Annotated[str, typer.Option(help="L_a: cross_entropy or l1.")] = "cross_entropy",
     examples: Annotated[int | None, typer.Option(help="How many to train on; 1000 by default.")] = None,

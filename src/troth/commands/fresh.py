@@ -14,7 +14,12 @@ from troth.commands import _options
 
 def fresh(
     data: _options.Data,
-    base: Annotated[str, typer.Option("--base", "-b", help="What is trained: a model folder, a hub name, scratch.")],
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base", "-b", help="What is trained: a model folder, a hub name, scratch.", callback=_options.known_base
+        ),
+    ],
     support: Annotated[
         str | None,
         typer.Option(help="Your model, whose explanations choose; by default plain and salience models are trained."),

@@ -6,42 +6,36 @@ from typing import Annotated
 
 import typer
 
-from troth.commands import _options
+from troth.commands import _listing, _options
+from troth.commands._completion import names_in_lists
 
 
 def list(
-    kind: Annotated[
-        str | None, typer.Argument(help="explainers, metrics, maskings, datasets, recipes or studies.")
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="explainers, metrics, maskings, datasets, recipes, bases or studies; or one name for all of it.",
+            autocompletion=names_in_lists,
+        ),
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
     """Lists what there is: explainers, metrics, maskings, datasets, recipes, bases and studies, one line each.
 
     Example: troth list explainers
+
+    Example: troth list integrated_gradients
     """
-    from rich.table import Table
-    from rich.text import Text
-
-    from troth.core import catalog
-    from troth.core.errors import unknown
-    from troth.core.terminal import Console
-
-    kinds = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}
-    if kind is not None and kind not in kinds:
-        raise unknown("kind", kind, kinds)
-    wanted = [kind] if kind else [*kinds]
-    found = {
-        name: {entry: catalog.summary(kinds[name], entry) for entry in catalog.names(kinds[name])} for name in wanted
-    }
-    if as_json:
-        _options.print_json(found)
+    if name is None or name in _listing.KINDS:
+        kinds = [name] if name else [*_listing.KINDS]
+        if as_json:
+            _options.print_json({kind: _listing.summaries(kind) for kind in kinds})
+        else:
+            for kind in kinds:
+                _listing.print_kind(kind)
         return
-    console = Console()
-    for name in wanted:
-        if not found[name]:
-            continue
-        table = Table(title=name, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2))
-        for entry, summary in found[name].items():
-            table.add_row(Text(entry, "cyan"), Text(summary))
-        console.print(table)
-        console.print()
+    cards = _listing.cards(name)
+    if as_json:
+        _options.print_json(cards[0] if len(cards) == 1 else cards)
+    else:
+        _listing.print_cards(cards)

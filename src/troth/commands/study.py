@@ -9,22 +9,32 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.commands._completion import names_of
 from troth.core import terminal
 
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.")
+        str,
+        typer.Argument(
+            help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.",
+            autocompletion=names_of("studies"),
+        ),
     ],
-    only: Annotated[list[str] | None, typer.Option("--only", help="This part only; repeat for several.")] = None,
-    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="Data sets; repeat for several.")] = None,
-    base: Annotated[str | None, typer.Option("--base", "-b", help="The model to train or explain.")] = None,
+    only: Annotated[list[str] | None, _options.several("--only", help="These parts only.")] = None,
+    data: Annotated[
+        list[str] | None, _options.several("--data", "-d", help="Data sets: sst,imdb.", kind="data")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", "-b", help="The model to train or explain.", callback=_options.known_base)
+    ] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
     workers: _options.Workers = None,
+    retry: _options.Retry = False,
     dry_run: _options.DryRun = False,
     as_json: _options.Json = False,
 ) -> None:
@@ -56,6 +66,7 @@ def study(
             folder, tuple(data or ()), base, tuple(range(seeds)), limit or None, workers, progress,
             model_options=options or None,
             command=" ".join(sys.argv),
+            retry=retry,
         )  # fmt: skip
         if dry_run:
             for part in parts:
@@ -64,13 +75,16 @@ def study(
                     terminal.echo(f"{part}: computed on the spot")
                 else:
                     terminal.echo(f"{part}:")
-                    _sweeping.print_estimate(plan, Store(folder), workers, setting.context, False, as_json)
+                    _sweeping.print_estimate(plan, Store(folder), workers, setting.context, retry, as_json)
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):
             done.append(section)
             if not as_json:
                 _show(console, section)
+    if failed := Store(folder).failed():
+        terminal.echo(f"cells that failed: {len(failed):,}, the first: {failed[0].error}", err=True)
+        terminal.echo("run it again with --retry to try them again", err=True)
     if as_json:
         _options.print_json(studies.as_json(done))
     else:

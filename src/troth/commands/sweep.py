@@ -49,6 +49,9 @@ def sweep(
             retry=retry, shard=part, progress=progress, context=context, command=" ".join(sys.argv),
         )  # fmt: skip
     _print_outcome(outcome, store.folder, as_json)
+    if not as_json:
+        store.refresh()
+        _sweeping.print_boards(store, planned)
     if outcome.interrupted:
         raise SystemExit(130)
     if outcome.failed:

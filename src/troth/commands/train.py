@@ -17,7 +17,10 @@ def train(
     base: Annotated[
         str | None,
         typer.Option(
-            "--base", "-b", help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
+            "--base",
+            "-b",
+            help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128).",
+            callback=_options.known_base,
         ),
     ] = None,
     out: Annotated[
@@ -51,7 +54,7 @@ def train(
     precision: Annotated[str | None, typer.Option(help="auto, no, fp16 or bf16.")] = None,
     seed: _options.Seed = 0,
     validation: Annotated[str | None, typer.Option(help="Other data to validate on.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="A split to score at the end; repeat for several.")] = None,
+    test: Annotated[list[str] | None, _options.several("--test", help="Splits to score at the end.")] = None,
     hold_out: Annotated[float | None, typer.Option(help="Share of train to validate on.")] = None,
     limit: Annotated[int | None, typer.Option(help="At most this many examples of each split.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Longer texts are cut.")] = None,

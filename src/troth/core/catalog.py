@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import troth
-from troth.core import plugins, user_code
+from troth.core import plugins, spec_text, user_code
 from troth.core.errors import TrothError, unknown
 
 T = TypeVar("T")
@@ -51,6 +51,7 @@ class SelfNamed:
 class _Entry(NamedTuple):
     class_name: str
     summary: str
+    file: Path
 
 
 def names(kind: str) -> list[str]:
@@ -62,6 +63,11 @@ def names(kind: str) -> list[str]:
 def summary(kind: str, name: str) -> str:
     """The first paragraph of a file, which says what it is."""
     return plugins.summary(kind, name) if _is_plugin(kind, name) else _known(kind, name).summary
+
+
+def file(kind: str, name: str) -> Path:
+    """The file that holds a method."""
+    return _known(kind, name).file
 
 
 def find(kind: str, name: str) -> type[Any]:
@@ -81,6 +87,9 @@ def build(kind: str, spec: str | T) -> T:
     MaskToken()
     """
     if not isinstance(spec, str):
+        if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
+            example = names(kind)[-1]
+            raise TrothError(f"{spec!r} is no {KINDS[kind]}; give a name such as {example!r}, or an object")
         return spec
     user_code.refuse(spec)
     name, options = parse(spec)
@@ -89,7 +98,8 @@ def build(kind: str, spec: str | T) -> T:
 
 def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
     """Each object under its spec: the text as it is written, or that of an object."""
-    return {item if isinstance(item, str) else spec(item): build(kind, item) for item in specs}
+    built = [(item, build(kind, item)) for item in specs]
+    return {item if isinstance(item, str) else spec(method): method for item, method in built}
 
 
 def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
@@ -133,11 +143,13 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     ('beam_search', {'width': 50, 'masking': 'delete'})
     >>> parse("leave_one_out(absolute=true)")
     ('leave_one_out', {'absolute': True})
+    >>> parse("attributive_masking(checkpoint=runs/g)")
+    ('attributive_masking', {'checkpoint': 'runs/g'})
     """
     if len(spec) > _LONGEST:
         raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
     try:
-        tree = ast.parse(spec.strip(), mode="eval").body
+        tree = ast.parse(spec_text.quoted(spec.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: nested too deeply
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
     if isinstance(tree, ast.Name):
@@ -212,7 +224,8 @@ def _entry(kind: str, name: str) -> _Entry | None:
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and _is_dataclass(node))
-    return next((_Entry(node.name, summary) for node in classes if node.name.lower() == name.replace("_", "")), None)
+    named = (node.name for node in classes if node.name.lower() == name.replace("_", ""))
+    return next((_Entry(class_name, summary, Path(spec.origin)) for class_name in named), None)
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-_PATIENCE = 3.0  # seconds
+from troth.core.errors import TrothError
+
+_PATIENCE = 1.5  # seconds
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # of a model on the hub
 
 
 def unreachable() -> str:
@@ -22,6 +26,24 @@ def unreachable() -> str:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return "HF_HUB_OFFLINE is set"
     return _tried(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+
+
+def require(name: str, purpose: str = "as a text classifier") -> None:
+    """One line, before anything is imported, for a model that is not here while the hub cannot be asked."""
+    if Path(name).exists() or not _NAME.fullmatch(name) or is_cached(f"models/{name}"):
+        return
+    if why := unreachable():
+        raise TrothError(
+            f"cannot load {name} {purpose}: it is not a folder here, and not in the cache ({why}); "
+            "pass a model's folder, or load it once where there is a network"
+        )
+
+
+def is_cached(name: str) -> bool:
+    """Whether something of the hub has been fetched before: models/OWNER/NAME or datasets/OWNER/NAME."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE, name.replace("/", "--")).is_dir()
 
 
 @lru_cache(maxsize=4)

@@ -13,7 +13,7 @@ from typing import ClassVar, overload
 
 import numpy as np
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import NoSplitError, TrothError, unknown
 from troth.core.types import Example
 
@@ -52,6 +52,7 @@ class Data(Sequence[Example]):
 
     def limit(self, n: int, seed: int | None = None) -> Data:
         """The first n examples, as they stand or after a shuffle with a seed; fewer where there are fewer."""
+        arguments.of_kind("limit", n, int, "a whole number")
         if n < 1:
             raise TrothError(f"limit must be at least 1, not {n}")
         order = range(len(self))[:n] if seed is None else np.random.default_rng(seed).permutation(len(self))[:n]
@@ -137,6 +138,7 @@ def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
     """The split wanted, or the one to evaluate on."""
     known = list(names)
     if wanted is not None:
+        arguments.of_kind("split", wanted, str, "the name of a split")
         for name in (wanted, standard_split(wanted)):
             if name in known:
                 return name

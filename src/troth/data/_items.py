@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Example
 
@@ -15,6 +16,7 @@ def as_examples(texts: Texts) -> Iterator[Example]:
     """Examples of examples, texts or pairs; a bare tuple of two texts is one pair, a text's id is its position."""
     if isinstance(texts, str | Example) or (isinstance(texts, tuple) and _is_pair(texts)):
         texts = [texts]
+    arguments.iterable("texts", texts, "a text, an Example, a pair of texts, or a list of them")
     for position, item in enumerate(texts):
         if isinstance(item, Example):
             yield item

@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
+from troth.core.memory import ran_out
 from troth.core.types import PROMPT, Encoding, Rows, gather_units, spread
 from troth.engine.jobs import Job, Running
 from troth.engine.looks import Ask, Reading, Want, at_least_single
@@ -174,8 +175,8 @@ class Prober:
         try:
             rows = self._rows(jobs, batch)
             return rows, jobs[0].want.read(self.model, rows)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not _out_of_memory(error):
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
                 raise
             if len(batch) > 1:
                 return None
@@ -274,10 +275,3 @@ def _memory_for(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free * 0.25)
     return 128 << 20
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return (
-        isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in text or "out of memory" in text
-    )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
@@ -51,6 +52,7 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
     positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
     if max_length is None:
         return int(min(positions, tokenizer.model_max_length, _NO_LIMIT))
+    arguments.of_kind("max_length", max_length, int, "a whole number")
     if not 1 <= max_length <= positions:
         most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"
         raise TrothError(f"max_length must be a number from 1 to {positions}, not {max_length}{most}")

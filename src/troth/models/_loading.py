@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from logging import ERROR
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ def bring(
             raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
         if dtype is None and network.half_on_gpu and str(device).startswith("cuda"):
             dtype = torch.bfloat16
-        with offline_where_unreachable(name):
+        with offline_where_unreachable(name), quiet():
             model, tokenizer = from_pretrained(name, tokenizer, dtype, network)
         try:
             model.to(device)
@@ -192,17 +193,28 @@ def fingerprint(model: nn.Module) -> str:
 
 
 @contextmanager
-def without_bars() -> Iterator[None]:
-    """Models are loaded and saved without a bar for each, which would hide a run's own."""
+def quiet() -> Iterator[None]:
+    """Models are loaded and saved without transformers' bars and reports, which would hide our own.
+
+    The user's settings are put back. Bars of downloads, which may take long, stay as they are.
+    """
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    downloads: Any = import_module("huggingface_hub.utils")
+    shown, hub_shown = logging.is_progress_bar_enabled(), not downloads.are_progress_bars_disabled()
+    verbosity = logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    if hub_shown:
+        downloads.enable_progress_bars()
+    logging.set_verbosity(max(verbosity, ERROR))
     try:
         yield
     finally:
+        logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            if not hub_shown:
+                downloads.disable_progress_bars()
 
 
 def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:

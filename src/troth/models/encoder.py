@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models import _changes, _trial, families
@@ -198,7 +199,7 @@ class Encoder(TextClassifier):
         try:
             return self.model(**inputs)
         except _FAILURES as error:
-            if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower():
+            if ran_out(error):
                 raise
             does = f"{self.name} ({self.model.config.model_type}) cannot"
             why = first_line(error) or type(error).__name__

@@ -55,10 +55,15 @@ class Setting:
     context: Context = field(default_factory=Context)
     model_options: Mapping[str, Any] | None = None  # of load_model: a prompt and its class words
     command: str = ""  # noted in run.json
+    retry: bool = False  # cells that failed are tried again, once
+    retried: set[str] = field(default_factory=set)
 
     def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
         """Runs a plan in the study's own store; what is stored is not computed again."""
         store = Store(self.out)
+        if self.retry:
+            store.forget_failures(plan.cells.keys() - self.retried)
+            self.retried.update(plan.cells)  # parts share cells
         outcome = run(
             plan, store, workers=self.workers, progress=self.progress, context=self.context, command=self.command
         )

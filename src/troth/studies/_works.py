@@ -13,7 +13,7 @@ import torch
 
 from troth.data import Data
 from troth.models import load_model
-from troth.models._loading import without_bars
+from troth.models._loading import quiet
 from troth.store.cells import Cell, Output
 from troth.store.specs import ModelSpec, Spec
 from troth.store.tables import table_to_examples
@@ -94,7 +94,7 @@ def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Contex
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    with without_bars(), warnings.catch_warnings():
+    with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
         yield
 

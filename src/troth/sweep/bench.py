@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
@@ -20,6 +21,7 @@ from troth.report.board import Leaderboard, leaderboards
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
+from troth.sweep.bar import shown
 from troth.sweep.bench_plan import plan_of as plan_of
 from troth.sweep.context import Context as Context
 from troth.sweep.defaults import EXPLAINERS as EXPLAINERS
@@ -64,7 +66,7 @@ def bench(
     engine: Engine = "local",
     workers: int | None = 1,
     retry: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: bool | Callable[[Progress], None] | None = True,
     command: str = "",
 ) -> Bench:
     """Explains the data with every explainer, measures every explanation, and ranks them.
@@ -76,16 +78,28 @@ def bench(
     Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
     examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
     `command` is noted in run.json.
+    `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
+    for name, value in (("explainers", explainers), ("metrics", metrics)):
+        arguments.methods(name, value)
+    arguments.iterable("seeds", seeds, "a list of whole numbers")
+    if out is not None:
+        arguments.of_kind("out", out, (str, Path), "a folder")
+    if isinstance(explainers, str) and explainers != "all":
+        explainers = [explainers]
+    if isinstance(metrics, str) and metrics != "all":
+        metrics = [metrics]
     context = Context()
     plan = plan_of(
         context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
     store = Store(out if out is not None else default_folder(plan))
-    outcome = run(
-        plan, store, engine=engine, workers=workers, retry=retry, progress=progress, context=context, command=command
-    )
+    with shown(progress is True) as bar:
+        outcome = run(
+            plan, store, engine=engine, workers=workers, retry=retry, context=context, command=command,
+            progress=progress if callable(progress) else bar,
+        )  # fmt: skip
     store.refresh()
     boards = leaderboards(store, plan)
     if not boards or not boards[0].explainers:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core import catalog
+from troth.core.progress import hidden
 from troth.core.units import sentence_spans, word_spans
 from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
@@ -49,9 +50,10 @@ def estimate(
     done = store.names() | plan.tables.keys()
     to_do = [cell for name, cell in plan.cells.items() if name not in done and name not in failed]
     probe = _Probe(plan, context or Context(store.folder))
-    for cell in to_do:
-        if not pace.knows(cell):
-            probe.try_out(cell, pace)
+    with hidden():
+        for cell in to_do:
+            if not pace.knows(cell):
+                probe.try_out(cell, pace)
     seconds = Remaining(to_do).seconds(pace)
     return Estimate(
         cells=Counter(cell.kind for cell in plan.cells.values()),

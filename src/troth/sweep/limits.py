@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from troth.core import arguments
 from troth.core.errors import TrothError, unknown
 from troth.sweep.ready import Shard
 
@@ -16,6 +17,8 @@ def check_options(
     """One line for what no run can be started with, before any work."""
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ["local", "ray"])
+    if workers is not None:
+        arguments.of_kind("workers", workers, int, "a whole number")
     if workers is not None and not 1 <= workers <= _MOST_WORKERS:
         raise TrothError(f"workers must be 1 to {_MOST_WORKERS:,}, not {workers}")
     if not 1 <= threads <= _MOST_THREADS:

@@ -1,37 +1,46 @@
-"""How long cells take, judged by those like them."""
+"""How long cells take, judged by those like them and by how often each asks the model."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.explainers import Explainer
+from troth.metrics import Metric
 from troth.store.cells import Cell
 
 _SAME = ("metric", "explainer", "recipe", "model")  # specs that decide how long an example takes
+_UNITS = 24  # of a text, where only the relation of two methods counts
+_BESIDE = 6  # passes that reading, encoding and storing an example is worth
+_MEASURING = 8  # passes of a metric, about
+_SELDOM = 0.85  # of the explanations a metric asks for at most: the last is for the few that were of another class
 
 
 class Pace:
-    """Seconds per example, by likeness: the same method on the same model, the same method, the same kind."""
+    """Seconds per pass, by likeness: the same method on the same model, the same method, the same kind, any kind."""
 
     def __init__(self) -> None:
         self._seconds: dict[tuple[Any, ...], float] = defaultdict(float)
-        self._examples: Counter[tuple[Any, ...]] = Counter()
+        self._passes: Counter[tuple[Any, ...]] = Counter()
 
     def learn(self, kind: str, specs: Mapping[str, Any], seconds: float, examples: int | None = None) -> None:
         for key in _likenesses(kind, specs):
             self._seconds[key] += seconds
-            self._examples[key] += examples or _examples(specs)
+            self._passes[key] += (examples or _examples(specs)) * _weight(specs)
 
     def knows(self, cell: Cell) -> bool:
         """Whether a cell of the same method has been seen."""
-        return list(_likenesses(cell.kind, cell.specs))[-2] in self._examples
+        return list(_likenesses(cell.kind, cell.specs))[2] in self._passes
 
     def expect(self, cell: Cell) -> float | None:
         """Seconds a cell will take; None where nothing like it was seen."""
         for key in _likenesses(cell.kind, cell.specs):
-            if self._examples[key]:
-                return self._seconds[key] / self._examples[key] * _examples(cell.specs)
+            if self._passes[key]:
+                return self._seconds[key] / self._passes[key] * _examples(cell.specs) * _weight(cell.specs)
         return None
 
 
@@ -73,7 +82,30 @@ def _likenesses(kind: str, specs: Mapping[str, Any]) -> Iterator[tuple[Any, ...]
     yield (kind, *methods)
     yield (kind, next((method for method in methods if method is not None), None))
     yield (kind,)
+    if "explainer_full" in specs:
+        yield ("passes",)  # an explanation and a metric both mostly wait for the model
 
 
 def _examples(specs: Mapping[str, Any]) -> int:
-    return int(specs.get("examples", 1)) or 1
+    numbers = [int(specs[name]) for name in ("examples", "first") if specs.get(name)]
+    return min(numbers, default=1)
+
+
+def _weight(specs: Mapping[str, Any]) -> int:
+    """How much work an example is, in passes of the model; 1 for what is neither an explanation nor a metric."""
+    explainer, metric = specs.get("explainer_full"), specs.get("metric_full")
+    return 1 if explainer is None else _passes(str(explainer), None if metric is None else str(metric))
+
+
+@lru_cache(maxsize=4096)
+def _passes(explainer: str, metric: str | None) -> int:
+    try:
+        method: Explainer = catalog.build("explainers", explainer)
+        explaining = method.passes(_UNITS)
+        if metric is None:
+            return _BESIDE + explaining
+        judge: Metric = catalog.build("metrics", metric)
+        again = judge.for_explainer(method).explanations()
+        return _BESIDE + _MEASURING + round(max(0, again - _SELDOM) * explaining)
+    except (TrothError, OSError):  # a method of the user's own: nothing is known of it before it has run
+        return _BESIDE + _MEASURING

@@ -42,6 +42,7 @@ class Scheduler:
         self.graph = Graph(plan, store, shard)
         self.pace = Pace()
         self.running: dict[str, Cell] = {}
+        self.started: dict[str, float] = {}
         self.elsewhere: list[Cell] = []  # other processes work on these
         self.deaths: Counter[str] = Counter()
         self.tables = _Tables(store)
@@ -92,6 +93,7 @@ class Scheduler:
                 return
             self.last[worker] = group(cell)
             self.running[cell.name] = cell
+            self.started[cell.name] = time.monotonic()
             tables = [self.tables.get(parent) for parent in cell.parents]
             pool.submit(worker, Task(cell, tables))
 
@@ -144,7 +146,6 @@ class Scheduler:
         if self.progress is None:
             return
         graph = self.graph
-        seconds = graph.remaining.seconds(self.pace) if graph.computed else None
         self.progress(
             Progress(
                 done=graph.computed + graph.stored,
@@ -152,10 +153,23 @@ class Scheduler:
                 failed=len(graph.failed),
                 running=len(self.running),
                 seconds=time.monotonic() - self.begun,
-                left=None if seconds is None else seconds / max(1, min(pool.size, graph.open)),
+                left=self._left(pool.size) if graph.computed else None,
                 stopping=stop.requested,
             )
         )
+
+    def _left(self, workers: int) -> float | None:
+        """Seconds until all is done: what is being worked on is done in part, and the longest of it is waited for."""
+        seconds = self.graph.remaining.seconds(self.pace)
+        if seconds is None:
+            return None
+        now, longest = time.monotonic(), 0.0
+        for name, cell in self.running.items():
+            expected = self.pace.expect(cell)
+            if expected is not None:
+                gone = min(now - self.started[name], expected)
+                seconds, longest = seconds - gone, max(longest, expected - gone)
+        return max(seconds / max(1, min(workers, self.graph.open)), longest)
 
     def outcome(self) -> Outcome:
         graph = self.graph

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
+from troth.core.memory import ran_out
 from troth.engine.looks import at_least_single
 from troth.models import Output
 from troth.models.encoder import Encoder
@@ -277,7 +278,9 @@ class _Loop:
     def _enough_memory(self, place: Tensor) -> Iterator[None]:
         try:
             yield
-        except torch.OutOfMemoryError:
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
             raise TrothError(
                 f"{len(place)} rows do not fit into memory at once; pass --rows-per-pass {max(1, len(place) // 2)}, "
                 "which trains the same mini-batches in more passes, or a smaller --max-length"

@@ -7,7 +7,7 @@ from typing import Self
 
 from rich import progress
 
-from troth.core.terminal import Console
+from troth.core.progress import bar
 
 
 class Progress:
@@ -21,7 +21,7 @@ class Progress:
             progress.TextColumn("loss {task.fields[loss]}  {task.fields[score]}"),
             progress.TimeRemainingColumn(),
         )
-        self._bar = progress.Progress(*columns, console=Console(stderr=True), disable=not shown)
+        self._bar = bar(*columns, shown=shown)
         self._task = self._bar.add_task("", total=steps, completed=done, epoch="", loss="", score="")
 
     def __enter__(self) -> Self:

@@ -280,4 +280,4 @@ def _in_processes(jobs: Sequence[tuple[Any, ...]], workers: int) -> list[Trained
 
 
 def _train(recipe: Any, data: Any, base: Any, out: Path, options: dict[str, Any]) -> Trained:
-    return fit.train(recipe, data, base, out, **options)
+    return fit.train(recipe, data, base, out, **{"progress": False, **options})  # many share one terminal

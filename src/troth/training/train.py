@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from troth.core import catalog, files
 from troth.core.errors import TrothError
 from troth.data import Dataset
+from troth.models._loading import quiet
 from troth.models.encoder import Encoder
 from troth.training import bases, output, presets, recipes, reports
 from troth.training import settings as every_setting
@@ -59,6 +60,7 @@ class Plan:
         return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
 
+@quiet()
 def train(
     recipe: recipes.RecipeLike,
     data: Source,
@@ -68,7 +70,7 @@ def train(
     resume: bool = True,
     checkpoint_seconds: float = 300.0,
     checkpoints: bool = True,
-    progress: bool = False,
+    progress: bool = True,
     cpu: bool = False,
     **options: Any,
 ) -> Trained:

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
@@ -205,6 +205,7 @@ def settle(
             raise unknown(what, choice, get_args(choices))
     check_choices(units, "first")
     catalog.build("maskings", masking)
+    arguments.methods("explainers", explainers)
     for explainer in explainers:
         catalog.build("explainers", explainer)
     points = range(0, 10_001, basis_points(step) or 10_001)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
+from troth.core.progress import track
 from troth.core.results import Attributions
 from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import UnitKind
@@ -39,6 +40,7 @@ def explain(
     *,
     against: str | int | None = ...,
     segments: Segments = ...,
+    progress: bool = ...,
 ) -> Attributions: ...
 
 
@@ -63,14 +65,19 @@ def explain(
     *,
     against: str | int | None = None,
     segments: Segments = "first",
+    progress: bool = True,
 ) -> Attributions | dict[str, Attributions]:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
     `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
     spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
-    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md).
+    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `progress` is a bar on a
+    terminal or in a notebook.
     """
+    arguments.of_kind("seed", seed, int, "a whole number")
+    arguments.of_kind("target", target, (str, int), '"predicted", "gold", a class index or a label')
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
+    arguments.iterable("explainer", several, "a name, an object, or a list of them")
     methods = by_name(several)
     classifier = load_model(model)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
@@ -84,7 +91,7 @@ def explain(
             explanation(classifier, prepared, encoding, target=target, against=against, seed=seed)
             for encoding in encodings
         )
-        attributions[name] = Attributions(prober.run(asks))
+        attributions[name] = Attributions(track(prober.run(asks), len(encodings), name, shown=progress))
     return attributions if several is explainer else attributions.popitem()[1]
 
 

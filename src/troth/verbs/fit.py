@@ -33,7 +33,7 @@ from troth.data._classes import match_labels
 from troth.engine.prober import Prober
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.models import TextClassifier, load_model
-from troth.models._loading import fingerprint
+from troth.models._loading import fingerprint, quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
 from troth.verbs.explain import explanation
@@ -54,6 +54,7 @@ class Fitted:
     reports: Mapping[str, Mapping[str, Any]]
 
 
+@quiet()
 def fit(
     model: Any,
     data: Source,
@@ -67,7 +68,7 @@ def fit(
     settings: Settings | None = None,
     model_options: Mapping[str, Any] | None = None,
     restart: bool = False,
-    progress: bool = False,
+    progress: bool = True,
     say: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
+from troth.core.progress import track
 from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
@@ -27,6 +28,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
+    progress: bool = ...,
 ) -> Scores: ...
 
 
@@ -39,6 +41,7 @@ def measure(
     explainer: str | Explainer | None = ...,
     masking: str = ...,
     seed: int = ...,
+    progress: bool = ...,
 ) -> dict[str, Scores]: ...
 
 
@@ -50,18 +53,28 @@ def measure(
     explainer: str | Explainer | None = None,
     masking: str = "mask_token",
     seed: int = 0,
+    progress: bool = True,
 ) -> Scores | dict[str, Scores]:
     """One score per attribution; several metrics give a dict of such lists, by the spec of each.
 
     Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
-    the attribution's are (`.magnitude()`).
+    the attribution's are (`.magnitude()`). `progress` is a bar on a terminal or in a notebook.
     """
+    if isinstance(attributions, Attribution):
+        attributions = [attributions]
+    arguments.iterable("attributions", attributions, "what explain gives: a list of attributions")
+    arguments.of_kind("seed", seed, int, "a whole number")
+    if not isinstance(metric, Metric):
+        arguments.iterable("metric", metric, "a name, an object, or a list of them")
     attributions, classifier = list(attributions), load_model(model)
+    for attribution in attributions:
+        arguments.of_kind("each of attributions", attribution, Attribution, "an Attribution")
 
     def scores(judge: Metric) -> Scores:
         # A prober for each metric: what one has asked would change how the next one's rows are batched.
         each = measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed)
-        return Scores(each, catalog.spec(judge), [attribution.example.id for attribution in attributions])
+        tracked = track(each, len(attributions), catalog.spec(judge), shown=progress)
+        return Scores(tracked, catalog.spec(judge), [attribution.example.id for attribution in attributions])
 
     if isinstance(metric, str | Metric):
         return scores(catalog.build("metrics", metric))

@@ -16,7 +16,7 @@ from torch import Tensor
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.models._loading import without_bars
+from troth.models._loading import quiet
 from troth.models.encoder import Encoder
 from troth.store.cells import Cell, Output
 from troth.store.specs import ModelSpec
@@ -52,7 +52,7 @@ IMPORTANCES = pa.schema(
 _WINDOW = 2048  # examples under way: most explainers ask one row of each
 
 
-@without_bars()
+@quiet()
 def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """Trains what no cell has trained yet; one row per training, with its predictions on the test examples."""
     specs, common = cell.specs, shared(cell)
@@ -85,7 +85,7 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     return Output(pa.Table.from_pylist(rows, schema=RESULTS), folders=folders)
 
 
-@without_bars()
+@quiet()
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
     specs = cell.specs

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models.encoder import Encoder
@@ -39,6 +39,7 @@ def build(base: str | Base) -> Base:
     Pretrained(path='bert-base-uncased')
     """
     if not isinstance(base, str):
+        arguments.of_kind("base", base, Base, "a folder, a hub name, or a Base")
         return base
     if base.partition("(")[0].strip() in catalog.names("bases"):
         found: Base = catalog.build("bases", base)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from troth.core import draws
+from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models.encoder import Encoder, know_own_models
@@ -38,6 +38,7 @@ class Pretrained(Base):
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
         self.require()
+        hub.require(self.path, "to train it")
         know_own_models(Path(self.path))
         with draws.seeded(draws.key(seed, "new weights")):
             try:

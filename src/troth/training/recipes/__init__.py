@@ -13,7 +13,7 @@ from typing import ClassVar, Self, TypeAlias
 
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows
 from troth.models import Output, TextClassifier
@@ -103,6 +103,7 @@ def build(recipe: RecipeLike) -> Recipe:
     Composed(parts=(Masked(train='50/50', validate='both', masking='mask_token', variant='paper'), Plain()))
     """
     if not isinstance(recipe, str):
+        arguments.of_kind("recipe", recipe, Recipe, 'a name such as "plain", or a Recipe')
         return recipe
     parts: tuple[Recipe, ...] = tuple(catalog.build("recipes", part) for part in split(recipe))
     return parts[0] if len(parts) == 1 else Composed(parts)
