@@ -4,8 +4,6 @@ Only the text inside the prompt is explained. Keys and values of what stands bef
 to all erased inputs, which are padded on the right; of the vocabulary only the class words' logits are computed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -27,7 +25,7 @@ from troth.models._loading import CAUSAL, Network, fingerprint
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models._sharing import borrowed
 from troth.models._units import Units
-from troth.models.base import Output, Segments, check_choices, refuse
+from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
 
 
@@ -58,8 +56,7 @@ class Prompted(Encoder):
     ) -> None:
         from troth.models._prefix import Prefixes  # imports transformers, which other kinds do without
 
-        if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-            raise TrothError(f"class_words must be two different words or more, not {class_words!r}")
+        _require_question(prompt, class_words)
         require_fast(tokenizer)
         self.class_words = tuple(class_words)
         super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
@@ -82,6 +79,11 @@ class Prompted(Encoder):
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
         return "prompt" in options
+
+    @classmethod
+    def load(cls, source: Any, *, prompt: str, class_words: Sequence[str] = (), **options: Any) -> TextClassifier:
+        _require_question(prompt, class_words)  # before the model is loaded
+        return super().load(source, prompt=prompt, class_words=class_words, **options)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         labels = self.class_words if labels is None else labels
@@ -271,3 +273,9 @@ class Prompted(Encoder):
             whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, list(self.class_ids)]
             ours = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1])[0]
         return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))
+
+
+def _require_question(prompt: str, class_words: Sequence[str]) -> None:
+    template(prompt)
+    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
+        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
