@@ -1,7 +1,5 @@
 """Modules that were renamed in 0.2 are still found under their old names, with a warning."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Sequence

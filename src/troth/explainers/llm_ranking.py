@@ -7,13 +7,11 @@ The model that is explained is not asked. `model` is a folder or hub name of a c
 occurrence of that very unit; entries that are no unit of the text are dropped and counted in the attribution's note.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -54,7 +52,7 @@ class LlmRanking(Explainer):
         if self.endpoint:
             self._endpoint()
 
-    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> LlmRanking:
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         return replace(self, labels=prober.model.labels)
 
     def ask(self, question: Question) -> Ask[Attribution]:

@@ -1,17 +1,13 @@
 """A unit's tokens become the model's mask token; length and positions stay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking, mask_of, put_token
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

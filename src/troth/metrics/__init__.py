@@ -1,24 +1,20 @@
 """Methods that say how faithful an attribution is: one file per metric; formulas.py holds their plain arithmetic."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask
+from troth.explainers import Explainer
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 # Explains the same example again, on what is left of it.
 Explain: TypeAlias = Callable[[Question], Ask[Attribution]]

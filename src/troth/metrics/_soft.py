@@ -1,12 +1,10 @@
 """What soft metrics share: scores as keep probabilities, the same retention for every method, and the draws."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -14,7 +12,9 @@ import torch
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask, Look, keep_all
+from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
@@ -22,10 +22,6 @@ from troth.maskings.zero import Zero
 from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 ScoreMap = Literal["sigmoid", "min_max", "softmax", "rank"]
 AUC_RETENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

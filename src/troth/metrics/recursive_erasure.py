@@ -12,12 +12,10 @@ always explains the class given). Performance is the data set's metric, for data
 (beam_search), the others explain again.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor
@@ -25,17 +23,15 @@ from torch import Tensor
 from troth import seeds, statistics
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask, Look
 from troth.engine.targets import gold_class
+from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.metrics import NO_UNITS, Erasing, Explain, Summary, formulas, reasons, undefined
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 

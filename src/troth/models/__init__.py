@@ -3,8 +3,6 @@
 A kind is a file that holds a class of the file's name: `black_box.py` holds `BlackBox`. Nothing is registered.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterable, Mapping, Sequence

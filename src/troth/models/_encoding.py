@@ -1,7 +1,5 @@
 """Texts to encodings: the tokenizer's own template, units by character overlap, the end of the first text cut off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

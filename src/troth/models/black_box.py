@@ -3,8 +3,6 @@
 It is asked with whole texts in which units were deleted or replaced, so only methods that erase can explain it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The classifier that is shipped with the package, so that everything can be tried in a minute."""
 
-from __future__ import annotations
-
 from importlib.resources import as_file, files
 from typing import Any, ClassVar
 

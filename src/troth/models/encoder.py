@@ -1,7 +1,5 @@
 """Any Hugging Face sequence classifier: from a folder, a hub name, or in memory. It is never altered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property

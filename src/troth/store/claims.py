@@ -4,8 +4,6 @@ A claim is a file created exclusively; a heartbeat renews its time, and a claim 
 Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Stored explanations as a file that other programs, and trainings, read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

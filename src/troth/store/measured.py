@@ -1,10 +1,9 @@
 """The scores of one explainer by one metric: every seed's, of the same examples in the same order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class Measured:
     by_seed: tuple[tuple[Score, ...], ...]  # [seeds][examples]
 
     @classmethod
-    def read(cls, store: Store, cells: Iterable[Stored]) -> Measured:
+    def read(cls, store: Store, cells: Iterable[Stored]) -> Self:
         """What several cells say together. Cells that differ only in their examples are of one seed."""
         seeds: dict[str, dict[Key, Score]] = {}
         # The larger cell last: where two hold the same example, it counts once.

@@ -1,7 +1,5 @@
 """The cells of an Arrow table as plain Python values, also those that Python's calendar does not have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

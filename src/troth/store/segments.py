@@ -3,8 +3,6 @@
 A file holds the hash of its own bytes (taken with zeros in its place), so any damage shows.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +38,7 @@ class Segment:
     facts: Sequence[Facts]
 
     @classmethod
-    def open(cls, path: Path) -> Segment:
+    def open(cls, path: Path) -> Self:
         """Reads the footer alone."""
         metadata = _file(path).metadata.metadata or {}
         if _FACTS not in metadata:

@@ -1,7 +1,5 @@
 """Examples, attributions and scores as stored rows, and back."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence

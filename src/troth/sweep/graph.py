@@ -1,7 +1,5 @@
 """Which cells of a plan are finished, failed, ready, or wait for their parents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who does the work on this machine: this process alone, or several processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """Workers that are Ray actors: on this machine, or on the nodes of a cluster. What a node loses, others do again."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

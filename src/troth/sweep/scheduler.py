@@ -1,7 +1,5 @@
 """Which worker does which cell, and when: parents first, nothing twice, also with other processes on the same store."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable

@@ -6,8 +6,6 @@ user's model is never touched. Elements are shuffled within each parameter, whic
 Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
