@@ -36,7 +36,6 @@ MOVED = {
     "training.fresh": "verbs.fresh",
     "types": "core.types",
     "units": "core.units",
-    "validity.randomization": "validity.randomization",
 }
 
 

@@ -126,7 +126,11 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
     Seeds and examples are crossed: examples are drawn once for all seeds, and seeds apart from them. Drawing examples
     within each seed would take the scores of one example for independent, and be too sure the more seeds there are.
     """
-    values = _crossed(values_by_seed)
+    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
+    lengths = {len(seed) for seed in seeds}
+    if len(lengths) > 1:
+        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
+    values = np.array(seeds)  # [seeds with values, examples]
     is_defined = ~np.isnan(values)
     if not is_defined.any():
         return float("nan"), float("nan")
@@ -137,11 +141,11 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
     means = []
     for start in range(0, RESAMPLES, step):
         size = min(step, RESAMPLES - start)
-        seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
+        drawn_seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
         examples = of_examples.multinomial(width, np.full(width, 1 / width), size=size)
-        defined = seeds @ is_defined
+        defined = drawn_seeds @ is_defined
         with np.errstate(invalid="ignore"):
-            each = seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
+            each = drawn_seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
         weights = examples * (defined > 0)
         with np.errstate(invalid="ignore"):
             means.append((weights * np.nan_to_num(each)).sum(1) / weights.sum(1))
@@ -219,7 +223,8 @@ def significance_groups(
     Values are paired (one per example, in the same order); paired tests, Holm-corrected over all pairs.
     """
     values = {name: np.asarray(sample, np.float64) for name, sample in values_by_name.items()}
-    names = _by_mean(values, higher_is_better)
+    means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
+    names = sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
     pairs = list(combinations(names, 2))
     adjusted = holm([paired_test(values[first], values[second])[1] for first, second in pairs])
     groups = {frozenset(names)} if names else set()
@@ -240,11 +245,6 @@ def _parted(groups: set[frozenset[str]], first: str, second: str) -> set[frozens
     return {group for group in split if not any(group < larger for larger in split)}
 
 
-def _by_mean(values: Mapping[str, Floats], higher_is_better: bool) -> list[str]:
-    means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
-    return sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
-
-
 def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
@@ -258,15 +258,6 @@ def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]
             rng=np.random.default_rng(0),
         ).confidence_interval
     return float(interval.low), float(interval.high)
-
-
-def _crossed(values_by_seed: Sequence[ArrayLike]) -> Floats:
-    """[seeds, examples], seeds without values left out."""
-    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
-    lengths = {len(seed) for seed in seeds}
-    if len(lengths) > 1:
-        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
-    return np.array(seeds) if seeds else np.empty((0, 0))
 
 
 def _defined(values: ArrayLike) -> Floats:

@@ -54,6 +54,7 @@ class Job:
             raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
         self.masking = look.masking or self.default
         self.others = look.others
+        self.against = -1 if self.question.against is None else self.question.against
         # Erased already by the same masking: one operation does both. By another: first that, then this.
         self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
         keep = look.keep.detach().to("cpu", torch.float32)

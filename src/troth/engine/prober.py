@@ -209,7 +209,7 @@ class Prober:
             units=_stack([encoding.units for encoding in encodings], -1)[place_of].to(device),
             lengths=torch.tensor([len(encoding.ids) for encoding in encodings])[place_of].to(device),
             target=torch.tensor([job.question.target for job in used])[place_of].to(device),
-            against=torch.tensor([_or(job.question.against, -1) for job in used])[place_of].to(device),
+            against=torch.tensor([job.against for job in used])[place_of].to(device),
             keys=keys.to(device),
             token_types=None
             if types[0] is None
@@ -263,10 +263,6 @@ class Prober:
 
 def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:
     return pad_sequence(list(tensors), batch_first=True, padding_value=filler)
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
 
 
 def _memory_for(device: torch.device) -> int:

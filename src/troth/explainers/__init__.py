@@ -49,7 +49,7 @@ class SignedExplainer(Explainer):
     The option is part of the spec, so whatever explains again (recursive metrics, checks) does so with absolute scores.
     """
 
-    signed: ClassVar[bool] = True
+    signed = True
 
     absolute: bool = field(default=False, kw_only=True)
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -28,8 +28,8 @@ _QUOTES = "\"'`*“”‘’"
 
 @dataclass(frozen=True)
 class LlmRanking(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
+    signed = False
+    asks_model = False
 
     model: str
     endpoint: str = ""

@@ -4,7 +4,7 @@ as scikit-learn has it (Spärck Jones, 1972; as salience: Chrysostomou & Aletras
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from troth import salience
 from troth.core.errors import TrothError
@@ -18,9 +18,9 @@ from troth.explainers._salient import salient
 
 @dataclass(frozen=True)
 class TfIdf(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
-    learns: ClassVar[bool] = True
+    signed = False
+    asks_model = False
+    learns = True
 
     # What `prepare` found; no option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)

@@ -1,7 +1,6 @@
 """A unit's tokens become the model's mask token; length and positions stay."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -12,8 +11,8 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class MaskToken(Masking):
-    level: ClassVar[Literal["ids"]] = "ids"
-    whole: ClassVar[bool] = True
+    level = "ids"
+    whole = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         return put_token(rows, keep == 0, mask_of(model), model)

@@ -5,7 +5,7 @@ The mask token's vector in AML (Barkan et al.); the baselines of path methods ar
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -36,7 +36,7 @@ def _warn_of_zero(rows: Rows, keep: Tensor, model: TextClassifier) -> None:
 
 @dataclass(frozen=True)
 class Mix(Masking):
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    level = "embeddings"
 
     reference: Reference = "mask"
 

@@ -3,7 +3,6 @@
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,11 +14,9 @@ from troth.metrics._erasing import target_probability, why_no_correlation
 
 @dataclass(frozen=True)
 class ImportanceCorrelation(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = (
-        "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
-    )
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
 
     masking: str = "mask_token"
 

@@ -7,7 +7,6 @@ methods promise no unit of measurement; the factor is never negative, so that a 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -19,9 +18,9 @@ from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
 
 @dataclass(frozen=True)
 class Infidelity(Erasing):
-    higher_is_better: ClassVar[bool | None] = False
-    bounds: ClassVar[str] = "[0, ∞)"
-    pitfalls: ClassVar[str] = "In squared logits: compare methods on the same model and examples only."
+    higher_is_better = False
+    bounds = "[0, ∞)"
+    pitfalls = "In squared logits: compare methods on the same model and examples only."
 
     samples: int = 30
     normalize: bool = True

@@ -5,7 +5,7 @@
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ from troth.metrics._erasing import why_no_correlation
 
 @dataclass(frozen=True)
 class LeaveOneOutCorrelation(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
 
     kind: Literal["kendall", "pearson"] = "kendall"
     of: Of = "logit"

@@ -5,7 +5,6 @@ Arya et al. ask whether every step rises, yes or no: `every=True`.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
@@ -15,9 +14,9 @@ from troth.metrics._erasing import target_probability, top_units
 
 @dataclass(frozen=True)
 class Monotonicity(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[0, 1]"
-    pitfalls: ClassVar[str] = "Blind where units act independently: then every order rises and falls equally often."
+    higher_is_better = True
+    bounds = "[0, 1]"
+    pitfalls = "Blind where units act independently: then every order rises and falls equally often."
 
     every: bool = False
     masking: str = "mask_token"

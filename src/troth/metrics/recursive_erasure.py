@@ -15,7 +15,7 @@ always explains the class given). Performance is the data set's metric, for data
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from torch import Tensor
@@ -38,11 +38,11 @@ NEVER_FALLS = "performance does not fall when units are erased at random (RACU's
 
 @dataclass(frozen=True)
 class RecursiveErasure(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    explains_again: ClassVar[bool] = True
-    pooled: ClassVar[bool] = True
-    bounds: ClassVar[str] = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
-    pitfalls: ClassVar[str] = (
+    higher_is_better = True
+    explains_again = True
+    pooled = True
+    bounds = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
+    pitfalls = (
         "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
         "can push predictions to the other class, so their RACU may exceed 1: compare ACU."
     )

@@ -7,7 +7,6 @@ scale compare only so.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from troth.models import TextClassifier
 class Noise(Masking):
     """Erases nothing: moves the word vectors of every unit, alike in all rows of one example."""
 
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    level = "embeddings"
 
     radius: float
     number: int
@@ -35,8 +34,9 @@ class Noise(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)
         length, size = vectors.shape[1:]
-        keys = {example: draws.key(self.seed, example, "sensitivity", self.number) for example in _ids(rows)}
-        of_row = torch.tensor([keys[example] for example in _ids(rows)], device=vectors.device)
+        ids = [encoding.example.id for encoding in rows.encodings]
+        keys = {example: draws.key(self.seed, example, "sensitivity", self.number) for example in set(ids)}
+        of_row = torch.tensor([keys[example] for example in ids], device=vectors.device)
         moves = 2 * draws.uniforms(of_row, length * size).view_as(vectors) - 1
         scale = vectors.float().square().mean(-1, keepdim=True).sqrt() * (rows.units >= 0)[..., None]
         return replace(rows, embeddings=vectors + (self.radius * scale * moves).to(vectors.dtype))
@@ -44,10 +44,10 @@ class Noise(Masking):
 
 @dataclass(frozen=True)
 class Sensitivity(Metric):
-    higher_is_better: ClassVar[bool | None] = False
-    explains_again: ClassVar[bool] = True
-    bounds: ClassVar[str] = "[0, ∞)"
-    pitfalls: ClassVar[str] = (
+    higher_is_better = False
+    explains_again = True
+    bounds = "[0, ∞)"
+    pitfalls = (
         "Stability, not faithfulness: what ignores the model scores 0. A method that draws pays for its own chance too."
     )
 
@@ -78,7 +78,3 @@ class Sensitivity(Metric):
             again = yield from explain(moved)
             changes.append(float(np.linalg.norm(again.scores - scores) / size))
         return Score(max(changes), {"changes": changes})
-
-
-def _ids(rows: Rows) -> list[str]:
-    return [encoding.example.id for encoding in rows.encodings]

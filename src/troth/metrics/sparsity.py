@@ -7,7 +7,7 @@ the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,9 @@ RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 @dataclass(frozen=True)
 class Sparsity(Metric):
-    higher_is_better: ClassVar[bool | None] = None
-    bounds: ClassVar[str] = "[0, 1]"
-    pitfalls: ClassVar[str] = "Says how concentrated an explanation is, not whether it is right."
+    higher_is_better = None
+    bounds = "[0, 1]"
+    pitfalls = "Says how concentrated an explanation is, not whether it is right."
 
     ratio: float = 0.2
     top: int | None = None

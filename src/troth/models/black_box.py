@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +26,9 @@ _MASKED = -1
 class BlackBox(TextClassifier):
     """One "token" per unit; a row is turned back into text just before the callable is asked."""
 
-    kind: ClassVar[str] = "a black box"
-    loaded_with: ClassVar[str] = "a function from texts to probabilities"
-    options: ClassVar[tuple[str, ...]] = ("mask_text",)
+    kind = "a black box"
+    loaded_with = "a function from texts to probabilities"
+    options = ("mask_text",)
     pads = True
     mask_id = _MASKED
     padding_worth = 1 << 40  # a callable gets texts, not padding; it is the calls that cost

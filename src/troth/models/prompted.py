@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from troth.core.units import UnitKind
 from troth.models._changes import unhooked
 from troth.models._class_words import choose_mask, class_ids
 from troth.models._encoding import require_fast
-from troth.models._loading import CAUSAL, Network, fingerprint
+from troth.models._loading import CAUSAL, fingerprint
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models._sharing import borrowed
 from troth.models._units import Units
@@ -32,10 +32,10 @@ from troth.models.encoder import Encoder
 class Prompted(Encoder):
     """A causal language model, its tokenizer and a prompt."""
 
-    kind: ClassVar[str] = "a prompted language model"
-    loaded_with: ClassVar[str] = 'prompt="… {text} …"'
-    options: ClassVar[tuple[str, ...]] = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
-    network: ClassVar[Network] = CAUSAL
+    kind = "a prompted language model"
+    loaded_with = 'prompt="… {text} …"'
+    options = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
+    network = CAUSAL
     reads_last = True
     pads = True  # padding is on the right, and no token looks to its right
 
@@ -81,9 +81,9 @@ class Prompted(Encoder):
         return "prompt" in options
 
     @classmethod
-    def load(cls, source: Any, *, prompt: str, class_words: Sequence[str] = (), **options: Any) -> TextClassifier:
-        _require_question(prompt, class_words)  # before the model is loaded
-        return super().load(source, prompt=prompt, class_words=class_words, **options)
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        _require_question(options["prompt"], options.get("class_words", ()))  # before the model is loaded
+        return super().load(source, **options)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         labels = self.class_words if labels is None else labels

@@ -3,8 +3,8 @@
 import os
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from troth.core.errors import TrothError
@@ -44,13 +44,14 @@ class RayPool:
         except TrothError:
             self._leave()
             raise
-        self.size = size or self._room()
+        there = self._ray.cluster_resources()
+        self.size = size or max(1, int(min(there.get(kind, 0) / need for kind, need in self._needs.items() if need)))
         options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
         self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(store, home, threads)
         self._actors: dict[int, Any] = {}
         self._starting: dict[Any, int] = {}  # by the promise to be ready
         self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply
-        self._tables: OrderedDict[int, tuple[bytes, Any]] = OrderedDict()
+        self._shared = lru_cache(maxsize=_KEPT)(self._ray.put)  # a table, however many cells are made from it
         self._without_since = time.monotonic()
         for worker in range(self.size):
             self._start(worker)
@@ -119,9 +120,10 @@ class RayPool:
         if len(self._starting) < len(self._actors):
             self._without_since = time.monotonic()
         elif time.monotonic() - self._without_since > _PATIENCE:
+            free = self._ray.available_resources()
             raise TrothError(
                 f"no Ray worker could start in {_PATIENCE:.0f} s: each needs {self._needs['CPU']} CPU and "
-                f"{self._needs['GPU']} GPU, the cluster has {_listed(self._ray.available_resources())} free"
+                f"{self._needs['GPU']} GPU, the cluster has {free.get('CPU', 0):g} CPU, {free.get('GPU', 0):g} GPU free"
             )
 
     def _needed(self, gpus: float | None) -> dict[str, float]:
@@ -130,20 +132,6 @@ class RayPool:
         if wanted > there:
             raise TrothError(f"each worker is to have {wanted:g} GPU, but the Ray cluster has {there:g}; lower --gpus")
         return {"CPU": 1, "GPU": wanted}
-
-    def _room(self) -> int:
-        there = self._ray.cluster_resources()
-        return max(1, int(min(there.get(kind, 0) / need for kind, need in self._needs.items() if need)))
-
-    def _shared(self, table: bytes) -> Any:
-        """A table put into the cluster's memory once, however many cells are made from it."""
-        key = id(table)
-        if key not in self._tables:
-            while len(self._tables) >= _KEPT:
-                self._tables.popitem(last=False)
-            self._tables[key] = (table, self._ray.put(table))  # the bytes too, so that no other takes their id
-        self._tables.move_to_end(key)
-        return self._tables[key][1]
 
 
 def _ray() -> Any:
@@ -190,7 +178,3 @@ def _reach(address: str) -> None:
         raise TrothError(
             f"no Ray cluster answers at {address} ({error.strerror or error}); check the address: ray status"
         ) from None
-
-
-def _listed(resources: dict[str, float]) -> str:
-    return ", ".join(f"{resources.get(kind, 0):g} {kind}" for kind in ("CPU", "GPU"))

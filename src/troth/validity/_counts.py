@@ -24,8 +24,7 @@ def join_layers(aggregation: Aggregation, distributions: Floats, by_layer: Float
     """Statistics [layers, examples] to one per example, large when unusual."""
     pairs = zip(distributions, by_layer, strict=True)
     smaller = [np.searchsorted(references, values, side="left") for references, values in pairs]
-    counts = two_sided(np.stack(smaller, axis=-1), others)
-    joined = aggregate(aggregation, counts, references=distributions.shape[-1])
+    joined = aggregate(aggregation, np.stack(smaller, axis=-1), others, references=distributions.shape[-1])
     return -joined if aggregation == "simes" else joined  # a small Simes statistic is the unusual one
 
 
@@ -57,19 +56,15 @@ def search(ordered: NDArray[Any], columns: NDArray[Any]) -> Counts:
     return np.ascontiguousarray(smaller.T)
 
 
-def two_sided(smaller: NDArray[Any], others: int) -> Counts:
-    counts: Counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
-    return counts
-
-
 def each_layer(layers: int, work: Callable[[int], Floats]) -> Floats:
     # Sorting and searching release the interpreter's lock; four layers at once bound the memory.
     with ThreadPoolExecutor(max_workers=4) as pool:
         return np.stack(list(pool.map(work, range(layers))))
 
 
-def aggregate(aggregation: Aggregation, counts: Counts, references: int) -> Floats:
-    """Two-sided counts [examples, tests] to one statistic per example."""
+def aggregate(aggregation: Aggregation, smaller: NDArray[Any], others: int, references: int) -> Floats:
+    """How many of the others are smaller, [examples, tests], to one two-sided statistic per example."""
+    counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
     parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, len(counts), _ROWS_AT_ONCE)]
     return np.concatenate([AGGREGATIONS[aggregation](part, references) for part in parts] or [np.empty(0)])
 

@@ -38,20 +38,14 @@ class MaSF:
     self_included: bool = True
 
     @classmethod
-    def fit(
-        cls,
-        embeddings: ArrayLike,
-        over_hidden: Aggregation = "simes",
-        over_layers: Aggregation = "fisher",
-        self_included: bool = True,
-    ) -> Self:
+    def fit(cls, embeddings: ArrayLike, **options: Any) -> Self:
         """Learns from references [examples, layers, hidden], already the maximum over positions.
 
         `over_hidden` and `over_layers` name each step's aggregation (the paper: Simes, then Fisher). References pass
         through their own distributions; leaving each one out of its own is not the paper's way, but keeps p-values
         of new inputs uniform where hidden units are many and references few.
         """
-        return cls.fit_layers(_layers(embeddings), over_hidden, over_layers, self_included)
+        return cls.fit_layers(_layers(embeddings), **options)
 
     @classmethod
     def fit_layers(
@@ -73,7 +67,7 @@ class MaSF:
 
         def layer_statistic(layer: int) -> Floats:
             smaller = _counts.sort(layers[layer], ordered[layer])
-            return _counts.aggregate(over_hidden, _counts.two_sided(smaller, others), references)
+            return _counts.aggregate(over_hidden, smaller, others, references)
 
         by_layer = _counts.each_layer(len(layers), layer_statistic)  # [layers, references]
         layer_statistics = np.sort(by_layer, axis=-1)
@@ -132,7 +126,7 @@ class MaSF:
 
         def layer_statistic(layer: int) -> Floats:
             smaller = _counts.search(self.embeddings[layer], layers[layer])
-            return _counts.aggregate(self.over_hidden, _counts.two_sided(smaller, references), references)
+            return _counts.aggregate(self.over_hidden, smaller, references, references)
 
         by_layer = _counts.each_layer(len(layers), layer_statistic)
         by_example = _counts.join_layers(self.over_layers, self.layer_statistics, by_layer, references)
