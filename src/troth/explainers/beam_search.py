@@ -76,6 +76,5 @@ class BeamSearch(Explainer):
             best = torch.sort(worth, descending=True, stable=True).indices[: self.width]
             erased, keys, worth = grown[best], grown_keys[best], worth[best]
             order = torch.cat([order[parent[best]], unit[best, None]], dim=1)
-        scores = torch.zeros(count)
-        scores[order[0]] = torch.arange(count, 0, -1, dtype=torch.float32)
+        scores = torch.zeros(count).scatter(0, order[0], torch.arange(count, 0, -1, dtype=torch.float32))
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)

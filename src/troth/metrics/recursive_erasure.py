@@ -77,11 +77,8 @@ class RecursiveErasure(Erasing):
         if question.n_units == 0:
             return undefined(NO_UNITS)
         gold = _gold(attribution)
-        if (
-            self.target == "gold"
-            and gold not in (None, question.target)
-            and (self._recomputes or attribution.explainer)
-        ):
+        is_other = self.target == "gold" and gold not in (None, question.target)
+        if is_other and (self._recomputes or attribution.explainer):
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
         explained, left = yield from self._curve(question, attribution, explain)
@@ -97,7 +94,7 @@ class RecursiveErasure(Erasing):
             "label": predicted if gold is None else gold,
             "label_is": "predicted" if gold is None else "gold",
             "target": question.target,
-            "target_is": _kind(question.target, gold, predicted),
+            "target_is": {predicted: "predicted", gold: "gold"}.get(question.target, "given"),
             "performance": self._performance,
             "explained": explained.argmax(-1).tolist(),
             "random": random.argmax(-1).tolist(),
@@ -176,12 +173,6 @@ def _gold(attribution: Attribution) -> int | None:
     if label is None or (isinstance(label, int) and not attribution.labels):
         return label
     return gold_class(attribution.labels, attribution.example)
-
-
-def _kind(target: int, gold: int | None, predicted: int) -> str:
-    if target == gold:
-        return "gold"
-    return "predicted" if target == predicted else "given"
 
 
 def _all_of(records: Iterable[Mapping[str, Any]], name: str) -> str:

@@ -82,7 +82,14 @@ class BlackBox(TextClassifier):
         check_choices(units, segments)
         if units == "token":
             raise self.lacks("tokens", "use units word or sentence")
-        return [_encoding(example, units, segments) for example in examples]
+        encodings = []
+        for example in examples:
+            assembled = Units(units)
+            assembled.add(0, example.text)
+            if example.text_pair is not None and segments == "both":
+                assembled.add(1, example.text_pair)
+            encodings.append(assembled.encoding(example))
+        return encodings
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         self.refuse_insides(rows, attentions=attentions, hidden=hidden)
@@ -115,14 +122,6 @@ class BlackBox(TextClassifier):
         ):
             raise TrothError(f"{self.name} must give probabilities that sum to 1 for each text; logits do not")
         return probabilities
-
-
-def _encoding(example: Example, units: UnitKind, segments: Segments) -> Encoding:
-    assembled = Units(units)
-    assembled.add(0, example.text)
-    if example.text_pair is not None and segments == "both":
-        assembled.add(1, example.text_pair)
-    return assembled.encoding(example)
 
 
 def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:

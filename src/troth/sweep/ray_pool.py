@@ -152,19 +152,18 @@ def _connect(ray: Any, address: str | None) -> None:
             logging_level="error", configure_logging=True,
         )  # fmt: skip
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        raise TrothError(_why_not(address, str(error).strip().partition("\n")[0])) from None
-
-
-def _why_not(address: str | None, reason: str) -> str:
-    if address is None or address == "local":
-        return f"Ray does not start here ({reason})"
-    if address == "auto":
-        return f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
-    # Somebody listens there, as we have seen.
-    return (
-        f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
-        "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
-    )
+        reason = str(error).strip().partition("\n")[0]
+        if address in (None, "local"):
+            raise TrothError(f"Ray does not start here ({reason})") from None
+        if address == "auto":
+            raise TrothError(
+                f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
+            ) from None
+        # Somebody listens there, as we have seen.
+        raise TrothError(
+            f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
+            "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
+        ) from None
 
 
 def _reach(address: str) -> None:
