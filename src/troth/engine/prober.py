@@ -54,7 +54,9 @@ class Prober:
     ) -> None:
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
-        self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
+        on_gpu = model.device.type == "cuda"
+        usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
+        self.memory = memory or usual  # bytes a batch may take, roughly
         self.window = window  # examples under way at a time
         self.cost = Cost()
         self._answers: weakref.WeakKeyDictionary[Encoding, _Answers] = weakref.WeakKeyDictionary()
@@ -175,7 +177,8 @@ class Prober:
             rows = self._rows(jobs, batch)
             return rows, jobs[0].want.read(self.model, rows)
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not _out_of_memory(error):
+            says_so = any(words in str(error).lower() for words in ("allocate memory", "out of memory"))
+            if not says_so and not isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
             if len(batch) > 1:
                 return None
@@ -263,17 +266,3 @@ class Prober:
 
 def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:
     return pad_sequence(list(tensors), batch_first=True, padding_value=filler)
-
-
-def _memory_for(device: torch.device) -> int:
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return int(free * 0.25)
-    return 128 << 20
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return (
-        isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in text or "out of memory" in text
-    )

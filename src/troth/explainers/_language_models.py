@@ -109,7 +109,6 @@ class Local:
         self.model.eval()
 
     def ask(self, question: str, most_tokens: int) -> str:
-        """The model's answer."""
         import torch
 
         tokenizer = self.tokenizer

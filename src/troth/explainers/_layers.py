@@ -64,7 +64,6 @@ class Layer:
 
     @property
     def hidden(self) -> int:
-        """How long a state is."""
         return len(self.output.bias)
 
     def handed(self, states: Tensor) -> Tensor:

@@ -58,9 +58,15 @@ class Metric(ABC):
         """Itself with the options that were left open chosen for the explainer whose scores are measured."""
         return self
 
+    def score(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        """The score of one explanation; that of a text without units is undefined, whatever the metric."""
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        return (yield from self.ask(question, attribution, explain))
+
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        """Looks at the model as often as it needs and returns the score of one explanation."""
+        """Looks at the model as often as it needs and returns the score of one explanation, of one unit or more."""
 
     def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.

@@ -14,7 +14,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score, Scores
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
@@ -143,8 +143,6 @@ class Erasure(Erasing):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = [count_at(ratio, n_units, self.rounding) for ratio in self.shares]
         top = top_units(attribution.scores, counts)
         rows = [keep_all(question), top if self.keeps_top else 1 - top]
@@ -170,8 +168,6 @@ class Erasure(Erasing):
 
 @dataclass(frozen=True)
 class AtRatio(Erasure):
-    """One ratio."""
-
     ratio: float = 0.2
 
     @property
@@ -255,8 +251,6 @@ class PerturbationCurve(Stepwise):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = steps_of(self.step, n_units)
         top = top_units(attribution.scores, counts)
         keep = top if self.inserts else 1 - top

@@ -20,7 +20,7 @@ from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
+from troth.metrics import Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import target_probability
 from troth.metrics.formulas import Floats
 
@@ -135,7 +135,6 @@ class SoftErasure(Erasing):
 
     @property
     def perturbation(self) -> Masking:
-        """How units fade."""
         masking = super().perturbation
         if self.at != "word":
             if not isinstance(masking, Soft):
@@ -160,8 +159,6 @@ class SoftErasure(Erasing):
         return replace(self, scores=self.scores or (maps.pop() if len(maps) == 1 else "min_max"))
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         fading = self.perturbation
         weights = token_counts(question.encoding)
         wanted = self.keep(importance(attribution, self.scores))

@@ -12,7 +12,7 @@ import numpy as np
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Explain, defined_records, formulas, undefined
+from troth.metrics import Explain, defined_records, formulas
 from troth.metrics._erasing import Stepwise, steps_of, top_units
 
 
@@ -28,8 +28,6 @@ class DecisionFlip(Stepwise):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = steps_of(self.step, n_units)
         keep = 1 - top_units(attribution.scores, counts)
         answer = yield Look(question, keep, self.perturbation)

@@ -8,7 +8,7 @@ import numpy as np
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, keep_without_each
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import target_probability, why_no_correlation
 
 
@@ -21,8 +21,6 @@ class ImportanceCorrelation(Erasing):
     masking: str = "mask_token"
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         answer = yield Look(question, keep_without_each(question), self.perturbation)
         p = target_probability(answer)
         value = formulas.importance_correlation(attribution.scores, p)

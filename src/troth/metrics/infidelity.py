@@ -13,7 +13,7 @@ import torch
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,6 @@ class Infidelity(Erasing):
         super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
         erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
         keep = torch.cat([keep_all(question), 1 - erased])

@@ -13,7 +13,7 @@ import torch
 from troth import statistics
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import why_no_correlation
 
 
@@ -28,8 +28,6 @@ class LeaveOneOutCorrelation(Erasing):
     masking: str = "mask_token"
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         keep = torch.cat([keep_all(question), keep_without_each(question)])
         answer = yield Look(question, keep, self.perturbation)
         values = answer.value(self.of).double().numpy()

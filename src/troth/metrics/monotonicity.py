@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas
 from troth.metrics._erasing import target_probability, top_units
 
 
@@ -23,8 +23,6 @@ class Monotonicity(Erasing):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         keep = 1 - top_units(attribution.scores, range(n_units, -1, -1))  # [units + 1, units]
         answer = yield Look(question, keep, self.perturbation)
         p = target_probability(answer)

@@ -28,7 +28,7 @@ from troth.engine.looks import Ask, Look
 from troth.engine.targets import gold_class
 from troth.explainers import Explainer
 from troth.explainers.random import Random
-from troth.metrics import NO_UNITS, Erasing, Explain, Summary, formulas, reasons, undefined
+from troth.metrics import Erasing, Explain, Summary, formulas, reasons
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
@@ -74,11 +74,9 @@ class RecursiveErasure(Erasing):
         return again + (self.target == "gold")  # where another class was explained
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         gold = _gold(attribution)
-        is_other = self.target == "gold" and gold not in (None, question.target)
-        if is_other and (self._recomputes or attribution.explainer):
+        can_explain = self._recomputes or attribution.explainer
+        if self.target == "gold" and gold not in (None, question.target) and can_explain:
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
         explained, left = yield from self._curve(question, attribution, explain)

@@ -17,7 +17,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Rows, Score
 from troth.engine.looks import Ask
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, undefined
+from troth.metrics import Explain, Metric, undefined
 from troth.models import TextClassifier
 
 
@@ -64,8 +64,6 @@ class Sensitivity(Metric):
         return self.samples
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         if question.base is not None:
             return undefined("part of the input is erased already")
         scores = attribution.scores.astype(np.float64)

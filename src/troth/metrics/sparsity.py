@@ -14,7 +14,7 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, defined_records, formulas, undefined
+from troth.metrics import Explain, Metric, defined_records, formulas, undefined
 from troth.metrics._erasing import basis_points
 
 TOPS = tuple(range(1, 11))
@@ -38,8 +38,6 @@ class Sparsity(Metric):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         yield from ()
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         scores = attribution.scores
         if self.top is None:
             value = formulas.sparsity(scores, self.ratio, variant=self.variant)

@@ -93,7 +93,6 @@ class Prompted(Encoder):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Options of `load_model` that make this model again, with what was chosen by itself."""
         shots = [{"text": shot.text, "text_pair": shot.text_pair, "label": word} for shot, word in self.shots]
         spec: dict[str, Any] = {"prompt": self.prompt, "class_words": list(self.class_words), "chat": self.chat}
         if self.labels != self.class_words:

@@ -54,29 +54,25 @@ def table_to_examples(table: pa.Table) -> list[Example]:
 
 def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
     """One row per attribution: float32 scores and character spans, no text."""
-    columns: dict[str, list[Any]] = {name: [] for name in EXPLANATIONS.names}
+    rows = []
     for attribution in attributions:
         question = attribution.question
         starts, ends = _columns(attribution.spans)
-        row = {
-            "example_id": attribution.example.id,
-            "starts": starts,
-            "ends": ends,
-            "segments": np.array(question.encoding.unit_segments, np.int8),
-            "scores": attribution.scores,
-            "target": attribution.target,
-            "against": question.against,
-            "signed": attribution.signed,
-            "rest": attribution.rest,
-            "gap": attribution.gap,
-            "truncated": question.encoding.truncated,
-            "probabilities": attribution.probabilities,
-            "label": _gold(attribution),
-            "note": attribution.note,
-        }
-        for name, value in row.items():
-            columns[name].append(value)
-    return pa.table([pa.array(columns[field.name], field.type) for field in EXPLANATIONS], schema=EXPLANATIONS)
+        own = {name: getattr(attribution, name) for name in ("scores", "target", "signed", "rest", "gap", "note")}
+        rows.append(
+            {
+                "example_id": attribution.example.id,
+                "starts": starts,
+                "ends": ends,
+                "segments": np.array(question.encoding.unit_segments, np.int8),
+                "against": question.against,
+                "truncated": question.encoding.truncated,
+                "probabilities": attribution.probabilities,
+                "label": _gold(attribution),
+                **own,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=EXPLANATIONS)
 
 
 def table_to_attributions(

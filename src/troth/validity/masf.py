@@ -140,19 +140,18 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
     # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
-    views = prober.run(_reference(encoding, place in chosen, seed) for place, encoding in enumerate(encodings))
+
+    def view(place: int, encoding: Encoding) -> Ask[list[NDArray[Any]]]:
+        question = Question(encoding, target=0, seed=seed)
+        keep = keep_all(question)
+        if place in chosen:  # a share of its units that is uniform on [0, 1] is erased
+            numbers = question.draws("masf").uniforms(1, 1 + question.n_units)
+            keep = (numbers[:, 1:] >= numbers[:, :1]).to(keep.dtype)
+        answer = yield Look(question, keep, want=HIDDEN_STATES)
+        return largest(answer)
+
+    views = prober.run(view(place, encoding) for place, encoding in enumerate(encodings))
     return [np.concatenate(layer) for layer in zip(*views, strict=True)]
-
-
-def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
-    """One array per layer, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
-    question = Question(encoding, target=0, seed=seed)
-    keep = keep_all(question)
-    if masked:
-        drawn = question.draws("masf").uniforms(1, 1 + question.n_units)
-        keep = (drawn[:, 1:] >= drawn[:, :1]).to(keep.dtype)
-    answer = yield Look(question, keep, want=HIDDEN_STATES)
-    return largest(answer)
 
 
 def why_not_tested(masking: Masking) -> str:
