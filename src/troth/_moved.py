@@ -1,7 +1,5 @@
 """Modules that were renamed in 0.2 are still found under their old names, with a warning."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Sequence
@@ -9,36 +7,30 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-MOVED = {
+_INTO = {  # a room, under its own name
+    "core": ("catalog", "draws", "errors", "types", "units"),
+    "engine": ("looks",),
+    "store": ("sweep.cells", "sweep.query", "sweep.store", "sweep.tables"),
+    "studies": ("published",),
+    "verbs": ("training.fresh",),
+}
+MOVED = {old: f"{room}.{old.rpartition('.')[2]}" for room, names in _INTO.items() for old in names} | {
     "agreement": "metrics._agreement",
     "attributive": "attribution_model",
     "benching": "sweep.bench",
     "benchmarks": "studies.roar",
     "benchmarks.recursive_roar": "studies.roar.recursive",
     "benchmarks.roar": "studies.roar.once",
-    "catalog": "core.catalog",
     "display": "report.explanation",
-    "draws": "core.draws",
-    "errors": "core.errors",
     "explaining": "verbs.explain",
     "importing": "verbs.import_scores",
     "leaderboard": "report.board",
-    "looks": "engine.looks",
     "measuring": "verbs.measure",
     "meta": "metrics._diagnosticity",
     "metrics.performance": "performance",
     "probing": "engine.prober",
-    "published": "studies.published",
-    "sweep.cells": "store.cells",
-    "sweep.query": "store.query",
-    "sweep.store": "store.store",
-    "sweep.tables": "store.tables",
     "training.attributive_masking": "verbs.fit",
     "training.fit": "training.train",
-    "training.fresh": "verbs.fresh",
-    "types": "core.types",
-    "units": "core.units",
-    "validity.randomization": "validity.randomization",
 }
 
 

@@ -5,19 +5,15 @@ them (for single-label data it is the accuracy), Matthews is the multi-class coe
 Of no examples all of them are NaN.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from troth.core import catalog
 from troth.core.errors import unknown
+from troth.data import Data
 from troth.statistics import Floats
-
-if TYPE_CHECKING:
-    from troth.data import Data
 
 Performance = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 NAMES = ("accuracy", "macro_f1", "micro_f1", "matthews")

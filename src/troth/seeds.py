@@ -26,7 +26,7 @@ def mean_over_seeds(by_seed: ArrayLike) -> Floats:
     with np.errstate(invalid="ignore"):
         mean = np.where(defined, values, 0.0).sum(0) / np.where(count, count, np.nan)
     # Equal seeds have exactly their value as the mean: rounding must not break ties between examples.
-    low, high = np.where(defined, values, np.inf).min(0), np.where(defined, values, -np.inf).max(0)
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     return np.asarray(np.where(low == high, low, mean))
 
 

@@ -125,7 +125,11 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
     Seeds and examples are crossed: examples are drawn once for all seeds, and seeds apart from them. Drawing examples
     within each seed would take the scores of one example for independent, and be too sure the more seeds there are.
     """
-    values = _crossed(values_by_seed)
+    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
+    lengths = {len(seed) for seed in seeds}
+    if len(lengths) > 1:
+        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
+    values = np.array(seeds)  # [seeds with values, examples]
     is_defined = ~np.isnan(values)
     if not is_defined.any():
         return float("nan"), float("nan")
@@ -136,11 +140,11 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
     means = []
     for start in range(0, RESAMPLES, step):
         size = min(step, RESAMPLES - start)
-        seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
+        drawn_seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
         examples = of_examples.multinomial(width, np.full(width, 1 / width), size=size)
-        defined = seeds @ is_defined
+        defined = drawn_seeds @ is_defined
         with np.errstate(invalid="ignore"):
-            each = seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
+            each = drawn_seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
         weights = examples * (defined > 0)
         with np.errstate(invalid="ignore"):
             means.append((weights * np.nan_to_num(each)).sum(1) / weights.sum(1))
@@ -250,15 +254,6 @@ def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]
             rng=np.random.default_rng(0),
         ).confidence_interval
     return float(interval.low), float(interval.high)
-
-
-def _crossed(values_by_seed: Sequence[ArrayLike]) -> Floats:
-    """[seeds, examples], seeds without values left out."""
-    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
-    lengths = {len(seed) for seed in seeds}
-    if len(lengths) > 1:
-        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
-    return np.array(seeds) if seeds else np.empty((0, 0))
 
 
 def _defined(values: ArrayLike) -> Floats:

@@ -37,7 +37,8 @@ def looking(question, keep=None, masking=None, **options):
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Every batch that reaches the model."""
+    """Every batch that reaches the model, apart from those by which it proves, once, that padding changes nothing."""
+    assert fakes.encoder().pads
     seen = []
     original = type(fakes.encoder()).forward
     monkeypatch.setattr(

@@ -1,7 +1,5 @@
 """What the engine has under way: an ask between two looks, and a look whose rows are being answered."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -45,7 +43,7 @@ class Job:
 
     look: Look | None
     default: Masking
-    elsewhere: dict[int, tuple[Job, int]] = field(default_factory=dict)  # rows that another job has
+    elsewhere: dict[int, tuple["Job", int]] = field(default_factory=dict)  # rows that another job has
     parts: dict[tuple[str, str], Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -61,6 +59,7 @@ class Job:
             raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
         self.masking = look.masking or self.default
         self.others = look.others
+        self.against = -1 if self.question.against is None else self.question.against
         # Erased already by the same masking: one operation does both. By another: first that, then this.
         self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
         keep = look.keep.detach().to("cpu", torch.float32)

@@ -61,7 +61,7 @@ class Want(ABC):
 
 @dataclass(frozen=True)
 class Logits(Want):
-    about_target: ClassVar[bool] = False
+    about_target = False
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.no_grad():
@@ -80,7 +80,7 @@ class Gradient(Want):
     paths, which have many rows, do without `l2`.
     """
 
-    backward: ClassVar[bool] = True
+    backward = True
 
     of: Of = "logit"
     reference: Reference = "zero"
@@ -100,22 +100,13 @@ class Gradient(Want):
         away = at_least_single(model.embed(rows.ids) - reference_vector(model, self.reference))
         tokens = {"dot": (gradient * away).sum(-1)}
         if self.l2:
-            tokens["l2"] = _l2_over_vocabulary(gradient, model)
+            # ‖E g‖ = √(gᵀ EᵀE g): no [length × vocabulary] tensor.
+            tokens["l2"] = ((gradient @ model.gram) * gradient).sum(-1).clamp(min=0).sqrt()
         if self.l1:
-            tokens["l1"] = _l1_over_vocabulary(gradient, model.embedding_matrix)
+            tokens["l1"] = gradient.new_zeros(gradient.shape[:-1])
+            for part in torch.split(model.embedding_matrix.detach(), 4096):
+                tokens["l1"] += (gradient @ part.T.to(gradient.dtype)).abs().sum(-1)
         return Reading(logits.detach(), tokens)
-
-
-def _l2_over_vocabulary(gradient: Tensor, model: TextClassifier) -> Tensor:
-    # ‖E g‖ = √(gᵀ EᵀE g): no [length × vocabulary] tensor.
-    return ((gradient @ model.gram) * gradient).sum(-1).clamp(min=0).sqrt()
-
-
-def _l1_over_vocabulary(gradient: Tensor, matrix: Tensor, chunk: int = 4096) -> Tensor:
-    total = gradient.new_zeros(gradient.shape[:-1])
-    for part in torch.split(matrix.detach(), chunk):
-        total += (gradient @ part.T.to(gradient.dtype)).abs().sum(-1)
-    return total
 
 
 @dataclass(frozen=True, eq=False)

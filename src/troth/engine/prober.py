@@ -55,7 +55,9 @@ class Prober:
     ) -> None:
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
-        self.memory = memory or _memory_for(model.device)  # bytes a batch may take, roughly
+        on_gpu = model.device.type == "cuda"
+        usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
+        self.memory = memory or usual  # bytes a batch may take, roughly
         self.window = window  # examples under way at a time
         self.cost = Cost()
         self._answers: weakref.WeakKeyDictionary[Encoding, _Answers] = weakref.WeakKeyDictionary()
@@ -210,7 +212,7 @@ class Prober:
             units=_stack([encoding.units for encoding in encodings], -1)[place_of].to(device),
             lengths=torch.tensor([len(encoding.ids) for encoding in encodings])[place_of].to(device),
             target=torch.tensor([job.question.target for job in used])[place_of].to(device),
-            against=torch.tensor([_or(job.question.against, -1) for job in used])[place_of].to(device),
+            against=torch.tensor([job.against for job in used])[place_of].to(device),
             keys=keys.to(device),
             token_types=None
             if types[0] is None
@@ -264,14 +266,3 @@ class Prober:
 
 def _stack(tensors: Sequence[Tensor], filler: int) -> Tensor:
     return pad_sequence(list(tensors), batch_first=True, padding_value=filler)
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
-
-
-def _memory_for(device: torch.device) -> int:
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return int(free * 0.25)
-    return 128 << 20

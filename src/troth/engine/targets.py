@@ -1,7 +1,5 @@
 """Which class a target stands for: the predicted one, the gold one, an index or a label."""
 
-from __future__ import annotations
-
 import re
 
 from troth.core.errors import TrothError, unknown

@@ -1,18 +1,14 @@
 """Methods that give every unit a score: one file per method."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import LOGITS, Ask, Want
-
-if TYPE_CHECKING:
-    from troth.engine.prober import Prober
+from troth.engine.prober import Prober
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class SignedExplainer(Explainer):
     The option is part of the spec, so whatever explains again (recursive metrics, checks) does so with absolute scores.
     """
 
-    signed: ClassVar[bool] = True
+    signed = True
 
     absolute: bool = field(default=False, kw_only=True)
 

@@ -51,13 +51,10 @@ class Endpoint:
                 if error.code != 429 and error.code < 500:
                     hint = f"; is the key in {self.key_variable} right?" if error.code in (401, 403) else ""
                     raise TrothError(f"endpoint {self.url} {problem} for model {self.model!r}{hint}") from None
-            except TimeoutError:
-                problem, pause = f"gave no answer within {self.timeout:g} s", 0.0
-            except (urllib.error.URLError, ConnectionError) as error:
-                reason = getattr(error, "reason", error)
+            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+                reason, pause = getattr(error, "reason", error), 0.0
                 slow = isinstance(reason, TimeoutError)
                 problem = f"gave no answer within {self.timeout:g} s" if slow else f"cannot be reached ({reason})"
-                pause = 0.0
             if tried < self.retries:
                 time.sleep(min(max(pause, self.backoff * 2**tried), _LONGEST_PAUSE))
         raise TrothError(
@@ -112,7 +109,6 @@ class Local:
         self.model.eval()
 
     def ask(self, question: str, most_tokens: int) -> str:
-        """The model's answer."""
         import torch
 
         tokenizer = self.tokenizer

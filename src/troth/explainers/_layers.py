@@ -64,7 +64,6 @@ class Layer:
 
     @property
     def hidden(self) -> int:
-        """How long a state is."""
         return len(self.output.bias)
 
     def handed(self, states: Tensor) -> Tensor:
@@ -170,8 +169,8 @@ def chunks(count: int, bytes_each: int, device: torch.device) -> Iterator[slice]
 class Rollout(Want):
     """How much of each token reaches the first one at the end: the layers' token-to-token weights, multiplied."""
 
-    attentions: ClassVar[bool] = True
-    about_target: ClassVar[bool] = False
+    attentions = True
+    about_target = False
     name: ClassVar[str]
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """The units that methods by coalition and by path play with: those the input still has."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,8 +41,4 @@ def marks(count: int) -> Tensor:
 
 def first_of_each(keys: Tensor) -> Tensor:
     """Where each key stands first, in order. [sets] -> [distinct sets]"""
-    order = torch.argsort(keys, stable=True)
-    sorted_keys = keys[order]
-    new = torch.ones_like(keys, dtype=torch.bool)
-    new[1:] = sorted_keys[1:] != sorted_keys[:-1]
-    return order[new].sort().values
+    return torch.from_numpy(np.sort(np.unique(keys.numpy(), return_index=True)[1]))

@@ -6,7 +6,6 @@ the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from troth.explainers._layers import Layer, Rollout
 
 @dataclass(frozen=True)
 class Shares(Rollout):
-    name: ClassVar[str] = "alti"
+    name = "alti"
 
     def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
         transformed = layer.norm_1.linear(parts, whole[:, :, None])
@@ -30,7 +29,7 @@ class Shares(Rollout):
 
 @dataclass(frozen=True)
 class Alti(Explainer):
-    signed: ClassVar[bool] = False
+    signed = False
 
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Shares())

@@ -6,7 +6,6 @@ tokens in no unit ([CLS] and [SEP] draw much) are never shared out among the oth
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,8 +25,8 @@ def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:
 
 @dataclass(frozen=True)
 class Weights(Want):
-    attentions: ClassVar[bool] = True
-    about_target: ClassVar[bool] = False
+    attentions = True
+    about_target = False
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.no_grad():
@@ -38,7 +37,7 @@ class Weights(Want):
 
 @dataclass(frozen=True)
 class Attention(Explainer):
-    signed: ClassVar[bool] = False
+    signed = False
 
     def reads(self) -> Weights:
         return Weights()

@@ -6,7 +6,7 @@ head and averages the products.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 
@@ -21,8 +21,8 @@ Heads = Literal["mean", "each"]
 
 @dataclass(frozen=True)
 class WeightsXGradient(Want):
-    backward: ClassVar[bool] = True
-    attentions: ClassVar[bool] = True
+    backward = True
+    attentions = True
 
     of: Of = "logit"
     heads: Heads = "mean"

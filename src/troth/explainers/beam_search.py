@@ -9,7 +9,7 @@ is width 50, comp − suff on the probability, duplicates kept. Solvex then move
 
 from dataclasses import dataclass, field, fields
 from math import comb
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -27,8 +27,8 @@ _PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class BeamSearch(Explainer):
-    signed: ClassVar[bool] = False
-    recursive: ClassVar[bool] = True
+    signed = False
+    recursive = True
 
     width: int = 10
     objective: Literal["comprehensiveness", "comp_minus_suff"] = "comprehensiveness"
@@ -50,8 +50,7 @@ class BeamSearch(Explainer):
 
     def passes(self, n_units: int) -> int:
         # In a round every entry loses one more unit; there are only so many sets of that size.
-        rounds = range(1, n_units + 1)
-        sets = sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in rounds)
+        sets = sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in range(1, n_units + 1))
         return 1 + sets * (2 if self.objective == "comp_minus_suff" else 1)
 
     def ask(self, question: Question) -> Ask[Attribution]:
@@ -68,17 +67,14 @@ class BeamSearch(Explainer):
             if self.drop_duplicates:
                 first = first_of_each(grown_keys)
                 parent, unit, grown_keys = parent[first], unit[first], grown_keys[first]
-            grown = erased[parent]
-            grown[torch.arange(len(unit)), unit] = True
+            grown = erased[parent].scatter(1, unit[:, None], True)
             both = self.objective == "comp_minus_suff"
             answer = yield Look(question, per_unit(question, torch.cat([~grown, grown]) if both else ~grown))
             value = answer.value(self.of).double()
             # f(input) is the same for all of them.
-            gain = value[len(unit) :] - value[: len(unit)] if both else -value
-            worth = worth[parent] + gain
+            worth = worth[parent] + (value[len(unit) :] - value[: len(unit)] if both else -value)
             best = torch.sort(worth, descending=True, stable=True).indices[: self.width]
             erased, keys, worth = grown[best], grown_keys[best], worth[best]
             order = torch.cat([order[parent[best]], unit[best, None]], dim=1)
-        scores = torch.zeros(count)
-        scores[order[0]] = torch.arange(count, 0, -1, dtype=torch.float32)
+        scores = torch.zeros(count).scatter(0, order[0], torch.arange(count, 0, -1, dtype=torch.float32))
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)

@@ -8,7 +8,6 @@ each token's part; in later ones it is shared together with the output's, after 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,7 +25,7 @@ from troth.models import TextClassifier
 class Parts(Want):
     """Every token's part of the target's logit (less its part of the other class's in a contrast)."""
 
-    attentions: ClassVar[bool] = True
+    attentions = True
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:
         layers, _ = take_apart(model, "decomp_x")

@@ -8,7 +8,7 @@ erased and score 0.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -29,8 +29,8 @@ _Moves = Literal["units", "all"]
 class Lift(Want):
     """Multiplier · (x − reference) of every token, and by how much their sum misses the change of the value."""
 
-    backward: ClassVar[bool] = True
-    attentions: ClassVar[bool] = True  # a fused attention kernel could not be followed
+    backward = True
+    attentions = True  # a fused attention kernel could not be followed
 
     of: _Of
     baseline: Reference
@@ -44,8 +44,10 @@ class Lift(Want):
             return value_of(self.of, logits[-1], rows.target, rows.against)
 
         now = rows.vectors(model).detach()
-        moving = _moving(rows, self.moves)[..., None]
-        before = torch.where(moving, reference_vector(model, self.baseline).to(now.dtype), now)
+        moving = rows.units >= 0 if self.moves == "units" else rows.real & (rows.units != PROMPT)
+        if rows.kept is not None:  # what was erased before stays as it is
+            moving = moving & (spread(rows.kept.to(rows.units.device), rows.units) > 0)
+        before = torch.where(moving[..., None], reference_vector(model, self.baseline).to(now.dtype), now)
         at_input, at_reference, factors = multipliers(value, now, before)
         scores = (at_least_single(factors) * at_least_single(now - before)).sum(-1)
         change = at_input - at_reference
@@ -62,12 +64,6 @@ class Lift(Want):
                 f"{'' if single else 'load it with dtype=float32 or '}use integrated_gradients"
             )
         return Reading(logits[-1].detach(), {"scores": scores}, {"gap": gap})
-
-
-def _moving(rows: Rows, moves: _Moves) -> Tensor:
-    """[rows, length] True where the word vector leaves for the reference; what was erased before stays as it is."""
-    moving = rows.units >= 0 if moves == "units" else rows.real & (rows.units != PROMPT)
-    return moving if rows.kept is None else moving & (spread(rows.kept.to(rows.units.device), rows.units) > 0)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ joined by an identity, so they grow with the number of layers: compare the score
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from troth.explainers._layers import Layer, Rollout
 
 @dataclass(frozen=True)
 class Norms(Rollout):
-    name: ClassVar[str] = "glob_enc"
+    name = "glob_enc"
 
     def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
         transformed = layer.norm_1.linear(parts, whole[:, :, None])
@@ -30,7 +29,7 @@ class Norms(Rollout):
 
 @dataclass(frozen=True)
 class GlobEnc(Explainer):
-    signed: ClassVar[bool] = False
+    signed = False
 
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Norms())

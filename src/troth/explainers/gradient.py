@@ -3,7 +3,7 @@ to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 201
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of, keep_all
@@ -13,7 +13,7 @@ from troth.explainers import Explainer
 
 @dataclass(frozen=True)
 class Gradient(Explainer):
-    signed: ClassVar[bool] = False
+    signed = False
 
     norm: Literal["l2", "l1"] = "l2"
     of: Of = "logit"

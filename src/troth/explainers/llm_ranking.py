@@ -7,13 +7,11 @@ The model that is explained is not asked. `model` is a folder or hub name of a c
 occurrence of that very unit; entries that are no unit of the text are dropped and counted in the attribution's note.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.explainers._language_models import Asking, Endpoint, ask_endpoint, ask_local
+from troth.explainers._language_models import Endpoint, ask_endpoint, ask_local
 
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):]\s*(.+?)\s*$", re.MULTILINE)
 _QUOTES = "\"'`*“”‘’"
@@ -30,8 +28,8 @@ _QUOTES = "\"'`*“”‘’"
 
 @dataclass(frozen=True)
 class LlmRanking(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
+    signed = False
+    asks_model = False
 
     model: str
     endpoint: str = ""
@@ -54,7 +52,7 @@ class LlmRanking(Explainer):
         if self.endpoint:
             self._endpoint()
 
-    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> LlmRanking:
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         return replace(self, labels=prober.model.labels)
 
     def ask(self, question: Question) -> Ask[Attribution]:
@@ -63,16 +61,14 @@ class LlmRanking(Explainer):
         scores = np.zeros(question.n_units, dtype=np.float32)
         if not names:
             return Attribution(question, scores, signed=self.signed)
-        answer = self._asking()(self._words(question, names), 16 * len(names) + 64)
+        asking = ask_endpoint(self._endpoint(), self.parallel) if self.endpoint else ask_local(self.model)
+        answer = asking(self._words(question, names), 16 * len(names) + 64)
         # Known already, so it costs nothing; meanwhile the other examples ask their questions, too.
         yield Look(question, keep_all(question))
         ranked, dropped = match(parse(answer.result()), names)
         for place, unit in enumerate(ranked):
             scores[left[unit]] = len(names) - place
         return Attribution(question, scores, signed=self.signed, note=_note(ranked, dropped, len(names)))
-
-    def _asking(self) -> Asking:
-        return ask_endpoint(self._endpoint(), self.parallel) if self.endpoint else ask_local(self.model)
 
     def _endpoint(self) -> Endpoint:
         return Endpoint(self.endpoint, self.model, self.key_variable, self.timeout, self.retries, self.backoff)

@@ -1,7 +1,6 @@
 """A uniform random number: the yardstick that every explanation has to beat; fresh at every call on a new input."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask
@@ -10,8 +9,8 @@ from troth.explainers import Explainer
 
 @dataclass(frozen=True)
 class Random(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
+    signed = False
+    asks_model = False
 
     def ask(self, question: Question) -> Ask[Attribution]:
         yield from ()

@@ -5,7 +5,6 @@ Word vectors travel, in Gauss–Legendre points; the tokens of a word travel tog
 largest logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,7 +43,8 @@ class SequentialIntegratedGradients(SignedExplainer):
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         scores = torch.zeros(question.n_units)
         traveling = players(question)
-        for units in _parts(traveling, self.steps * question.n_units):
+        size = max(1, _ELEMENTS // max(1, self.steps * question.n_units))
+        for units in torch.split(traveling, size) if len(traveling) else ():
             answer = yield Look(question, _paths(units, places, question.n_units), path, want)
             dots = answer.units["dot"].view(len(units), self.steps, question.n_units)
             own = dots.gather(2, units[:, None, None].expand(-1, self.steps, 1))[..., 0]  # [units, steps]
@@ -55,11 +55,6 @@ class SequentialIntegratedGradients(SignedExplainer):
         if self.normalize:
             scores = scores / scores.norm().clamp(min=1e-12)
         return Attribution(question, scores.numpy(), signed=self.signed, gap=gap)
-
-
-def _parts(units: Tensor, elements: int) -> Sequence[Tensor]:
-    """The units in parts whose paths, of so many keep entries each, may be asked about together."""
-    return torch.split(units, max(1, _ELEMENTS // elements)) if len(units) else ()
 
 
 def _paths(units: Tensor, places: Tensor, n_units: int) -> Tensor:

@@ -4,7 +4,6 @@ salience: Chrysostomou & Aletras, 2021). The model is not asked; the arithmetic 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 from troth import salience
 from troth.core.errors import TrothError
@@ -16,8 +15,8 @@ from troth.explainers._salient import salient
 
 @dataclass(frozen=True)
 class TextRank(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
+    signed = False
+    asks_model = False
 
     window: int = 4
     damping: float = 0.85

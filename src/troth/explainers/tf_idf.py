@@ -2,29 +2,25 @@
 as scikit-learn has it (Spärck Jones, 1972; as salience: Chrysostomou & Aletras, 2021). The model is not asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Self
 
 from troth import salience
 from troth.core.errors import TrothError
 from troth.core.pieces import pieces
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import Ask
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
-
-if TYPE_CHECKING:
-    from troth.engine.prober import Prober
 
 
 @dataclass(frozen=True)
 class TfIdf(Explainer):
-    signed: ClassVar[bool] = False
-    asks_model: ClassVar[bool] = False
-    learns: ClassVar[bool] = True
+    signed = False
+    asks_model = False
+    learns = True
 
     # What `prepare` found; no option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)

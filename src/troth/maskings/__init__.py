@@ -1,20 +1,16 @@
 """How a unit is erased: one file per masking."""
 
-from __future__ import annotations
-
 import warnings
 import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from troth.core.types import Encoding, Rows
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ and positions stay. A fraction in transformers' own two-dimensional mask would d
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Attention(Masking):
-    level: ClassVar[Literal["attention"]] = "attention"
+    level = "attention"
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         # log 0 would make a row of nothing but −inf NaN; the lowest number there is does the same.

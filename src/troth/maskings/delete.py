@@ -1,7 +1,6 @@
 """A unit's tokens are taken out: a shorter row with new positions; all deleted leaves the special tokens."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,9 +12,9 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Delete(Masking):
-    level: ClassVar[Literal["ids"]] = "ids"
-    whole: ClassVar[bool] = True
-    tested_by_masf: ClassVar[bool] = False  # a shorter text is another text, not a masked one
+    level = "ids"
+    whole = True
+    tested_by_masf = False  # a shorter text is another text, not a masked one
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         stays = (keep > 0) & rows.real

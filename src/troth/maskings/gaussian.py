@@ -6,7 +6,7 @@ open how). Nothing is ever wholly erased. The paper tunes the variance among 0.0
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -19,8 +19,8 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Gaussian(Masking):
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
-    stochastic: ClassVar[bool] = True
+    level = "embeddings"
+    stochastic = True
 
     variance: float = 1.0
     form: Literal["product", "variance"] = "product"

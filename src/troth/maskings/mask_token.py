@@ -1,23 +1,18 @@
 """A unit's tokens become the model's mask token; length and positions stay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking, mask_of, put_token
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)
 class MaskToken(Masking):
-    level: ClassVar[Literal["ids"]] = "ids"
-    whole: ClassVar[bool] = True
+    level = "ids"
+    whole = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         return put_token(rows, keep == 0, mask_of(model), model)

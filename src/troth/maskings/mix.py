@@ -3,19 +3,15 @@
 The mask token's vector in AML (Barkan et al.); the baselines of path methods are the same operation.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
 from troth.core.types import Rows
 from troth.maskings import Masking, mask_of
-
-if TYPE_CHECKING:
-    from troth.models import TextClassifier
+from troth.models import TextClassifier
 
 Reference = Literal["mask", "pad", "zero"]
 
@@ -40,7 +36,7 @@ def _warn_of_zero(rows: Rows, keep: Tensor, model: TextClassifier) -> None:
 
 @dataclass(frozen=True)
 class Mix(Masking):
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    level = "embeddings"
 
     reference: Reference = "mask"
 

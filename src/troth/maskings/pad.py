@@ -1,7 +1,6 @@
 """A unit's tokens become the padding token, still attended to; positions stay."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -12,8 +11,8 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Pad(Masking):
-    level: ClassVar[Literal["ids"]] = "ids"
-    whole: ClassVar[bool] = True
+    level = "ids"
+    whole = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         return put_token(rows, keep == 0, model.pad_id, model)

@@ -5,7 +5,7 @@ output (word + position + type, after LayerNorm): `at="embedding_output"`.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -17,8 +17,8 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Soft(Masking):
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
-    stochastic: ClassVar[bool] = True
+    level = "embeddings"
+    stochastic = True
 
     at: Literal["word", "embedding_output"] = "word"
 

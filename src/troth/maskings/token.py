@@ -4,7 +4,6 @@ The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -16,8 +15,8 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Token(Masking):
-    level: ClassVar[Literal["ids"]] = "ids"
-    whole: ClassVar[bool] = True
+    level = "ids"
+    whole = True
 
     id: int = 0
 

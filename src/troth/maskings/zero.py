@@ -1,7 +1,6 @@
 """A unit's word vectors become 0 (a fraction scales them); positions, token types and attention stay."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Zero(Masking):
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    level = "embeddings"
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)

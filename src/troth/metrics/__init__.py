@@ -1,24 +1,20 @@
 """Methods that say how faithful an attribution is: one file per metric; formulas.py holds their plain arithmetic."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.types import Attribution, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask
+from troth.explainers import Explainer
 from troth.maskings import Masking
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 # Explains the same example again, on what is left of it.
 Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
@@ -82,9 +78,15 @@ class Metric(ABC):
         """Itself with the options that were left open chosen for the explainer whose scores are measured."""
         return self
 
+    def score(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+        """The score of one explanation; that of a text without units is undefined, whatever the metric."""
+        if question.n_units == 0:
+            return undefined(NO_UNITS)
+        return (yield from self.ask(question, attribution, explain))
+
     @abstractmethod
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        """Looks at the model as often as it needs and returns the score of one explanation."""
+        """Looks at the model as often as it needs and returns the score of one explanation, of one unit or more."""
 
     def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.

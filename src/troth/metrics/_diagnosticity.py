@@ -90,9 +90,9 @@ def diagnosticity(
     defined = ~np.isnan(won)
     value, low, high = _share(won, defined)
     each = {name: statistics.mean(row) for name, row in zip(real, won, strict=True)}
-    sums = [float(np.nansum(share)) for share in (won, tied, lost)]
+    wins, ties, losses = (float(np.nansum(share)) for share in (won, tied, lost))
     undefined, advantage = int((~defined).sum()), _share(won - lost, defined)
-    return Diagnosticity(metric, value, low, high, sums[0], sums[1], sums[2], undefined, advantage, each)
+    return Diagnosticity(metric, value, low, high, wins, ties, losses, undefined, advantage, each)
 
 
 def meta_report(

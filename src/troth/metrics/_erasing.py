@@ -14,7 +14,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score, Scores
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
@@ -93,14 +93,10 @@ def recursively_erased(
     return torch.stack(steps)
 
 
-def target_probability(answer: Answer) -> Floats:
-    """[rows] of the class explained, in double precision."""
-    return answer.logits.double().softmax(-1)[:, answer.question.target].numpy()
-
-
-def target_log_probability(answer: Answer) -> Floats:
-    """[rows] as target_probability; never −inf."""
-    return answer.logits.double().log_softmax(-1)[:, answer.question.target].numpy()
+def target_probability(answer: Answer, logs: bool = False) -> Floats:
+    """[rows] of the class explained, in double precision; its logarithm is never −inf."""
+    logits = answer.logits.double()
+    return (logits.log_softmax(-1) if logs else logits.softmax(-1))[:, answer.question.target].numpy()
 
 
 def why_no_correlation(scores: Scores) -> str:
@@ -108,12 +104,6 @@ def why_no_correlation(scores: Scores) -> str:
     if len(scores) < 2:
         return "a correlation needs two units"
     return "all scores are equal" if bool((scores == scores[0]).all()) else "masking any unit changes equally much"
-
-
-def require_step(metric: str, step: float) -> None:
-    """A step is a ratio above 0."""
-    if basis_points(step) == 0:
-        raise TrothError(f"{metric}: step must be above 0, not {step}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +137,11 @@ class Erasure(Erasing):
         gone = [1 - share if self.keeps_top else share for share in self.shares]
         return (min(gone), 1.0 if self.needs_empty else max(gone))
 
-    @abstractmethod
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
+        if self.logs:
+            return formulas.log_odds(full, left, logs_given=True)
+        return formulas.comprehensiveness(full, left)  # sufficiency, where only the top units stay
 
     def join(self, values: Floats, counts: Sequence[int]) -> float:
         """One score of those at each ratio, at which so many units were erased or kept."""
@@ -157,15 +149,13 @@ class Erasure(Erasing):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = [count_at(ratio, n_units, self.rounding) for ratio in self.shares]
         top = top_units(attribution.scores, counts)
         rows = [keep_all(question), top if self.keeps_top else 1 - top]
         if self.needs_empty:
             rows.append(torch.zeros(1, n_units))
         answer = yield Look(question, torch.cat(rows), self.perturbation)
-        p = target_log_probability(answer) if self.logs else target_probability(answer)
+        p = target_probability(answer, self.logs)
         full, left = float(p[0]), p[1 : 1 + len(counts)]
         name = "log_p" if self.logs else "p"
         record = {
@@ -184,8 +174,6 @@ class Erasure(Erasing):
 
 @dataclass(frozen=True)
 class AtRatio(Erasure):
-    """One ratio."""
-
     ratio: float = 0.2
 
     @property
@@ -222,8 +210,8 @@ class Normalized(Erasure):
     denominator and erases with id 0, unless another masking is named.
     """
 
-    needs_empty: ClassVar[bool] = True
-    pitfalls: ClassVar[str] = (
+    needs_empty = True
+    pitfalls = (
         "Undefined where the empty input predicts as well as the whole; unstable, and far outside [0, 1], where it "
         "nearly does: a mean may rest on a few such texts (clip=true, or look at the median)."
     )
@@ -252,23 +240,27 @@ class Normalized(Erasure):
 
 
 @dataclass(frozen=True)
-class PerturbationCurve(Erasing):
-    """The area under the target's probability while units go, or come back, from the most important on."""
-
-    bounds: ClassVar[str] = "[0, 1]"
-    inserts: ClassVar[bool] = False  # starts from nothing and adds units, instead of erasing them from the whole
+class Stepwise(Erasing):
+    """Units go, or come back, a share more at every step, from the most important on."""
 
     step: float = 0.05
     masking: str = "mask_token"
 
     def __post_init__(self) -> None:
-        require_step(catalog.name_of(self), self.step)
+        if basis_points(self.step) == 0:
+            raise TrothError(f"{catalog.name_of(self)}: step must be above 0, not {self.step}")
         super().__post_init__()
+
+
+@dataclass(frozen=True)
+class PerturbationCurve(Stepwise):
+    """The area under the target's probability on the way."""
+
+    bounds = "[0, 1]"
+    inserts: ClassVar[bool] = False  # starts from nothing and adds units, instead of erasing them from the whole
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = steps_of(self.step, n_units)
         top = top_units(attribution.scores, counts)
         keep = top if self.inserts else 1 - top

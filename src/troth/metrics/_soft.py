@@ -1,31 +1,28 @@
 """What soft metrics share: scores as keep probabilities, the same retention for every method, and the draws."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import scipy.stats
 import torch
 
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask, Look, keep_all
+from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
+from troth.metrics import Erasing, Explain, defined_records, formulas, undefined
 from troth.metrics._erasing import WHOLE_MINUS_EMPTY, target_probability
 from troth.metrics.formulas import Floats
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 ScoreMap = Literal["sigmoid", "min_max", "softmax", "rank"]
 AUC_RETENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -46,9 +43,7 @@ def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
         mapped = raw.softmax(-1)
     elif chosen == "rank":
         # The lowest of n ranks gets 1/n, the highest 1; equal scores share their mean rank.
-        below = (raw[None, :] < raw[:, None]).sum(1)
-        equal = (raw[None, :] == raw[:, None]).sum(1)
-        mapped = (below + (equal + 1) / 2) / len(raw)
+        mapped = torch.from_numpy(scipy.stats.rankdata(raw)) / len(raw)
     else:
         spread = raw.max() - raw.min()
         # All scores equal say nothing about who matters: half of everything stays.
@@ -102,8 +97,8 @@ class SoftErasure(Erasing):
     score to [0, 1]. `variant="released"` is the authors' code: it swaps what the two metrics keep, nudges and clips.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
-    pitfalls: ClassVar[str] = (
+    higher_is_better = True
+    pitfalls = (
         "Rewards methods whose scores happen to keep (or erase) more: compare them at equal retention. A sigmoid "
         "depends on the scale of the scores, so a bench uses one map for all its explainers. Where the empty input "
         "predicts nearly as well as the whole, values are far outside [0, 1]: clip=true. One draw is noisy: raise "
@@ -140,7 +135,6 @@ class SoftErasure(Erasing):
 
     @property
     def perturbation(self) -> Masking:
-        """How units fade."""
         masking = super().perturbation
         if self.at != "word":
             if not isinstance(masking, Soft):
@@ -170,8 +164,6 @@ class SoftErasure(Erasing):
         return replace(self, scores=self.scores or (maps.pop() if len(maps) == 1 else "min_max"))
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         fading = self.perturbation
         weights = token_counts(question.encoding)
         wanted = self.keep(importance(attribution, self.scores))
@@ -181,7 +173,9 @@ class SoftErasure(Erasing):
         samples = self.samples if fading.stochastic else 1
         keep = torch.from_numpy(np.repeat(levels, samples, axis=0)).float()
         faded = yield Look(question, keep, fading, purpose="soft")
-        ends = yield Look(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), _empties(fading))
+        # Noise never erases a unit wholly, and dropping every element of a word vector makes it 0.
+        erasing = Zero() if isinstance(fading, Gaussian) or fading == Soft() else fading
+        ends = yield Look(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), erasing)
         full, nothing = target_probability(ends).tolist()
         left = target_probability(faded).reshape(len(levels), samples)
         retained = [float(weights @ level / weights.sum()) for level in levels]
@@ -215,8 +209,3 @@ class SoftErasure(Erasing):
             for name in ("retained", "standard_error")
         }
         return {**means, "scores": " and ".join(sorted({record["scores"] for record in records if "scores" in record}))}
-
-
-def _empties(fading: Masking) -> Masking:
-    """What erases all units the same way: noise never does, and dropping every element of a word vector makes it 0."""
-    return Zero() if isinstance(fading, Gaussian) or fading == Soft() else fading

@@ -5,17 +5,12 @@ stands for no unit scores 0.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from troth.metrics import formulas
 from troth.metrics._erasing import OverRatios
 
 
 @dataclass(frozen=True)
 class AopcComprehensiveness(OverRatios):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "On texts under 100 units the smallest ratios erase nothing and pull the mean toward 0."
-
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
-        return formulas.comprehensiveness(full, left)
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "On texts under 100 units the smallest ratios erase nothing and pull the mean toward 0."

@@ -5,18 +5,13 @@ stands for no unit scores 0, where the paper's formula compares the whole text w
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from troth.metrics import formulas
 from troth.metrics._erasing import OverRatios
 
 
 @dataclass(frozen=True)
 class AopcSufficiency(OverRatios):
-    higher_is_better: ClassVar[bool | None] = False
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "On texts under 100 units the smallest ratios keep nothing, whatever the explanation."
-    keeps_top: ClassVar[bool] = True
-
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
-        return formulas.sufficiency(full, left)
+    higher_is_better = False
+    bounds = "[−1, 1]"
+    pitfalls = "On texts under 100 units the smallest ratios keep nothing, whatever the explanation."
+    keeps_top = True

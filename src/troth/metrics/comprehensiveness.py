@@ -4,17 +4,12 @@ The share erased is rounded down, as in AML: on a short text a small ratio erase
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from troth.metrics import formulas
 from troth.metrics._erasing import AtRatio
 
 
 @dataclass(frozen=True)
 class Comprehensiveness(AtRatio):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "A text without its most important words is one the model may never have seen."
-
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
-        return formulas.comprehensiveness(full, left)
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "A text without its most important words is one the model may never have seen."

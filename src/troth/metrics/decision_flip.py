@@ -6,35 +6,28 @@ Every step deletes at least one unit. A prediction that never changes scores 1.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Erasing, Explain, defined_records, formulas, undefined
-from troth.metrics._erasing import require_step, steps_of, top_units
+from troth.metrics import Explain, defined_records, formulas
+from troth.metrics._erasing import Stepwise, steps_of, top_units
 
 
 @dataclass(frozen=True)
-class DecisionFlip(Erasing):
-    higher_is_better: ClassVar[bool | None] = False
-    bounds: ClassVar[str] = "(0, 1]"
-    pitfalls: ClassVar[str] = (
+class DecisionFlip(Stepwise):
+    higher_is_better = False
+    bounds = "(0, 1]"
+    pitfalls = (
         "About the predicted class, whatever class was explained. Texts of the class that empty texts get never flip."
     )
 
-    step: float = 0.05
     masking: str = "delete"
-
-    def __post_init__(self) -> None:
-        require_step("decision_flip", self.step)
-        super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         counts = steps_of(self.step, n_units)
         keep = 1 - top_units(attribution.scores, counts)
         answer = yield Look(question, keep, self.perturbation)

@@ -5,14 +5,11 @@ really masked. A good explanation makes the probability fall early.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.metrics._erasing import PerturbationCurve
 
 
 @dataclass(frozen=True)
 class Deletion(PerturbationCurve):
-    higher_is_better: ClassVar[bool | None] = False
-    pitfalls: ClassVar[str] = (
-        "Depends on how sure the model is of the whole text: compare methods on the same examples only."
-    )
+    higher_is_better = False
+    pitfalls = "Depends on how sure the model is of the whole text: compare methods on the same examples only."

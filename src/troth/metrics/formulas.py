@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from troth.core.errors import TrothError
-from troth.metrics._agreement import auprc as auprc
-from troth.metrics._agreement import intersection_over_union_f1 as intersection_over_union_f1
 from troth.metrics._agreement import token_f1 as token_f1
 
 Floats = NDArray[np.float64]

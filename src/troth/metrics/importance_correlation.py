@@ -3,23 +3,20 @@
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, keep_without_each
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import target_probability, why_no_correlation
 
 
 @dataclass(frozen=True)
 class ImportanceCorrelation(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = (
-        "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
-    )
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
 
     masking: str = "mask_token"
 
@@ -28,8 +25,6 @@ class ImportanceCorrelation(Erasing):
         return (0.0, 0.0)  # one unit at a time
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         answer = yield Look(question, keep_without_each(question), self.perturbation)
         p = target_probability(answer)
         value = formulas.importance_correlation(attribution.scores, p)

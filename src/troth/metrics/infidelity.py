@@ -7,21 +7,20 @@ methods promise no unit of measurement; the factor is never negative, so that a 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas
 
 
 @dataclass(frozen=True)
 class Infidelity(Erasing):
-    higher_is_better: ClassVar[bool | None] = False
-    bounds: ClassVar[str] = "[0, ∞)"
-    pitfalls: ClassVar[str] = "In squared logits: compare methods on the same model and examples only."
+    higher_is_better = False
+    bounds = "[0, ∞)"
+    pitfalls = "In squared logits: compare methods on the same model and examples only."
 
     samples: int = 30
     normalize: bool = True
@@ -34,8 +33,6 @@ class Infidelity(Erasing):
         super().__post_init__()
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
         erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
         keep = torch.cat([keep_all(question), 1 - erased])

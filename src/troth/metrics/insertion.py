@@ -6,15 +6,12 @@ really there. A good explanation makes the probability rise early.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.metrics._erasing import PerturbationCurve
 
 
 @dataclass(frozen=True)
 class Insertion(PerturbationCurve):
-    higher_is_better: ClassVar[bool | None] = True
-    pitfalls: ClassVar[str] = (
-        "Depends on what the model says of a wholly masked text: compare methods on the same examples only."
-    )
-    inserts: ClassVar[bool] = True
+    higher_is_better = True
+    pitfalls = "Depends on what the model says of a wholly masked text: compare methods on the same examples only."
+    inserts = True

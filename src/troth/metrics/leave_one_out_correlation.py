@@ -5,7 +5,7 @@
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,15 +13,15 @@ import torch
 from troth import statistics
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas, undefined
 from troth.metrics._erasing import why_no_correlation
 
 
 @dataclass(frozen=True)
 class LeaveOneOutCorrelation(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
+    higher_is_better = True
+    bounds = "[−1, 1]"
+    pitfalls = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
 
     kind: Literal["kendall", "pearson"] = "kendall"
     of: Of = "logit"
@@ -32,8 +32,6 @@ class LeaveOneOutCorrelation(Erasing):
         return (0.0, 0.0)  # one unit at a time
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         keep = torch.cat([keep_all(question), keep_without_each(question)])
         answer = yield Look(question, keep, self.perturbation)
         values = answer.value(self.of).double().numpy()

@@ -5,27 +5,24 @@ Arya et al. ask whether every step rises, yes or no: `every=True`.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask, Look
-from troth.metrics import NO_UNITS, Erasing, Explain, formulas, undefined
+from troth.metrics import Erasing, Explain, formulas
 from troth.metrics._erasing import target_probability, top_units
 
 
 @dataclass(frozen=True)
 class Monotonicity(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[0, 1]"
-    pitfalls: ClassVar[str] = "Blind where units act independently: then every order rises and falls equally often."
+    higher_is_better = True
+    bounds = "[0, 1]"
+    pitfalls = "Blind where units act independently: then every order rises and falls equally often."
 
     every: bool = False
     masking: str = "mask_token"
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
-        if n_units == 0:
-            return undefined(NO_UNITS)
         keep = 1 - top_units(attribution.scores, range(n_units, -1, -1))  # [units + 1, units]
         answer = yield Look(question, keep, self.perturbation)
         p = target_probability(answer)

@@ -7,7 +7,6 @@ to [0, 1]. Their released code erases with id 0, nudges the denominator and clip
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.metrics import formulas
 from troth.metrics._erasing import Normalized
@@ -15,8 +14,8 @@ from troth.metrics._erasing import Normalized
 
 @dataclass(frozen=True)
 class NormalizedComprehensiveness(Normalized):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "[0, ∞), often above 1; with clip [0, 1]"
+    higher_is_better = True
+    bounds = "[0, ∞), often above 1; with clip [0, 1]"
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
         return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)

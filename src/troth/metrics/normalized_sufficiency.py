@@ -7,7 +7,6 @@ ratio to [0, 1]. Their released code erases with id 0, nudges the denominator an
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from troth.metrics import formulas
 from troth.metrics._erasing import Normalized
@@ -15,9 +14,9 @@ from troth.metrics._erasing import Normalized
 
 @dataclass(frozen=True)
 class NormalizedSufficiency(Normalized):
-    higher_is_better: ClassVar[bool | None] = True
-    bounds: ClassVar[str] = "(−∞, 1], often below 0; with clip [0, 1]"
-    keeps_top: ClassVar[bool] = True
+    higher_is_better = True
+    bounds = "(−∞, 1], often below 0; with clip [0, 1]"
+    keeps_top = True
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
         return formulas.normalized_sufficiency(full, left, empty, variant=self.variant)

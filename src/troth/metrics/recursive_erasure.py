@@ -12,12 +12,10 @@ always explains the class given). Performance is the data set's metric, for data
 (beam_search), the others explain again.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from torch import Tensor
@@ -25,28 +23,26 @@ from torch import Tensor
 from troth import seeds, statistics
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
+from troth.data import Data
 from troth.engine.looks import Ask, Look
 from troth.engine.targets import gold_class
+from troth.explainers import Explainer
 from troth.explainers.random import Random
-from troth.metrics import NO_UNITS, Erasing, Explain, Summary, formulas, reasons, undefined
+from troth.metrics import Erasing, Explain, Summary, formulas, reasons
 from troth.metrics._erasing import basis_points, recursively_erased
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
-
-if TYPE_CHECKING:
-    from troth.data import Data
-    from troth.explainers import Explainer
 
 NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 
 
 @dataclass(frozen=True)
 class RecursiveErasure(Erasing):
-    higher_is_better: ClassVar[bool | None] = True
-    explains_again: ClassVar[bool] = True
-    pooled: ClassVar[bool] = True
-    bounds: ClassVar[str] = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
-    pitfalls: ClassVar[str] = (
+    higher_is_better = True
+    explains_again = True
+    pooled = True
+    bounds = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
+    pitfalls = (
         "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
         "can push predictions to the other class, so their RACU may exceed 1: compare ACU."
     )
@@ -82,14 +78,9 @@ class RecursiveErasure(Erasing):
         return again + (self.target == "gold")  # where another class was explained
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         gold = _gold(attribution)
-        if (
-            self.target == "gold"
-            and gold not in (None, question.target)
-            and (self._recomputes or attribution.explainer)
-        ):
+        can_explain = self._recomputes or attribution.explainer
+        if self.target == "gold" and gold not in (None, question.target) and can_explain:
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
         explained, left = yield from self._curve(question, attribution, explain)
@@ -105,7 +96,7 @@ class RecursiveErasure(Erasing):
             "label": predicted if gold is None else gold,
             "label_is": "predicted" if gold is None else "gold",
             "target": question.target,
-            "target_is": _kind(question.target, gold, predicted),
+            "target_is": {predicted: "predicted", gold: "gold"}.get(question.target, "given"),
             "performance": self._performance,
             "explained": explained.argmax(-1).tolist(),
             "random": random.argmax(-1).tolist(),
@@ -184,12 +175,6 @@ def _gold(attribution: Attribution) -> int | None:
     if label is None or (isinstance(label, int) and not attribution.labels):
         return label
     return gold_class(attribution.labels, attribution.example)
-
-
-def _kind(target: int, gold: int | None, predicted: int) -> str:
-    if target == gold:
-        return "gold"
-    return "predicted" if target == predicted else "given"
 
 
 def _all_of(records: Iterable[Mapping[str, Any]], name: str) -> str:

@@ -7,7 +7,6 @@ scale compare only so.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Rows, Score
 from troth.engine.looks import Ask
 from troth.maskings import Masking
-from troth.metrics import NO_UNITS, Explain, Metric, Quality, undefined
+from troth.metrics import Explain, Metric, undefined
 from troth.models import TextClassifier
 
 
@@ -26,7 +25,7 @@ from troth.models import TextClassifier
 class Noise(Masking):
     """Erases nothing: moves the word vectors of every unit, alike in all rows of one example."""
 
-    level: ClassVar[Literal["embeddings"]] = "embeddings"
+    level = "embeddings"
 
     radius: float
     number: int
@@ -35,8 +34,9 @@ class Noise(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)
         length, size = vectors.shape[1:]
-        keys = {example: draws.key(self.seed, example, "sensitivity", self.number) for example in _ids(rows)}
-        of_row = torch.tensor([keys[example] for example in _ids(rows)], device=vectors.device)
+        ids = [encoding.example.id for encoding in rows.encodings]
+        keys = {example: draws.key(self.seed, example, "sensitivity", self.number) for example in set(ids)}
+        of_row = torch.tensor([keys[example] for example in ids], device=vectors.device)
         moves = 2 * draws.uniforms(of_row, length * size).view_as(vectors) - 1
         scale = vectors.float().square().mean(-1, keepdim=True).sqrt() * (rows.units >= 0)[..., None]
         return replace(rows, embeddings=vectors + (self.radius * scale * moves).to(vectors.dtype))
@@ -44,11 +44,11 @@ class Noise(Masking):
 
 @dataclass(frozen=True)
 class Sensitivity(Metric):
-    higher_is_better: ClassVar[bool | None] = False
-    measures: ClassVar[Quality] = "stability"
-    explains_again: ClassVar[bool] = True
-    bounds: ClassVar[str] = "[0, ∞)"
-    pitfalls: ClassVar[str] = (
+    higher_is_better = False
+    measures = "stability"
+    explains_again = True
+    bounds = "[0, ∞)"
+    pitfalls = (
         "Stability, not faithfulness: what ignores the model scores 0. A method that draws pays for its own chance too."
     )
 
@@ -65,8 +65,6 @@ class Sensitivity(Metric):
         return self.samples
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         if question.base is not None:
             return undefined("part of the input is erased already")
         scores = attribution.scores.astype(np.float64)
@@ -79,7 +77,3 @@ class Sensitivity(Metric):
             again = yield from explain(moved)
             changes.append(float(np.linalg.norm(again.scores - scores) / size))
         return Score(max(changes), {"changes": changes})
-
-
-def _ids(rows: Rows) -> list[str]:
-    return [encoding.example.id for encoding in rows.encodings]

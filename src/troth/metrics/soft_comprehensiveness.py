@@ -7,7 +7,6 @@ than erasing them all, it exceeds 1.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from troth.metrics.formulas import Floats
 
 @dataclass(frozen=True)
 class SoftComprehensiveness(SoftErasure):
-    bounds: ClassVar[str] = "[0, ∞), often above 1; with clip [0, 1]"
+    bounds = "[0, ∞), often above 1; with clip [0, 1]"
 
     def keep(self, importance: Floats) -> Floats:
         return 1 - importance

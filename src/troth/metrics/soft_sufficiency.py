@@ -12,7 +12,6 @@ denominator is nudged and the score clipped; that code drops elements after the 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from troth.metrics.formulas import Floats
 
 @dataclass(frozen=True)
 class SoftSufficiency(SoftErasure):
-    bounds: ClassVar[str] = "(−∞, 1], often below 0; with clip [0, 1]"
+    bounds = "(−∞, 1], often below 0; with clip [0, 1]"
 
     def keep(self, importance: Floats) -> Floats:
         return importance

@@ -7,14 +7,14 @@ the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, defined_records, formulas, undefined
+from troth.metrics import Explain, Metric, defined_records, formulas, undefined
 from troth.metrics._erasing import basis_points
 
 TOPS = tuple(range(1, 11))
@@ -23,9 +23,9 @@ RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 @dataclass(frozen=True)
 class Sparsity(Metric):
-    higher_is_better: ClassVar[bool | None] = None
-    bounds: ClassVar[str] = "[0, 1]"
-    pitfalls: ClassVar[str] = "Says how concentrated an explanation is, not whether it is right."
+    higher_is_better = None
+    bounds = "[0, 1]"
+    pitfalls = "Says how concentrated an explanation is, not whether it is right."
 
     ratio: float = 0.2
     top: int | None = None
@@ -38,8 +38,6 @@ class Sparsity(Metric):
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         yield from ()
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
         scores = attribution.scores
         if self.top is None:
             value = formulas.sparsity(scores, self.ratio, variant=self.variant)

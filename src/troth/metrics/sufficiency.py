@@ -4,18 +4,13 @@ The share kept is rounded down, as in AML: on a short text a small ratio keeps n
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from troth.metrics import formulas
 from troth.metrics._erasing import AtRatio
 
 
 @dataclass(frozen=True)
 class Sufficiency(AtRatio):
-    higher_is_better: ClassVar[bool | None] = False
-    bounds: ClassVar[str] = "[−1, 1]"
-    pitfalls: ClassVar[str] = "A few words alone are far from any text the model was trained on."
-    keeps_top: ClassVar[bool] = True
-
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
-        return formulas.sufficiency(full, left)
+    higher_is_better = False
+    bounds = "[−1, 1]"
+    pitfalls = "A few words alone are far from any text the model was trained on."
+    keeps_top = True

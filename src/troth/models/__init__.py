@@ -3,8 +3,6 @@
 A kind is a file that holds a class of the file's name: `black_box.py` holds `BlackBox`. Nothing is registered.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +62,10 @@ def load_model(
         "prompt": prompt, "class_words": class_words, "shots": shots, "chat": chat, "mask_text": mask_text,
         "explain_shots": explain_shots or None,
     }  # fmt: skip
-    passed = {name: value for name, value in options.items() if not _is_nothing(value)}
+    nothing = [
+        name for name, value in options.items() if value is None or (isinstance(value, list | tuple) and not value)
+    ]
+    passed = {name: value for name, value in options.items() if name not in nothing}
     kind = _kind_of(model, passed, list(kinds().values()))
     return kind.load(
         model, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **passed
@@ -104,7 +105,3 @@ def _kind_of(source: Any, options: Mapping[str, Any], every: Sequence[type[TextC
         names = " and ".join(kind.__name__ for kind in chosen)
         raise TrothError(f"{names} both take this {type(source).__name__}; let one extend the other or take less")
     return chosen[0]
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, list | tuple) and not value)

@@ -1,7 +1,5 @@
 """What is changed in a transformers model while it is read; each change is taken back, also after an exception."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

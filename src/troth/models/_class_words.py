@@ -1,7 +1,5 @@
 """The one token that each class word is, and the one that erased words become."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Texts to encodings: the tokenizer's own template, units by character overlap, the end of the first text cut off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,9 +30,12 @@ def encode(
     # Token types are what a plain call returns, so singles and pairs are tokenized apart.
     for is_pair in (False, True):
         chosen = [index for index, example in enumerate(examples) if (example.text_pair is not None) == is_pair]
-        batch = _call(tokenizer, [examples[index] for index in chosen]) if chosen else None
+        if not chosen:
+            continue
+        pairs = [examples[index].text_pair for index in chosen] if is_pair else None
+        with borrowed(tokenizer):
+            batch = tokenizer([examples[index].text for index in chosen], pairs, verbose=False)
         for place, index in enumerate(chosen):
-            assert batch is not None
             types = batch["token_type_ids"][place] if "token_type_ids" in batch else None
             encodings[index] = _encoding(examples[index], batch.encodings[place], types, units, segments, max_length)
     return [encodings[index] for index in range(len(examples))]
@@ -57,14 +58,6 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
         most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"
         raise TrothError(f"max_length must be a number from 1 to {positions}, not {max_length}{most}")
     return max_length
-
-
-def _call(tokenizer: Any, examples: Sequence[Example]) -> Any:
-    texts = [example.text for example in examples]
-    with borrowed(tokenizer):
-        if examples[0].text_pair is None:
-            return tokenizer(texts, verbose=False)
-        return tokenizer(texts, [example.text_pair for example in examples], verbose=False)
 
 
 def _within(example: Example, sequence: Sequence[int | None], max_length: int) -> NDArray[np.int64]:

@@ -1,7 +1,5 @@
 """Models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory: no pickle, no foreign code."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ In the families whose attention we know, queries meet the prefix's keys in one p
 values are never copied for each row; the others get copies, a layer at a time.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,7 +73,7 @@ class Prefixes:
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def __deepcopy__(self, memo: Any) -> Prefixes:
+    def __deepcopy__(self, memo: Any) -> "Prefixes":
         return Prefixes()  # a copied model may be about to change
 
 

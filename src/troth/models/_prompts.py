@@ -1,7 +1,5 @@
 """A prompt around a text: a template with {text}, {text_pair} and shots, wrapped in a chat template where wanted."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterable, Sequence

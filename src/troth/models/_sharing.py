@@ -2,8 +2,6 @@
 lock and puts everything back.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Iterator

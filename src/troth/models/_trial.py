@@ -4,13 +4,11 @@ XLNet, FNet, ConvBERT and others mix padding into what they read. They are teste
 a batch only with rows of the same length.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,15 +17,13 @@ from torch.nn.utils.rnn import pad_sequence
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
 from troth.models import families
-
-if TYPE_CHECKING:
-    from troth.models.encoder import Encoder
+from troth.models.base import TextClassifier
 
 _TEXTS = ("good", "it was not what we had hoped for , but the end of it is good and we would see it again")
 _PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
-def pads(model: Encoder) -> bool:
+def pads(model: TextClassifier) -> bool:
     """Whether the model says the same of a text however much padding follows it."""
     if families.is_block_sparse(model.model):
         return False
@@ -41,21 +37,15 @@ def pads(model: Encoder) -> bool:
         noise = torch.finfo(model.dtype).eps ** 0.5 * float(alone.abs().max())
         if bool((alone[0] - alone[1]).abs().max() <= noise):
             return True  # it says the same of everything; once it is trained it is asked again
-        padded = _together(model, encodings)
+        rows = _rows(model, encodings)
+        padded = [model.forward(rows).logits]
+        with suppress(TrothError):  # a model that takes no vectors is only ever asked with ids
+            padded.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
         _PROVED[model.model] = all(bool((logits.double() - alone).abs().max() <= noise) for logits in padded)
         return _PROVED[model.model]
 
 
-def _together(model: Encoder, encodings: Sequence[Encoding]) -> list[Tensor]:
-    """Logits of the padded rows, given as ids and, where the model takes them, as word vectors."""
-    rows = _rows(model, encodings)
-    logits = [model.forward(rows).logits]
-    with suppress(TrothError):  # a model that takes no vectors is only ever asked with ids
-        logits.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
-    return logits
-
-
-def _rows(model: Encoder, encodings: Sequence[Encoding]) -> Rows:
+def _rows(model: TextClassifier, encodings: Sequence[Encoding]) -> Rows:
     def stacked(tensors: Sequence[Tensor], filler: int) -> Tensor:
         return pad_sequence(list(tensors), batch_first=True, padding_value=filler).to(model.device)
 

@@ -1,7 +1,5 @@
 """The units of an example, for every kind of model: words and sentences come from the text, tokens join them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

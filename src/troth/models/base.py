@@ -3,8 +3,6 @@
 What a kind does not override it refuses by name, or it has the plain answer that is written here.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -59,7 +57,7 @@ class TextClassifier(ABC):
         return False
 
     @classmethod
-    def load(cls, source: Any, **options: Any) -> TextClassifier:
+    def load(cls, source: Any, **options: Any) -> "TextClassifier":
         """The model of this source; tokenizer, device, dtype, max_length and labels are always passed."""
         raise TrothError(f"{cls.kind} cannot be loaded; build {cls.__name__} yourself and pass it")
 

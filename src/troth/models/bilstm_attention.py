@@ -7,8 +7,6 @@ second's final states are the query. Paper: one embedding for both texts; the re
 (`shared_embedding=False`). Importing this module makes the transformers Auto classes know the model.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,14 +3,12 @@
 It is asked with whole texts in which units were deleted or replaced, so only methods that erase can explain it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,9 +26,9 @@ _MASKED = -1
 class BlackBox(TextClassifier):
     """One "token" per unit; a row is turned back into text just before the callable is asked."""
 
-    kind: ClassVar[str] = "a black box"
-    loaded_with: ClassVar[str] = "a function from texts to probabilities"
-    options: ClassVar[tuple[str, ...]] = ("mask_text",)
+    kind = "a black box"
+    loaded_with = "a function from texts to probabilities"
+    options = ("mask_text",)
     pads = True
     erases_only = True
     mask_id = _MASKED
@@ -86,7 +84,14 @@ class BlackBox(TextClassifier):
         check_choices(units, segments)
         if units == "token":
             raise self.lacks("tokens", "use units word or sentence")
-        return [_encoding(example, units, segments) for example in examples]
+        encodings = []
+        for example in examples:
+            assembled = Units(units)
+            assembled.add(0, example.text)
+            if example.text_pair is not None and segments == "both":
+                assembled.add(1, example.text_pair)
+            encodings.append(assembled.encoding(example))
+        return encodings
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         self.refuse_insides(rows, attentions=attentions, hidden=hidden)
@@ -119,14 +124,6 @@ class BlackBox(TextClassifier):
         ):
             raise TrothError(f"{self.name} must give probabilities that sum to 1 for each text; logits do not")
         return probabilities
-
-
-def _encoding(example: Example, units: UnitKind, segments: Segments) -> Encoding:
-    assembled = Units(units)
-    assembled.add(0, example.text)
-    if example.text_pair is not None and segments == "both":
-        assembled.add(1, example.text_pair)
-    return assembled.encoding(example)
 
 
 def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:

@@ -1,9 +1,7 @@
 """The classifier that is shipped with the package, so that everything can be tried in a minute."""
 
-from __future__ import annotations
-
 from importlib.resources import as_file, files
-from typing import Any, ClassVar
+from typing import Any
 
 from troth.models.base import TextClassifier
 from troth.models.encoder import Encoder
@@ -12,7 +10,7 @@ from troth.models.encoder import Encoder
 class Embedded(Encoder):
     """`embedded_model/README.md` says how it was trained and how good it is."""
 
-    loaded_with: ClassVar[str] = '"embedded"'
+    loaded_with = '"embedded"'
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:

@@ -1,7 +1,5 @@
 """Any Hugging Face sequence classifier: from a folder, a hub name, or in memory. It is never altered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
@@ -26,8 +24,8 @@ from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
 class Encoder(TextClassifier):
     """Wraps a model and its tokenizer; every change it needs is made inside a context manager and put back."""
 
-    kind: ClassVar[str] = "a text classifier"
-    loaded_with: ClassVar[str] = "a folder, a hub name, or a model in memory and its tokenizer"
+    kind = "a text classifier"
+    loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
 

@@ -2,8 +2,6 @@
 its reason. Everything else is asked of the model itself.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

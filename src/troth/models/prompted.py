@@ -4,14 +4,12 @@ Only the text inside the prompt is explained. Keys and values of what stands bef
 to all erased inputs, which are padded on the right; of the vocabulary only the class words' logits are computed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,21 +21,21 @@ from troth.core.units import UnitKind
 from troth.models._changes import unhooked
 from troth.models._class_words import choose_mask, class_ids
 from troth.models._encoding import require_fast
-from troth.models._loading import CAUSAL, Network, fingerprint
+from troth.models._loading import CAUSAL, fingerprint
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
 from troth.models._sharing import borrowed
 from troth.models._units import Units
-from troth.models.base import Output, Segments, check_choices, refuse
+from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
 
 
 class Prompted(Encoder):
     """A causal language model, its tokenizer and a prompt."""
 
-    kind: ClassVar[str] = "a prompted language model"
-    loaded_with: ClassVar[str] = 'prompt="… {text} …"'
-    options: ClassVar[tuple[str, ...]] = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
-    network: ClassVar[Network] = CAUSAL
+    kind = "a prompted language model"
+    loaded_with = 'prompt="… {text} …"'
+    options = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
+    network = CAUSAL
     reads_last = True
     pads = True  # padding is on the right, and no token looks to its right
 
@@ -58,8 +56,7 @@ class Prompted(Encoder):
     ) -> None:
         from troth.models._prefix import Prefixes  # imports transformers, which other kinds do without
 
-        if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-            raise TrothError(f"class_words must be two different words or more, not {class_words!r}")
+        _require_question(prompt, class_words)
         require_fast(tokenizer)
         self.class_words = tuple(class_words)
         super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
@@ -83,6 +80,11 @@ class Prompted(Encoder):
     def takes(cls, source: Any, **options: Any) -> bool:
         return "prompt" in options
 
+    @classmethod
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        _require_question(options["prompt"], options.get("class_words", ()))  # before the model is loaded
+        return super().load(source, **options)
+
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         labels = self.class_words if labels is None else labels
         if len(labels) != len(self.class_words):
@@ -91,7 +93,6 @@ class Prompted(Encoder):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Options of `load_model` that make this model again, with what was chosen by itself."""
         shots = [{"text": shot.text, "text_pair": shot.text_pair, "label": word} for shot, word in self.shots]
         spec: dict[str, Any] = {"prompt": self.prompt, "class_words": list(self.class_words), "chat": self.chat}
         if self.labels != self.class_words:
@@ -271,3 +272,9 @@ class Prompted(Encoder):
             whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, list(self.class_ids)]
             ours = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1])[0]
         return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))
+
+
+def _require_question(prompt: str, class_words: Sequence[str]) -> None:
+    template(prompt)
+    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
+        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")

@@ -1,7 +1,5 @@
 """A cell is the unit of work that is stored, resumed and sent to another machine; a plan is a graph of cells."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

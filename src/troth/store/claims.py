@@ -4,8 +4,6 @@ A claim is a file created exclusively; a heartbeat renews its time, and a claim 
 Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -33,13 +31,18 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._owner = {**_process(), "token": uuid4().hex}
+        pid = os.getpid()
+        # This process, unlike any other of any machine, container or time.
+        self._owner = {"host": _host(), "pid": str(pid), "started": _started(pid), "token": uuid4().hex}
         self._mine: set[str] = set()
         self._closed: threading.Event | None = None  # of the heartbeat
 
     def take(self, name: str) -> bool:
         """Claims a cell; False when a living process has it."""
-        self._beat_on()
+        if self._closed is None:
+            self._closed = threading.Event()
+            _living.add(self._owner["token"])
+            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
         path = self.folder / name
         if not self._create(path) and not (self._dead(path) and self._remove_dead(path) and self._create(path)):
             return False
@@ -133,22 +136,11 @@ class Claims:
         clock.unlink(missing_ok=True)
         return now
 
-    def _beat_on(self) -> None:
-        if self._closed is None:
-            self._closed = threading.Event()
-            _living.add(self._owner["token"])
-            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
-
     def _beat(self, closed: threading.Event) -> None:
         while not closed.wait(BEAT):
             for name in list(self._mine):
                 with contextlib.suppress(OSError):
                     os.utime(self.folder / name)
-
-
-def _process() -> dict[str, str]:
-    """This process, unlike any other of any machine, container or time."""
-    return {"host": _host(), "pid": str(os.getpid()), "started": _started(os.getpid())}
 
 
 def _version(path: Path) -> tuple[int, int]:

@@ -3,8 +3,6 @@
 A crash at any moment loses nothing: a joined file appears whole, before those it was made from are removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stored explanations as a file that other programs, and trainings, read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -20,7 +18,7 @@ def exported(source: str) -> str:
 
     EXPLAINER is an explainer as the run names it, or a cell's name; a run with one explanation needs neither.
     """
-    folder, name = (source, "") if (Path(source) / "run.json").is_file() else _split(source)
+    folder, _, name = (source, "", "") if (Path(source) / "run.json").is_file() else source.rpartition(":")
     store = Store(folder)
     cells = {cell.name: cell for cell in store.cells() if cell.kind == "explanation" and not cell.error}
     matching = [cell for cell in cells.values() if name in ("", cell.specs["explainer"], cell.name)]
@@ -37,8 +35,3 @@ def exported(source: str) -> str:
         lines.append({"id": row["example_id"], "spans": spans, "segments": row["segments"], "scores": row["scores"]})
     write_aside(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return str(path)
-
-
-def _split(source: str) -> tuple[str, str]:
-    folder, _, name = source.rpartition(":")
-    return folder, name

@@ -1,7 +1,5 @@
 """What runs there are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

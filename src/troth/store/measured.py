@@ -1,10 +1,11 @@
 """The scores of one explainer by one metric: every seed's, of the same examples in the same order."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import Self
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Measured:
     by_seed: tuple[tuple[Score, ...], ...]  # [seeds][examples]
 
     @classmethod
-    def read(cls, store: Store, cells: Iterable[Stored]) -> Measured:
+    def read(cls, store: Store, cells: Iterable[Stored]) -> Self:
         """What several cells say together. Cells that differ only in their examples are of one seed."""
         seeds: dict[str, dict[Key, Score]] = {}
         # The larger cell last: where two hold the same example, it counts once.
@@ -37,7 +38,8 @@ class Measured:
             table = store.table(cell.name)
             keys = _keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
             scores = zip(keys, table_to_scores(table), strict=True)
-            seeds.setdefault(_seed(cell), {}).update(scores)
+            seed = canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
+            seeds.setdefault(seed, {}).update(scores)
         order = joined(seeds.values())
         return cls(order, tuple(tuple(seed.get(key, _MISSING) for key in order) for seed in seeds.values()))
 
@@ -53,14 +55,6 @@ def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
 
 
-def _seed(cell: Stored) -> str:
-    return canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
-
-
 def _keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
-    seen: dict[str, int] = {}
-    keys = []
-    for example_id in example_ids:
-        seen[example_id] = seen.get(example_id, -1) + 1
-        keys.append((fingerprint, example_id, seen[example_id]))
-    return keys
+    seen: defaultdict[str, Iterator[int]] = defaultdict(count)
+    return [(fingerprint, example_id, next(seen[example_id])) for example_id in example_ids]

@@ -1,7 +1,5 @@
 """The cells of an Arrow table as plain Python values, also those that Python's calendar does not have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,11 +25,7 @@ def _plain(value: pa.Scalar) -> Any:
         return {name: _plain(value[name]) for name in value}
     if pa.types.is_nested(value.type):
         return [_plain(item) for item in value.values]
-    return _moment(value)
-
-
-def _moment(value: pa.Scalar) -> str:
-    """infinity, -infinity, or the date with its true year."""
+    # infinity, -infinity, or the date with its true year
     unit: Any = "D" if pa.types.is_date(value.type) else value.type.unit
     number = value.value
     if abs(number) == _ENDS.get(unit, 2**63 - 1):

@@ -1,7 +1,5 @@
 """Moves what does not belong into `damaged/`, so that nothing a crash or a stranger left can block a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path

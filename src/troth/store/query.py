@@ -3,8 +3,6 @@
 `scores` has one row per example and seed; what is computed from rows, like the leaderboard, is passed in as a view.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

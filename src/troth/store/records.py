@@ -1,12 +1,10 @@
 """The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from troth.core.errors import TrothError
 from troth.store.shapes import fault
@@ -83,7 +81,7 @@ class Stored:
     traceback: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Stored:
+    def of(cls, facts: Mapping[str, Any]) -> Self:
         """From what a file says; what a later troth may have added is left out."""
         known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
         return cls(**{**known, "parents": tuple(facts["parents"])})

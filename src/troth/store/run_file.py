@@ -1,7 +1,5 @@
 """run.json: the format, the versions, hardware and commands of a run, its models and data with their fingerprints."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

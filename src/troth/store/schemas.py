@@ -1,7 +1,5 @@
 """The columns of stored rows: data, explanations, scores, checks."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 EXAMPLES = pa.schema(

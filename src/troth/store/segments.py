@@ -3,19 +3,18 @@
 A file holds the hash of its own bytes (taken with zeros in its place), so any damage shows.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,8 +24,8 @@ from troth.store.cells import Cell
 from troth.store.records import DamagedError
 
 _FACTS = b"troth"
-_SEAL = "troth-seal:"  # and 32 digits, the hash
-_OPEN = "0" * 32
+_SEAL = b"troth-seal:"  # and 32 digits, the hash
+_OPEN = b"0" * 32
 _ROWS = 16_384  # a row group: what is decompressed to read one cell
 
 Facts = Mapping[str, Any]
@@ -40,7 +39,7 @@ class Segment:
     facts: Sequence[Facts]
 
     @classmethod
-    def open(cls, path: Path) -> Segment:
+    def open(cls, path: Path) -> Self:
         """Reads the footer alone."""
         metadata = _file(path).metadata.metadata or {}
         if _FACTS not in metadata:
@@ -88,7 +87,8 @@ class Segment:
 
     def verify(self) -> None:
         """Reads every byte; raises where one is not as it was written, or where the name is another cell's."""
-        if not _sealed(self.path.read_bytes()):
+        data = self.path.read_bytes()
+        if _SEAL not in data or _sealed(data) != data:
             raise DamagedError(self.path, "its bytes are not those that were written")
         names = [_name(cell) for cell in self.facts]
         if self.path.parent.name == "cells" and names != [self.path.stem]:
@@ -118,28 +118,20 @@ def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows.schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(rows, row_group_size=_ROWS)
-        writer.add_key_value_metadata({_FACTS.decode(): text, "seal": _SEAL + _OPEN})
-    return _seal(bytes(sink.getvalue()))
+        writer.add_key_value_metadata({_FACTS.decode(): text, "seal": (_SEAL + _OPEN).decode()})
+    return _sealed(bytes(sink.getvalue()))
 
 
 def seal_of(data: bytes) -> str:
     """The hash a file holds of itself."""
-    start = data.rindex(_SEAL.encode()) + len(_SEAL)
-    return data[start : start + len(_OPEN)].decode("ascii", "replace")
+    return data.rpartition(_SEAL)[2][: len(_OPEN)].decode("ascii", "replace")
 
 
-def _seal(data: bytes) -> bytes:
-    start = data.rindex(_SEAL.encode()) + len(_SEAL)
-    digest = hashlib.blake2b(data, digest_size=16).hexdigest().encode()
-    return data[:start] + digest + data[start + len(digest) :]
-
-
-def _sealed(data: bytes) -> bool:
-    try:
-        start = data.rindex(_SEAL.encode()) + len(_SEAL)
-    except ValueError:
-        return False
-    return _seal(data[:start] + _OPEN.encode() + data[start + len(_OPEN) :]) == data
+def _sealed(data: bytes) -> bytes:
+    """The file with the hash of its bytes, taken with zeros in its place."""
+    before, mark, after = data.rpartition(_SEAL)
+    zeroed = before + mark + _OPEN + after[len(_OPEN) :]
+    return before + mark + hashlib.blake2b(zeroed, digest_size=16).hexdigest().encode() + after[len(_OPEN) :]
 
 
 def _name(facts: Facts) -> str:
@@ -155,14 +147,20 @@ def _file(path: Path) -> Any:
     return _opened(path, *_version(path))
 
 
-@lru_cache(maxsize=16)
-def _opened(path: Path, *_version: int) -> Any:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        yield
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise DamagedError(path, _first_line(error)) from None
+        raise DamagedError(path, str(error).strip().partition("\n")[0].rstrip(".")[:120]) from None
+
+
+@lru_cache(maxsize=16)
+def _opened(path: Path, *_version: int) -> Any:
+    with _reading(path):
+        return pq.ParquetFile(path, page_checksum_verification=True)
 
 
 @lru_cache(maxsize=2)
@@ -172,16 +170,8 @@ def _groups(path: Path, groups: tuple[int, ...], *_version: int) -> pa.Table:
 
 
 def _decoded(path: Path, groups: tuple[int, ...] | None = None) -> pa.Table:
-    try:
+    with _reading(path):
         rows = _file(path).read() if groups is None else _file(path).read_row_groups(list(groups))
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DamagedError(path, _first_line(error)) from None
     if "cell" not in rows.column_names:
         raise DamagedError(path, "it lacks the column of cells")
     return rows
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")[:120]

@@ -3,8 +3,6 @@
 Fields of a dataclass without a default must be there; what a later troth may have added is let through.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

@@ -38,8 +38,9 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values. What has its default is left out: a field that is added later renames no stored cell."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if not _is_default(self, field)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        changed = {name: value for name, (value, default) in values.items() if default is MISSING or value != default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
 
     def cell(self, *parents: Cell | str) -> Cell:
         """The cell that is made of this and of its parents."""
@@ -49,10 +50,6 @@ class Spec:
 
 def names(spec: type[Spec]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(spec))
-
-
-def _is_default(spec: Spec, field: Any) -> bool:
-    return field.default is not MISSING and getattr(spec, field.name) == field.default
 
 
 @dataclass(frozen=True, kw_only=True)

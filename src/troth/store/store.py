@@ -9,8 +9,6 @@ claims/     who works on what
 damaged/    files set aside because they were not what had been written
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Examples, attributions and scores as stored rows, and back."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -56,29 +54,25 @@ def table_to_examples(table: pa.Table) -> list[Example]:
 
 def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
     """One row per attribution: float32 scores and character spans, no text."""
-    columns: dict[str, list[Any]] = {name: [] for name in EXPLANATIONS.names}
+    rows = []
     for attribution in attributions:
         question = attribution.question
         starts, ends = _columns(attribution.spans)
-        row = {
-            "example_id": attribution.example.id,
-            "starts": starts,
-            "ends": ends,
-            "segments": np.array(question.encoding.unit_segments, np.int8),
-            "scores": attribution.scores,
-            "target": attribution.target,
-            "against": question.against,
-            "signed": attribution.signed,
-            "rest": attribution.rest,
-            "gap": attribution.gap,
-            "truncated": question.encoding.truncated,
-            "probabilities": attribution.probabilities,
-            "label": _gold(attribution),
-            "note": attribution.note,
-        }
-        for name, value in row.items():
-            columns[name].append(value)
-    return pa.table([pa.array(columns[field.name], field.type) for field in EXPLANATIONS], schema=EXPLANATIONS)
+        own = {name: getattr(attribution, name) for name in ("scores", "target", "signed", "rest", "gap", "note")}
+        rows.append(
+            {
+                "example_id": attribution.example.id,
+                "starts": starts,
+                "ends": ends,
+                "segments": np.array(question.encoding.unit_segments, np.int8),
+                "against": question.against,
+                "truncated": question.encoding.truncated,
+                "probabilities": attribution.probabilities,
+                "label": _gold(attribution),
+                **own,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=EXPLANATIONS)
 
 
 def table_to_attributions(
@@ -93,11 +87,30 @@ def table_to_attributions(
     encodings: Sequence[Encoding] | None = None,
 ) -> list[Attribution]:
     """The attributions of stored rows; the examples are encoded again and must have the units that were scored."""
-    rows = table.to_pylist()
     if encodings is None:
         encodings = model.encode(examples, units, segments)
     by_id = {encoding.example.id: encoding for encoding in encodings}
-    return [_attribution(model, by_id.get(row["example_id"]), row, explainer, seed) for row in rows]
+
+    def attribution(row: dict[str, Any]) -> Attribution:
+        if (encoding := by_id.get(row["example_id"])) is None:
+            raise TrothError(f"example {row['example_id']} was explained, but it is not among the examples given")
+        spans = tuple(zip(row["starts"], row["ends"], strict=True))
+        if spans != tuple(encoding.unit_spans) or tuple(row["segments"]) != tuple(encoding.unit_segments):
+            raise TrothError(
+                f"example {row['example_id']}: the model reads {encoding.n_units} units, the stored explanation scores "
+                f"{len(spans)} others; its text, the units or the tokenizer changed, so explain it again"
+            )
+        return Attribution(
+            Question(encoding, row["target"], row["against"], seed=seed),
+            np.array(row["scores"], np.float32),
+            explainer=explainer,
+            model=model.fingerprint,
+            labels=model.labels,
+            probabilities=tuple(row["probabilities"]),
+            **{name: row[name] for name in ("signed", "rest", "gap", "note")},
+        )
+
+    return [attribution(row) for row in table.to_pylist()]
 
 
 def scores_to_table(example_ids: Iterable[str], scores: Iterable[Score]) -> pa.Table:
@@ -146,31 +159,6 @@ def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float |
         return {}, "no examples", None
     smallest = rows[0].get("smallest")  # earlier runs do not have this column
     return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
-
-
-def _attribution(
-    model: TextClassifier, encoding: Encoding | None, row: dict[str, Any], explainer: str, seed: int
-) -> Attribution:
-    if encoding is None:
-        raise TrothError(f"example {row['example_id']} was explained, but it is not among the examples given")
-    spans = tuple(zip(row["starts"], row["ends"], strict=True))
-    if spans != tuple(encoding.unit_spans) or tuple(row["segments"]) != tuple(encoding.unit_segments):
-        raise TrothError(
-            f"example {row['example_id']}: the model reads {encoding.n_units} units, the stored explanation scores "
-            f"{len(spans)} others; its text, the units or the tokenizer changed, so explain it again"
-        )
-    return Attribution(
-        Question(encoding, row["target"], row["against"], seed=seed),
-        np.array(row["scores"], np.float32),
-        signed=row["signed"],
-        rest=row["rest"],
-        gap=row["gap"],
-        explainer=explainer,
-        model=model.fingerprint,
-        labels=model.labels,
-        probabilities=tuple(row["probabilities"]),
-        note=row["note"],
-    )
 
 
 def _gold(attribution: Attribution) -> int | None:

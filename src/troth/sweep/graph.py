@@ -1,10 +1,7 @@
 """Which cells of a plan are finished, failed, ready, or wait for their parents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan, canonical
@@ -54,7 +51,8 @@ class Graph:
 
     def is_lost(self, name: str) -> bool:
         """Whether a finished cell left a folder in files/ that is gone: its rows alone do not help those after it."""
-        return not all(_holds_something(self._files / folder) for folder in self._folders.get(name, ()))
+        folders = [self._files / folder for folder in self._folders.get(name, ())]
+        return not all(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
     def _needs(self, plan: Plan, cells: Sequence[Cell]) -> dict[str, set[str]]:
         """Of cells that are to be made, the lost ones whose folders they name; and what those need in turn."""
@@ -103,7 +101,3 @@ class Graph:
     def _withdraw(self, cell: Cell) -> None:
         if self._waiting.pop(cell.name, None) is not None:
             self.remaining.remove(cell)
-
-
-def _holds_something(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())

@@ -1,7 +1,5 @@
 """What a run may be asked for."""
 
-from __future__ import annotations
-
 import math
 
 from troth.core import arguments

@@ -1,7 +1,5 @@
 """The machine and the versions that a run is made with, found without loading a library."""
 
-from __future__ import annotations
-
 import os
 import platform
 from contextlib import suppress

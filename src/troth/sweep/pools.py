@@ -1,12 +1,9 @@
 """Who does the work on this machine: this process alone, or several processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
@@ -42,8 +39,6 @@ class ThisProcess:
     def __init__(self, context: Context, threads: int) -> None:
         self._context, self._threads = context, threads
         self._task: Task | None = None
-        torch = sys.modules.get("torch")
-        self._threads_before = torch.get_num_threads() if torch is not None else None
 
     def idle(self) -> list[int]:
         return [0] if self._task is None else []
@@ -58,8 +53,7 @@ class ThisProcess:
         return [carry_out(task, self._context, self._threads)]
 
     def close(self) -> None:
-        if self._threads_before is not None:
-            sys.modules["torch"].set_num_threads(self._threads_before)
+        pass
 
 
 class Processes:
@@ -74,19 +68,15 @@ class Processes:
 
     def idle(self) -> list[int]:
         # Started workers first: a new one has to load its model.
-        return sorted((worker for worker in range(self.size) if worker not in self._busy), key=self._is_new)
-
-    def _is_new(self, worker: int) -> bool:
-        return worker not in self._workers
+        free = (worker for worker in range(self.size) if worker not in self._busy)
+        return sorted(free, key=lambda worker: worker not in self._workers)
 
     def submit(self, worker: int, task: Task) -> None:
         if worker not in self._workers:
             self._start(worker)
         self._busy[worker] = task
-        try:
+        with suppress(OSError):  # it has died, as collect will show
             self._workers[worker][1].send(task)
-        except OSError:
-            return  # it has died, as collect will show
 
     def collect(self, timeout: float) -> list[Reply]:
         connections = {self._workers[worker][1]: worker for worker in self._busy}

@@ -1,12 +1,10 @@
 """Workers that are Ray actors: on this machine, or on the nodes of a cluster. What a node loses, others do again."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from troth.core.errors import TrothError
@@ -45,13 +43,14 @@ class RayPool:
         except TrothError:
             self._leave()
             raise
-        self.size = size or self._room()
+        there = self._ray.cluster_resources()
+        self.size = size or max(1, int(min(there.get(kind, 0) / need for kind, need in self._needs.items() if need)))
         options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
         self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(*places)
         self._actors: dict[int, Any] = {}
         self._starting: dict[Any, int] = {}  # by the promise to be ready
         self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply
-        self._tables: OrderedDict[int, tuple[bytes, Any]] = OrderedDict()
+        self._shared = lru_cache(maxsize=_KEPT)(self._ray.put)  # a table, however many cells are made from it
         self._without_since = time.monotonic()
         for worker in range(self.size):
             self._start(worker)
@@ -120,9 +119,10 @@ class RayPool:
         if len(self._starting) < len(self._actors):
             self._without_since = time.monotonic()
         elif time.monotonic() - self._without_since > _PATIENCE:
+            free = self._ray.available_resources()
             raise TrothError(
                 f"no Ray worker could start in {_PATIENCE:.0f} s: each needs {self._needs['CPU']} CPU and "
-                f"{self._needs['GPU']} GPU, the cluster has {_listed(self._ray.available_resources())} free"
+                f"{self._needs['GPU']} GPU, the cluster has {free.get('CPU', 0):g} CPU, {free.get('GPU', 0):g} GPU free"
             )
 
     def _needed(self, gpus: float | None) -> dict[str, float]:
@@ -131,20 +131,6 @@ class RayPool:
         if wanted > there:
             raise TrothError(f"each worker is to have {wanted:g} GPU, but the Ray cluster has {there:g}; lower --gpus")
         return {"CPU": 1, "GPU": wanted}
-
-    def _room(self) -> int:
-        there = self._ray.cluster_resources()
-        return max(1, int(min(there.get(kind, 0) / need for kind, need in self._needs.items() if need)))
-
-    def _shared(self, table: bytes) -> Any:
-        """A table put into the cluster's memory once, however many cells are made from it."""
-        key = id(table)
-        if key not in self._tables:
-            while len(self._tables) >= _KEPT:
-                self._tables.popitem(last=False)
-            self._tables[key] = (table, self._ray.put(table))  # the bytes too, so that no other takes their id
-        self._tables.move_to_end(key)
-        return self._tables[key][1]
 
 
 def _ray() -> Any:
@@ -165,19 +151,18 @@ def _connect(ray: Any, address: str | None) -> None:
             logging_level="error", configure_logging=True,
         )  # fmt: skip
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        raise TrothError(_why_not(address, str(error).strip().partition("\n")[0])) from None
-
-
-def _why_not(address: str | None, reason: str) -> str:
-    if address is None or address == "local":
-        return f"Ray does not start here ({reason})"
-    if address == "auto":
-        return f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
-    # Somebody listens there, as we have seen.
-    return (
-        f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
-        "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
-    )
+        reason = str(error).strip().partition("\n")[0]
+        if address in (None, "local"):
+            raise TrothError(f"Ray does not start here ({reason})") from None
+        if address == "auto":
+            raise TrothError(
+                f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
+            ) from None
+        # Somebody listens there, as we have seen.
+        raise TrothError(
+            f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
+            "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
+        ) from None
 
 
 def _reach(address: str) -> None:
@@ -191,7 +176,3 @@ def _reach(address: str) -> None:
         raise TrothError(
             f"no Ray cluster answers at {address} ({error.strerror or error}); check the address: ray status"
         ) from None
-
-
-def _listed(resources: dict[str, float]) -> str:
-    return ", ".join(f"{resources.get(kind, 0):g} {kind}" for kind in ("CPU", "GPU"))

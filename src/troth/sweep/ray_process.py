@@ -3,8 +3,6 @@
 That process leads a session. All that Ray starts on this machine belongs to it and ends with it, however a run ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The cells whose parents are finished, in an order that saves loading: a worker stays with its model."""
 
-from __future__ import annotations
-
 import zlib
 from collections import deque
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """Which worker does which cell, and when: parents first, nothing twice, also with other processes on the same store."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
@@ -68,7 +66,9 @@ class Scheduler:
             if not stop.requested:
                 self._hand_out(pool)
             self._report(pool, stop)
-            if not self.running and (stop.requested or self._others_do_the_rest()):
+            # A shard leaves when nothing can become free for it; a run that is on its own waits for the whole table.
+            others_do_the_rest = self.shard is not None and 0 < self.graph.open == len(self.elsewhere)
+            if not self.running and (stop.requested or others_do_the_rest):
                 return
             for reply in pool.collect(_POLL):
                 self._settle(reply)
@@ -81,10 +81,6 @@ class Scheduler:
                 self.elsewhere = []
             if self.store.fresh >= compact_every:
                 self.store.compact()
-
-    def _others_do_the_rest(self) -> bool:
-        """A shard leaves when nothing can become free for it; a run that is on its own waits for the whole table."""
-        return self.shard is not None and 0 < self.graph.open == len(self.elsewhere)
 
     def _hand_out(self, pool: Pool) -> None:
         for worker in pool.idle():

@@ -1,7 +1,5 @@
 """Ctrl-C, and the signal that a cluster sends before it takes a machine away: first a request, then an end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """One worker carries out one task at a time, in this process, in one of its own, or on another machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
+import scipy.stats
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -24,8 +25,7 @@ def join_layers(aggregation: Aggregation, distributions: Floats, by_layer: Float
     """Statistics [layers, examples] to one per example, large when unusual."""
     pairs = zip(distributions, by_layer, strict=True)
     smaller = [np.searchsorted(references, values, side="left") for references, values in pairs]
-    counts = two_sided(np.stack(smaller, axis=-1), others)
-    joined = aggregate(aggregation, counts, references=distributions.shape[-1])
+    joined = aggregate(aggregation, np.stack(smaller, axis=-1), others, references=distributions.shape[-1])
     return -joined if aggregation == "simes" else joined  # a small Simes statistic is the unusual one
 
 
@@ -33,19 +33,11 @@ def sort(columns: NDArray[Any], ordered: NDArray[Any]) -> Counts:
     """Fills `ordered` [hidden, examples] with the sorted columns [examples, hidden]; how many are smaller than each."""
     examples, hidden = columns.shape
     counts = np.empty((examples, hidden), np.int32)
-    places = np.arange(examples, dtype=np.int32)
     for start in range(0, hidden, _COLUMNS_AT_ONCE):
-        block = np.ascontiguousarray(columns[:, start : start + _COLUMNS_AT_ONCE].T)
-        order = np.argsort(block, axis=-1)
-        rising = np.take_along_axis(block, order, axis=-1)
-        ordered[start : start + _COLUMNS_AT_ONCE] = rising
-        # Among equals, the first one's place is how many are smaller.
-        smaller = np.zeros(block.shape, np.int32)
-        smaller[:, 1:] = np.where(rising[:, 1:] != rising[:, :-1], places[1:], 0)
-        np.maximum.accumulate(smaller, axis=-1, out=smaller)
-        own = np.empty_like(smaller)
-        np.put_along_axis(own, order, smaller, axis=-1)
-        counts[:, start : start + _COLUMNS_AT_ONCE] = own.T
+        some = slice(start, start + _COLUMNS_AT_ONCE)
+        block = np.ascontiguousarray(columns[:, some].T)
+        ordered[some] = np.sort(block, axis=-1)
+        counts[:, some] = scipy.stats.rankdata(block, method="min", axis=-1).T - 1
     return counts
 
 
@@ -57,19 +49,15 @@ def search(ordered: NDArray[Any], columns: NDArray[Any]) -> Counts:
     return np.ascontiguousarray(smaller.T)
 
 
-def two_sided(smaller: NDArray[Any], others: int) -> Counts:
-    counts: Counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
-    return counts
-
-
 def each_layer(layers: int, work: Callable[[int], Floats]) -> Floats:
     # Sorting and searching release the interpreter's lock; four layers at once bound the memory.
     with ThreadPoolExecutor(max_workers=4) as pool:
         return np.stack(list(pool.map(work, range(layers))))
 
 
-def aggregate(aggregation: Aggregation, counts: Counts, references: int) -> Floats:
-    """Two-sided counts [examples, tests] to one statistic per example."""
+def aggregate(aggregation: Aggregation, smaller: NDArray[Any], others: int, references: int) -> Floats:
+    """How many of the others are smaller, [examples, tests], to one two-sided statistic per example."""
+    counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
     parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, len(counts), _ROWS_AT_ONCE)]
     return np.concatenate([AGGREGATIONS[aggregation](part, references) for part in parts] or [np.empty(0)])
 
@@ -77,9 +65,7 @@ def aggregate(aggregation: Aggregation, counts: Counts, references: int) -> Floa
 def _simes(counts: Counts, references: int) -> Floats:
     """min m₍ᵢ₎·n/i: references times the statistic, so that nothing but one division rounds."""
     tests = counts.shape[-1]
-    ranked = np.sort(counts, axis=-1).astype(np.float64)
-    ranked *= tests
-    ranked /= np.arange(1, tests + 1)
+    ranked = np.sort(counts, axis=-1).astype(np.float64) * tests / np.arange(1, tests + 1)
     return np.asarray(ranked.min(-1))
 
 

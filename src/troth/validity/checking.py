@@ -227,24 +227,16 @@ def erased_views(
     """One array per layer, [points, hidden], for each example: what the model makes of it as it is erased, for MaSF."""
     prepared = explainer.prepare(prober, encodings)
     again = not explainer.recursive if recompute is None else recompute
-    yield from prober.run(_view(prober, prepared, encoding, points, target, seed, again) for encoding in encodings)
 
+    def view(encoding: Encoding) -> Ask[list[NDArray[Any]]]:
+        chosen = _target_of(encoding.example, target)
+        attribution = yield from explanation(prober.model, prepared, encoding, target=chosen, seed=seed)
+        question = attribution.question
+        left = yield from recursively_erased(question, attribution, prepared.ask, prober.masking, points, again)
+        answer = yield Look(question, left, want=HIDDEN_STATES)
+        return largest(answer)
 
-def _view(
-    prober: Prober,
-    explainer: Explainer,
-    encoding: Encoding,
-    points: Sequence[int],
-    target: str | int | None,
-    seed: int,
-    recompute: bool,
-) -> Ask[list[NDArray[Any]]]:
-    chosen = _target_of(encoding.example, target)
-    attribution = yield from explanation(prober.model, explainer, encoding, target=chosen, seed=seed)
-    question = attribution.question
-    left = yield from recursively_erased(question, attribution, explainer.ask, prober.masking, points, recompute)
-    answer = yield Look(question, left, want=HIDDEN_STATES)
-    return largest(answer)
+    yield from prober.run(map(view, encodings))
 
 
 def _target_of(example: Example, target: str | int | None) -> str | int:

@@ -4,7 +4,7 @@ Taken on the device: what comes back is one number per hidden unit, however long
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ _DECIMALS = 4
 class HiddenStates(Want):
     """Padding is left out of the maximum, special tokens are not."""
 
-    about_target: ClassVar[bool] = False
-    remembered: ClassVar[bool] = False  # megabytes a hundred inputs, and nobody asks twice
+    about_target = False
+    remembered = False  # megabytes a hundred inputs, and nobody asks twice
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.no_grad():

@@ -38,20 +38,14 @@ class MaSF:
     self_included: bool = True
 
     @classmethod
-    def fit(
-        cls,
-        embeddings: ArrayLike,
-        over_hidden: Aggregation = "simes",
-        over_layers: Aggregation = "fisher",
-        self_included: bool = True,
-    ) -> Self:
+    def fit(cls, embeddings: ArrayLike, **options: Any) -> Self:
         """Learns from references [examples, layers, hidden], already the maximum over positions.
 
         `over_hidden` and `over_layers` name each step's aggregation (the paper: Simes, then Fisher). References pass
         through their own distributions; leaving each one out of its own is not the paper's way, but keeps p-values
         of new inputs uniform where hidden units are many and references few.
         """
-        return cls.fit_layers(_layers(embeddings), over_hidden, over_layers, self_included)
+        return cls.fit_layers(_layers(embeddings), **options)
 
     @classmethod
     def fit_layers(
@@ -73,7 +67,7 @@ class MaSF:
 
         def layer_statistic(layer: int) -> Floats:
             smaller = _counts.sort(layers[layer], ordered[layer])
-            return _counts.aggregate(over_hidden, _counts.two_sided(smaller, others), references)
+            return _counts.aggregate(over_hidden, smaller, others, references)
 
         by_layer = _counts.each_layer(len(layers), layer_statistic)  # [layers, references]
         layer_statistics = np.sort(by_layer, axis=-1)
@@ -132,7 +126,7 @@ class MaSF:
 
         def layer_statistic(layer: int) -> Floats:
             smaller = _counts.search(self.embeddings[layer], layers[layer])
-            return _counts.aggregate(self.over_hidden, _counts.two_sided(smaller, references), references)
+            return _counts.aggregate(self.over_hidden, smaller, references, references)
 
         by_layer = _counts.each_layer(len(layers), layer_statistic)
         by_example = _counts.join_layers(self.over_layers, self.layer_statistics, by_layer, references)
@@ -146,19 +140,18 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
     # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
-    views = prober.run(_reference(encoding, place in chosen, seed) for place, encoding in enumerate(encodings))
+
+    def view(place: int, encoding: Encoding) -> Ask[list[NDArray[Any]]]:
+        question = Question(encoding, target=0, seed=seed)
+        keep = keep_all(question)
+        if place in chosen:  # a share of its units that is uniform on [0, 1] is erased
+            numbers = question.draws("masf").uniforms(1, 1 + question.n_units)
+            keep = (numbers[:, 1:] >= numbers[:, :1]).to(keep.dtype)
+        answer = yield Look(question, keep, want=HIDDEN_STATES)
+        return largest(answer)
+
+    views = prober.run(view(place, encoding) for place, encoding in enumerate(encodings))
     return [np.concatenate(layer) for layer in zip(*views, strict=True)]
-
-
-def _reference(encoding: Encoding, masked: bool, seed: int) -> Ask[list[NDArray[Any]]]:
-    """One array per layer, [1, hidden], of one input; a share of its units that is uniform on [0, 1] is erased."""
-    question = Question(encoding, target=0, seed=seed)
-    keep = keep_all(question)
-    if masked:
-        drawn = question.draws("masf").uniforms(1, 1 + question.n_units)
-        keep = (drawn[:, 1:] >= drawn[:, :1]).to(keep.dtype)
-    answer = yield Look(question, keep, want=HIDDEN_STATES)
-    return largest(answer)
 
 
 def why_not_tested(masking: Masking) -> str:

@@ -6,8 +6,6 @@ user's model is never touched. Elements are shuffled within each parameter, whic
 Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +18,7 @@ from torch import nn
 from troth import statistics
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
-from troth.core.types import Attribution, Example
+from troth.core.types import Attribution
 from troth.core.units import UnitKind
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
@@ -65,12 +63,18 @@ def parameter_randomization(
     original = load_model(model)
     examples = list(as_examples(texts))
     method = catalog.build("explainers", explainer)
-    real = _explain(original, examples, method, ["predicted"] * len(examples), units, masking, seed)
+
+    def explained(model: TextClassifier, targets: Sequence[str | int]) -> list[Attribution]:
+        prober, encodings = Prober(model, masking), model.encode(examples, units)
+        prepared = method.prepare(prober, encodings)
+        pairs = zip(encodings, targets, strict=True)
+        return list(prober.run(explanation(model, prepared, text, target=target, seed=seed) for text, target in pairs))
+
+    real = explained(original, ["predicted"] * len(examples))
     targets = [attribution.target for attribution in real]
     results = []
     for block, shuffled in _shuffled_copies(original, cascade, seed):
-        other = _explain(shuffled, examples, method, targets, units, masking, seed)
-        pairs = zip(real, other, strict=True)
+        pairs = zip(real, explained(shuffled, targets), strict=True)
         correlations = np.array([_spearman(first, second) for first, second in pairs])
         value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
         results.append(Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
@@ -111,25 +115,6 @@ def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterato
         twin.forget()
         if cascade or block == list(parts)[-1]:
             yield block if cascade else "all", twin
-
-
-def _explain(
-    model: TextClassifier,
-    examples: Sequence[Example],
-    method: Explainer,
-    targets: Sequence[str | int],
-    units: UnitKind,
-    masking: str | Masking,
-    seed: int,
-) -> list[Attribution]:
-    prober = Prober(model, masking)
-    encodings = model.encode(examples, units)
-    prepared = method.prepare(prober, encodings)
-    asks = (
-        explanation(model, prepared, encoding, target=target, seed=seed)
-        for encoding, target in zip(encodings, targets, strict=True)
-    )
-    return list(prober.run(asks))
 
 
 def _spearman(first: Attribution, second: Attribution) -> float:

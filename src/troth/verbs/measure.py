@@ -107,7 +107,7 @@ def measure_each(
         for attribution in attributions:
             _check(prober.model, attribution, judge, name)
             settled, explain = again(attribution) if judge.explains_again else (judge, never)
-            yield settled.ask(replace(attribution.question, seed=seed), attribution, explain)
+            yield settled.score(replace(attribution.question, seed=seed), attribution, explain)
 
     yield from prober.run(asks())
 
