@@ -43,7 +43,7 @@ bench-speed: install
 FMM_SMOKE := fmm(explainers=("gradient", "leave_one_out", "beam_search(width=2)", "random"), step=0.25, epochs=1, examples=20, beam_examples=2)
 study-smoke: install
 	$(BIN)/troth study '$(FMM_SMOKE)' --only performance --only in_distribution --only faithfulness --data reviews --base embedded --workers 1 --out runs/smoke-fmm
-	$(BIN)/troth study 'soft(epochs=1, examples=10)' --data reviews --base embedded --workers 1 --out runs/smoke-soft
+	$(BIN)/troth study 'soft(epochs=1, examples=5)' --only data --only diagnosticity --only averages --only maps --data reviews --base embedded --workers 1 --out runs/smoke-soft
 
 docs: install
 	$(BIN)/python scripts/document.py

@@ -17,12 +17,14 @@ from troth.models import load_model
 from troth.performance import performance
 from troth.store.cells import Plan
 from troth.store.store import Store
-from troth.studies._trained import Results, load
+from troth.studies._numbers import estimate
+from troth.studies._results import Results
+from troth.studies._trained import load
 from troth.studies.fmm import Fmm
 from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, measure_name, printed, strategy
-from troth.studies.fmm._numbers import areas, curves, over_seeds
+from troth.studies.fmm._numbers import areas, curves
 from troth.studies.fmm._performance import everywhere
-from troth.studies.fmm._works import REFERENCES, WORKS, left_at, references_of
+from troth.studies.fmm._works import REFERENCES, left_at, references_of
 from troth.validity.checking import VARIANTS, check
 from troth.validity.hidden_states import HIDDEN_STATES, largest
 from troth.validity.masf import data_set_p_value
@@ -53,7 +55,7 @@ def setting(tmp_path_factory):
 def checked(setting):
     """The sections of in_distribution, the experiment and what is stored of it."""
     sections = list(STUDY.sections("in_distribution", setting))
-    (experiment,) = STUDY._experiments(setting, Plan(WORKS))
+    (experiment,) = STUDY.experiments(setting, Plan())
     return sections, experiment, Results(Store(setting.out))
 
 
@@ -188,7 +190,7 @@ def test_racu_is_what_measuring_and_summarizing_say(setting, checked):
     _, experiment, results = checked
     metric = RecursiveErasure(step=0.25)
     for training, explainer in (("masked", EXPLAINERS[0]), ("plain", EXPLAINERS[2])):
-        converged = experiment.converged_seeds(results, TRAININGS[training])
+        converged = experiment.converged(results, TRAININGS[training])
         assert converged, "the planted word was not learned"
         by_seed = []
         for seed in converged:
@@ -208,18 +210,18 @@ def test_racu_is_what_measuring_and_summarizing_say(setting, checked):
 def test_a_model_that_has_not_learned_has_no_racu(setting):
     lazy = replace(STUDY, explainers=("leave_one_out", "random"), learning_rate=1e-9, epochs=1)
     (section,) = lazy.sections("faithfulness", replace(setting, seeds=(0,)))
-    (experiment,) = lazy._experiments(replace(setting, seeds=(0,)), Plan(WORKS))
+    (experiment,) = lazy.experiments(replace(setting, seeds=(0,)), Plan())
     results = Results(Store(setting.out))
     assert experiment.majority == 0.5
     assert experiment.curve(results, "plain", 0)[0] < 0.5 + MARGIN
     assert "plain: 1 of 1 seeds did not converge and have no RACU." in section.words
     assert [row[2:6] for row in section.rows] == [[0, "–", "–", "–"]] * 2
     # In the mean over data sets it does not count.
-    (learned,) = STUDY._experiments(setting, Plan(WORKS))
+    (learned,) = STUDY.experiments(setting, Plan())
     unmasked, masked = everywhere([learned, experiment], results, "masked")
     by_seed = [learned.curve(results, "masked", seed) for seed in (0, 1)]
-    assert unmasked == over_seeds([one[0] for one in by_seed])
-    assert masked == over_seeds([one[-1] for one in by_seed])
+    assert unmasked == estimate([one[0] for one in by_seed])
+    assert masked == estimate([one[-1] for one in by_seed])
 
 
 def test_the_rule_is_ten_points_over_the_majority_in_the_metric_of_the_data():
@@ -247,9 +249,9 @@ def test_nothing_is_done_twice_and_parts_share_their_cells(setting, checked):
     list(STUDY.sections("performance", setting))
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert Store(setting.out).names() == cells  # performance needs nothing that the chain had not made
-    plan = Plan(WORKS)
-    (experiment,) = STUDY._experiments(setting, plan)
-    STUDY._add("ablation", experiment)
+    plan = Plan()
+    (experiment,) = STUDY.experiments(setting, plan)
+    STUDY.add_cells("ablation", experiment)
     trainings = list(plan.of("training"))
     assert len(trainings) == 9 * 2
     assert sum(Store(setting.out).has(cell.name) for cell in trainings) >= 3 * 2  # Table 10: three of the nine
@@ -290,7 +292,7 @@ def test_published_numbers_and_names():
     assert printed("fmm_faithfulness", "acu", "babi1", "gradient(norm=l1)") == 32.7
     assert printed("fmm_performance", "value", "rte", quantity="performance") == 75
     assert printed("fmm_walltime_importance", "minutes", "mrpc", "beam_search") == 14
-    assert np.isnan(printed("fmm_faithfulness", "racu", "my_data", "leave_one_out"))
+    assert printed("fmm_faithfulness", "racu", "my_data", "leave_one_out") is None
     assert [measure_name(spec) for _, _, spec in MEASURES.values()] == list(MEASURES)
     assert strategy("masking", "masking") == TRAININGS["only_masking"]
     assert (strategy("no", "no"), strategy("50/50", "both")) == ("plain", "masked")

@@ -177,7 +177,7 @@ def train(
                 (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             optimizer.zero_grad()
-            line.advance(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
+            line.step(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
             if watch is not None and better is not None and ((step + 1) % every == 0 or step + 1 == steps):
                 found = watch(own)
                 course.history.append({"step": step + 1, **found})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import warnings
 import weakref
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -48,7 +47,7 @@ class AttributionModel(nn.Module):
         self.score = nn.Linear(size, 1)
         self.prediction = nn.Parameter(torch.randn(words) * spread)  # z₀
         self.classes = nn.Parameter(torch.randn(len(labels), words) * spread)  # zⱼ
-        for parameter in _embedding_layer(backbone).parameters():
+        for parameter in (getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()).parameters():
             parameter.requires_grad_(False)
         self.fitted_to: str | None = None  # fingerprint of the classifier, once it is fitted
         self.texts: weakref.WeakKeyDictionary[Encoding, Text] = weakref.WeakKeyDictionary()  # read before
@@ -149,7 +148,7 @@ def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> 
             f"{model.name} has no encoder that an attribution model could start from; name one: --backbone FOLDER, "
             "or aml(backbone=FOLDER) in a study"
         )
-    with _drawn(seed):
+    with draws.seeded(draws.key(seed, "attribution model")):
         return AttributionModel(copy.deepcopy(body).float(), tokenizer, tuple(model.labels), variant).to(model.device)
 
 
@@ -165,15 +164,5 @@ def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant 
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().split("\n")[0]
         raise TrothError(f"cannot load {path} as the backbone of an attribution model: {first}") from None
-    with _drawn(seed):
+    with draws.seeded(draws.key(seed, "attribution model")):
         return AttributionModel(backbone, tokenizer, tuple(model.labels), variant).to(model.device)
-
-
-def _drawn(seed: int) -> AbstractContextManager[None]:
-    """New weights drawn with the seed."""
-    return draws.seeded(draws.key(seed, "attribution model"))
-
-
-def _embedding_layer(backbone: Any) -> nn.Module:
-    layer: nn.Module = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
-    return layer

@@ -30,11 +30,13 @@ def hidden() -> Iterator[None]:
 
 def bar(*columns: progress.ProgressColumn, shown: bool = True) -> progress.Progress:
     """A bar that vanishes when it is done; none where nobody watches."""
+    return progress.Progress(*columns, console=Console(stderr=True), transient=True, disable=not (shown and watched()))
+
+
+def watched() -> bool:
+    """Whether anybody would see a bar."""
     console = Console(stderr=True)
-    watched = console.is_terminal or console.is_jupyter
-    return progress.Progress(
-        *columns, console=console, transient=True, disable=not (shown and watched and _shown.get())
-    )
+    return (console.is_terminal or console.is_jupyter) and _shown.get()
 
 
 def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterator[T]:

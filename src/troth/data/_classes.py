@@ -56,7 +56,7 @@ def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
     try:
         numbers = [None if label is None else class_number(label, model_names) for label in named]
     except TrothError as problem:
-        ours = data.labels or _listed_once(named)
+        ours = data.labels or tuple(sorted({str(name_of(label)) for label in named if label is not None}))
         raise TrothError(
             f"{data.name}: its labels ({_listed(ours)}) do not match the classes of {model} ({_listed(model_names)}): "
             f"{problem}; write the model's names or numbers as labels, name its classes (load_model(…, labels=…)), or "
@@ -190,10 +190,6 @@ def _bare_number(name: str) -> int | None:
 
 def _only(places: Sequence[int]) -> int | None:
     return places[0] if len(places) == 1 else None
-
-
-def _listed_once(labels: Iterable[int | str | None]) -> Names:
-    return tuple(sorted({str(name_of(label)) for label in labels if label is not None}))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,14 +6,10 @@ The papers validate on its own validation split.
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._mimic import MIMIC_LICENSE, MIMIC_OBTAIN
-from troth.data.sources.published import Published
+from troth.data._mimic import Mimic
 
 
 @dataclass(frozen=True)
-class Diabetes(Published):
+class Diabetes(Mimic):
     labels = ("no", "yes")
     splits = rows(train=8_066, validation=1_573, test=1_729)
-    metric = "macro_f1"
-    license = MIMIC_LICENSE
-    obtain = MIMIC_OBTAIN

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from troth.data._base import rows
-from troth.data.sources.published import Published
+from troth.data.sources.published import Published, rows
 
 
 @dataclass(frozen=True)

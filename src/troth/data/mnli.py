@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from troth.data._base import rows
-from troth.data.sources.published import Published
+from troth.data.sources.published import Published, rows
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from troth import statistics
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Setting
-from troth.studies._results import Results, mean_and_deviation
+from troth.studies._numbers import mean_and_deviation
+from troth.studies._results import Results
 from troth.studies._trained import Trials, load, settings_like
 from troth.sweep.run import Progress
 from troth.training import bases

@@ -1,8 +1,7 @@
-"""What a store holds of the cells of a study that trains models, and how its tables show numbers."""
+"""What a store holds of the cells of a study that trains models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,25 +70,3 @@ class Results:
         if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
             raise TrothError(words[0])
         return "; ".join(words)
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Over seeds; the deviation of one seed is undefined."""
-    by_seed = np.array(values, np.float64)
-    return float(by_seed.mean()), float(by_seed.std(ddof=1)) if len(by_seed) > 1 else float("nan")
-
-
-def with_interval(estimate: Sequence[float], decimals: int = 3) -> str:
-    """A table's cell for a value and its interval.
-
-    >>> with_interval((0.5, 0.25, 0.75), 2), with_interval((float("nan"), 0.0, 0.0))
-    ('0.50 [0.25, 0.75]', '–')
-    """
-    value, low, high = estimate
-    return "–" if np.isnan(value) else f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
-
-
-def learning_rates(settings: Mapping[str, Any]) -> list[str | None]:
-    """Those of the model and of its head, for a table; None where there is none."""
-    names = ("learning_rate", "head_learning_rate")
-    return [f"{settings[name]:g}" if settings.get(name) else None for name in names]

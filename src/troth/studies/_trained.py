@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from troth.core import catalog
-from troth.core.errors import TrothError
 from troth.core.units import UnitKind, word_spans
 from troth.data import Data
 from troth.store.cells import Cell, Plan
 from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec
 from troth.store.tables import examples_to_table
-from troth.studies._results import Results as Results  # its place for whoever plans trainings
 from troth.studies._works import SPLITS, FreshSpec, TrainingSpec
 from troth.training import bases, presets, recipes
 from troth.training import settings as every_setting
@@ -134,18 +132,6 @@ class Trials:
         """Scores of an explanation."""
         spec = MetricSpec(**explanation.specs, metric=metric, metric_full=_full(metric, "metrics"))
         return self.plan.add(spec.cell(explanation, explanation.parents[0]))
-
-
-def require_base(base: str | None, example: str) -> str:
-    """The base, or an error of one line where none was named."""
-    if not base:
-        raise TrothError(f"name a model to start from: --base FOLDER_OR_HUB_NAME{example}")
-    return base
-
-
-def without_trainings(plan: Plan) -> Plan:
-    """The plan for an estimate, which tries cells on a few examples: a training is not tried out."""
-    return replace(plan, probes={"training": "", "fresh": ""})
 
 
 def _full(spec: str, kind: str = "explainers") -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from troth.store.cells import Plan
-from troth.studies import Setting, Study
-from troth.studies._trained import Material, Results, Trials, load, settings_like, without_trainings
+from troth.studies import Section, Setting, Study
+from troth.studies._results import Results
+from troth.studies._trained import Material, Trials, load, settings_like
 from troth.training.recipes import RecipeLike
 
 
@@ -45,6 +46,7 @@ class TrainedStudy(Study, Generic[E]):
 
     paper: ClassVar[str | None] = None  # whose splits are taken
     default_data: ClassVar[tuple[str, ...]] = ("sst",)
+    not_tried: ClassVar[tuple[str, ...]] = ("training", "fresh")  # kinds of cells that an estimate does not try out
 
     epochs: int  # 0: the paper's, as for the next two
     batch_size: int
@@ -59,6 +61,21 @@ class TrainedStudy(Study, Generic[E]):
     def add_cells(self, part: str, experiment: E) -> None:
         """Adds every cell that a part needs of one data set."""
 
+    @abstractmethod
+    def tables(self, part: str, experiments: Sequence[E], results: Results) -> Iterable[Section]:
+        """The results of a part."""
+
+    def chosen(self, experiments: list[E], plan: Plan, setting: Setting) -> list[E]:
+        """The experiments with what has to be found out before anything is planned; by default nothing has."""
+        return experiments
+
+    def add_later(self, part: str, experiment: E, results: Results) -> None:
+        """Adds cells that only the results of `add_cells` decide."""
+
+    def material(self, name: str, limit: int | None) -> Material:
+        """A data set in the splits of the paper."""
+        return load(name, like=self.paper, limit=limit, examples=self.examples)
+
     @property
     def changed(self) -> dict[str, Any]:
         """The settings that are named; those that are 0 change nothing."""
@@ -69,7 +86,7 @@ class TrainedStudy(Study, Generic[E]):
         return [
             setting.context.once(
                 ("material", self.paper, name, setting.limit, self.examples),
-                partial(load, name, like=self.paper, limit=setting.limit, examples=self.examples),
+                partial(self.material, name, setting.limit),
             )
             for name in setting.data or self.default_data
         ]
@@ -82,11 +99,18 @@ class TrainedStudy(Study, Generic[E]):
         plan = Plan()
         for experiment in self.experiments(setting, plan):
             self.add_cells(part, experiment)
-        return without_trainings(plan)
+        return replace(plan, probes=dict.fromkeys(self.not_tried, ""))
 
-    def train(self, part: str, setting: Setting, plan: Plan, experiments: Iterable[E]) -> tuple[Results, str]:
-        """Does what a part needs; the results, and what failed."""
+    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
+        plan = Plan()
+        experiments = self.chosen(self.experiments(setting, plan), plan, setting)
         for experiment in experiments:
             self.add_cells(part, experiment)
-        results = Results(setting.carry_out(plan)[0])
-        return results, results.troubles(plan)
+        results, planned = Results(setting.carry_out(plan)[0]), len(plan.cells)
+        for experiment in experiments:
+            self.add_later(part, experiment, results)
+        if len(plan.cells) > planned:
+            results = Results(setting.carry_out(plan)[0])
+        troubles = results.troubles(plan)
+        for section in self.tables(part, experiments, results):
+            yield replace(section, words=" ".join(filter(None, [section.words, troubles])))

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from troth import statistics
 from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.explainers import Explainer
 from troth.metrics import Metric, Summary
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
-from troth.studies._results import Results, with_interval
-from troth.studies._trained import Material, Trials, require_base
+from troth.studies._numbers import Range, estimate, with_interval
+from troth.studies._results import Results
+from troth.studies._trained import Material, Trials
 from troth.studies._trained_study import Experiment, TrainedStudy
 from troth.verbs.tune import with_salience
 
@@ -38,7 +39,6 @@ METRICS = {
     "comprehensiveness": "comprehensiveness",
 }
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
-Range = tuple[float, float, float]  # value, low, high
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure
 
 
@@ -86,23 +86,22 @@ class Recipes(TrainedStudy[RecipesExperiment]):
         with_salience("salience", source=self.source, weight=self.weight)
 
     def experiment(self, material: Material, plan: Plan, setting: Setting) -> RecipesExperiment:
-        trials = Trials(material, require_base(setting.base, " (say, bert-base-uncased)"), plan)
+        if not setting.base:
+            raise TrothError("name a model to start from: --base FOLDER_OR_HUB_NAME (say, bert-base-uncased)")
         salience = {"source": self.source, "weight": self.weight}
+        trials = Trials(material, setting.base, plan)
         return RecipesExperiment(trials, setting.seeds, self.changed, self.explainers, salience)
 
     def add_cells(self, part: str, experiment: RecipesExperiment) -> None:
         for recipe, explainer, name in itertools.product(RECIPES, self.explainers, METRICS):
             experiment.scores(recipe, explainer, name)
 
-    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan()
-        experiments = self.experiments(setting, plan)
-        results, troubles = self.train(part, setting, plan, experiments)
+    def tables(self, part: str, experiments: Sequence[RecipesExperiment], results: Results) -> Iterator[Section]:
         for experiment, explainer in itertools.product(experiments, self.explainers):
-            yield _section(part, experiment, explainer, results, troubles)
+            yield _section(experiment, explainer, results)
 
 
-def _section(part: str, experiment: RecipesExperiment, explainer: str, results: Results, troubles: str) -> Section:
+def _section(experiment: RecipesExperiment, explainer: str, results: Results) -> Section:
     ranges: dict[str, dict[str, Range]] = {}
     undefined = []
     for recipe in RECIPES:
@@ -132,19 +131,16 @@ def _section(part: str, experiment: RecipesExperiment, explainer: str, results: 
     }
     data = experiment.name
     return Section(
-        part, f"{explainer} on {data}: four ways to train the same model", columns, rows,
-        " ".join(filter(None, [*words, troubles])), {f"{data} {explainer}": facts}, partial(_draw, ranges=ranges),
+        "report", f"{explainer} on {data}: four ways to train the same model", columns, rows,
+        " ".join(filter(None, words)), {f"{data} {explainer}": facts}, partial(_draw, ranges=ranges),
     )  # fmt: skip
 
 
 def _over_seeds(summaries: Sequence[Summary]) -> Range:
     """RACU with its interval: over seeds, or over the examples of a single one."""
-    if not summaries:
-        return np.nan, np.nan, np.nan
     if len(summaries) == 1:
         return summaries[0].value, summaries[0].low, summaries[0].high
-    by_seed = [summary.value for summary in summaries]
-    return float(np.nanmean(by_seed)), *statistics.bca_interval(by_seed)
+    return estimate([summary.value for summary in summaries])
 
 
 def _undefined(recipe: str, summaries: Sequence[Summary]) -> list[str]:

@@ -79,9 +79,10 @@ class MappedStack(Stack):
         length = rows.ids.shape[1]
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
         inputs["attention_mask"] = bias[:, None, None, :].expand(-1, 1, length, -1)
-        inputs["position_ids"] = self._positions(rows)
-        if self.first.model.config.model_type in families.NO_POSITION_IDS:
-            del inputs["position_ids"]
+        inputs.pop("position_ids", None)
+        if self.first.model.config.model_type not in families.NO_POSITION_IDS:
+            steps = torch.arange(length, device=rows.ids.device)
+            inputs["position_ids"] = (steps + (self.first.first_position or 0)).expand_as(rows.ids)
         if "token_type_ids" not in inputs and hasattr(self.first.model.config, "type_vocab_size"):
             inputs["token_type_ids"] = torch.zeros_like(rows.ids)
         tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
@@ -95,7 +96,3 @@ class MappedStack(Stack):
 
         logits: Tensor = vmap(call, randomness="different")(self.parameters, self.buffers, stacked)
         return logits.flatten(0, 1)
-
-    def _positions(self, rows: Rows) -> Tensor:
-        steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-        return (steps + (self.first.first_position or 0)).expand_as(rows.ids)

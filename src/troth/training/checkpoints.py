@@ -98,7 +98,8 @@ class Checkpoints:
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:
-        load_weights(model, self.best_file(epoch))
+        """Names that share a tensor are filled through one of them."""
+        model.load_state_dict(read_weights(model, self.best_file(epoch)), strict=False)
 
     def best_file(self, epoch: int) -> Path:
         """Where the weights of the best epoch are kept."""
@@ -145,11 +146,6 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Every weight once, each in memory of its own: on a GPU those of an LSTM are parts of one buffer."""
     contiguous = torch.contiguous_format
     return {name: tensor.detach().clone(memory_format=contiguous) for name, tensor in _each_once(model).items()}
-
-
-def load_weights(model: nn.Module, path: Path) -> None:
-    """Weights that `weights_of` gave; names that share a tensor are filled through one of them."""
-    model.load_state_dict(read_weights(model, path), strict=False)
 
 
 def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:

@@ -22,20 +22,15 @@ def accelerator(settings: Settings, cpu: bool) -> Any:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
-    wanted = settings.precision
-    if wanted == "auto" and "ACCELERATE_MIXED_PRECISION" in os.environ:
+    precision: str | None = settings.precision
+    if precision == "auto" and "ACCELERATE_MIXED_PRECISION" in os.environ:
         precision = None  # as launched
-    elif wanted == "auto":
+    elif precision == "auto":
         on_gpu = torch.cuda.is_available() and not cpu
         precision = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if on_gpu else "no"
-    else:
-        precision = wanted
     earlier = AcceleratorState._shared_state
-    differs = (precision or earlier.get("_mixed_precision"), cpu) != (
-        earlier.get("_mixed_precision"),
-        earlier.get("_cpu"),
-    )
-    if earlier and earlier["num_processes"] == 1 and differs:
+    before = earlier.get("_mixed_precision"), earlier.get("_cpu")
+    if earlier and earlier["num_processes"] == 1 and before != (precision or before[0], cpu):
         # An earlier training in this process chose otherwise, and Accelerate remembers.
         AcceleratorState._reset_state()
         PartialState._reset_state()

@@ -113,7 +113,8 @@ def load_three_splits(source: Source, *, hold_out: float | None = None, limit: i
     """
     if isinstance(source, Mapping) and not hasattr(source, "column_names"):  # not a DatasetDict, which has it
         return _in_memory({str(name): part for name, part in source.items()}, limit)
-    if "test" in (splits_of(source, entry_of(source)) or ()):
+    splits = splits_of(source, entry_of(source)) or ()
+    if "test" in splits and len(splits) > 1:  # data of one split are parted, whatever it is called
         return load_labeled(source, tests=("test",), hold_out=hold_out, limit=limit)
     outer = load_labeled(source, limit=limit)
     inner = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)

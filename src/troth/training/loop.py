@@ -129,7 +129,7 @@ class _Loop:
                 for index in cut[state.batch :]:
                     self._step(index, keys)
                     state.seconds = time.monotonic() - started
-                    bar.advance(state.epoch + 1, settings.epochs, state.loss / state.rows)
+                    bar.step(state.epoch + 1, settings.epochs, state.loss / state.rows)
                     # After the last batch comes the evaluation, and then a checkpoint anyway.
                     if time.monotonic() - saved >= checkpoint_seconds and state.batch < len(cut):
                         self._save()
@@ -138,7 +138,7 @@ class _Loop:
                 state.seconds = time.monotonic() - started
                 self._save()
                 saved = time.monotonic()
-                bar.say(settings.metric, state.history[-1]["score"], state.best_epoch)
+                bar.end_epoch(settings.metric, state.history[-1]["score"], state.best_epoch)
         self._load_best()
 
     def final_scores(self, corpus: Corpus) -> Scores:

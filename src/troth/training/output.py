@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from troth.core.errors import TrothError
@@ -29,8 +30,10 @@ def require_writable(out: Path) -> Path:
     """The folder, which is there or could be made; a probe is written and removed, in it or in the nearest above it."""
     folder = Path(out)
     try:
-        if not folder.is_dir() and (folder.is_symlink() or _exists(folder)):
-            raise TrothError(f"{folder} is not a folder; choose another --out")
+        if not folder.is_dir():
+            with suppress(FileNotFoundError):
+                folder.lstat()  # unlike Path.exists, refuses a name that no disk can hold, or one below a file
+                raise TrothError(f"{folder} is not a folder; choose another --out")
         above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=above):
             pass
@@ -69,15 +72,6 @@ def _require_ours(folder: Path, marker: str, is_ours: Callable[[Path], bool]) ->
     raise TrothError(
         f"{folder} is not empty (it holds {first}) and {lacking}; nothing was changed: choose another --out"
     )
-
-
-def _exists(path: Path) -> bool:
-    # Path.exists takes a name that no disk can hold, or one below a file, for one that is only missing.
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _cannot_write(folder: Path, error: OSError | ValueError) -> TrothError:

@@ -30,11 +30,6 @@ def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:
     return float(performance(metric, indicators(gold, logits.argmax(-1).numpy(), classes).sum(0)))
 
 
-def cross_entropy(logits: Tensor, labels: Tensor) -> float:
-    """The mean loss."""
-    return float(torch.nn.functional.cross_entropy(logits.double(), labels))
-
-
 def majority(metric: Metric, training: Tensor, labels: Tensor, classes: int) -> float:
     """What always answering the class most frequent in training scores."""
     answer = torch.zeros(len(labels), classes)
@@ -59,7 +54,8 @@ def is_better(settings: Settings, value: float, best: float, best_epoch: int) ->
 def scores(settings: Settings, logits: Tensor, labels: Tensor) -> dict[str, float]:
     """Every metric and the loss; the settings' first."""
     names = dict.fromkeys((settings.metric, *get_args(Metric)))
-    return {**{name: quality(name, logits, labels) for name in names}, "loss": cross_entropy(logits, labels)}
+    loss = float(torch.nn.functional.cross_entropy(logits.double(), labels))
+    return {**{name: quality(name, logits, labels) for name in names}, "loss": loss}
 
 
 def _auroc(probabilities: Floats, gold: NDArray[np.int64]) -> float:

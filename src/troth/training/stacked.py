@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,12 @@ def train_seeds(
     plans = [fit.plan(recipe, data, base, **options, seed=seed) for seed in seeds]
     models = [planned.model() for planned in plans]
     if why_not(models[0]) is not None or recipes.reads_attentions(plans[0].recipe):
-        seeded = [{**options, "seed": seed} for seed in seeds]
-        jobs = [(recipe, data, base, folder, given) for folder, given in zip(folders, seeded, strict=True)]
-        return _in_processes(jobs, workers)
+        each = zip(folders, seeds, strict=True)
+        jobs = [partial(fit.train, recipe, data, base, folder, **options, seed=seed) for folder, seed in each]
+        if workers <= 1:
+            return [job() for job in jobs]
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return [future.result() for future in [pool.submit(job) for job in jobs]]
     identities = [fit.identify(planned, model) for planned, model in zip(plans, models, strict=True)]
     notes: list[list[str]] = [[] for _ in seeds]
     known = [reports.finished(*training) for training in zip(folders, identities, notes, strict=True)]
@@ -143,9 +147,9 @@ class _Side:
                     index = torch.stack(indices)  # [copies, rows]
                     losses = self._step(index, keys.gather(1, index), steps, examples)
                     total += losses
-                    bar.advance(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
+                    bar.step(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
                 self._end_epoch(epoch + 1, total / examples)
-                bar.say(settings.metric, self.states[0].history[-1]["score"], self.states[0].best_epoch)
+                bar.end_epoch(settings.metric, self.states[0].history[-1]["score"], self.states[0].best_epoch)
         self.stack.write_back(self.models, self.best)
         for model in self.models:
             model.model.eval()
@@ -270,14 +274,3 @@ def _check(copies: Sequence[Copy], recipe: Recipe) -> None:
         sizes = {len(corpus) for corpus in corpora}
         if len(sizes) > 1:
             raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
-
-
-def _in_processes(jobs: Sequence[tuple[Any, ...]], workers: int) -> list[Trained]:
-    if workers <= 1:
-        return [_train(*job) for job in jobs]
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return [future.result() for future in [pool.submit(_train, *job) for job in jobs]]
-
-
-def _train(recipe: Any, data: Any, base: Any, out: Path, options: dict[str, Any]) -> Trained:
-    return fit.train(recipe, data, base, out, **{"progress": False, **options})  # many share one terminal

@@ -58,17 +58,14 @@ def word_tokenizer(
 def put_vectors(embedding: nn.Embedding, tokenizer: Any, vectors: Mapping[str, list[float]]) -> None:
     """Writes known words' vectors into an embedding; those of the others are drawn as widely spread."""
     # By index: the vocabulary comes in no fixed order, and a sum depends on it.
-    known = {index: vectors[word] for index, word in _by_index(tokenizer) if word in vectors}
+    words = sorted((index, word) for word, index in tokenizer.get_vocab().items())
+    known = {index: vectors[word] for index, word in words if word in vectors}
     found = torch.tensor(list(known.values()))
     with torch.no_grad():
         embedding.weight.normal_(0, float(found.std()))
         embedding.weight[torch.tensor(list(known))] = found
         if embedding.padding_idx is not None:
             embedding.weight[embedding.padding_idx] = 0
-
-
-def _by_index(tokenizer: Any) -> list[tuple[int, str]]:
-    return sorted((index, word) for word, index in tokenizer.get_vocab().items())
 
 
 def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float]]:
@@ -89,18 +86,14 @@ def _read_once(file: Path, _changed: int, wanted: frozenset[str]) -> dict[str, l
 
 
 def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
-    vectors, size = _json_vectors(file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    # Some packages wrap the vectors and append numbers of their own to each; `dimensions` says where it ends.
+    vectors, size = (content["vectors"], content.get("dimensions")) if "vectors" in content else (content, None)
     return ((word, vectors[word][:size]) for word in wanted if word in vectors)
 
 
-def _json_vectors(file: Path) -> tuple[Mapping[str, list[float]], int | None]:
-    content = json.loads(file.read_text(encoding="utf-8"))
-    # Some packages wrap the vectors and append numbers of their own to each; `dimensions` says where it ends.
-    return content.get("vectors", content), content.get("dimensions") if "vectors" in content else None
-
-
 def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
-    with _opened(file) as lines:
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             word, _, rest = line.rstrip("\n").partition(" ")
             if word not in wanted or (number == 1 and rest.strip().isdigit()):  # fastText begins with its size
@@ -109,7 +102,3 @@ def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[f
                 yield word, [float(part) for part in rest.split()]
             except ValueError:
                 raise TrothError(f"{file.name}: line {number} holds no numbers behind its word") from None
-
-
-def _opened(file: Path) -> Any:
-    return gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")

@@ -103,7 +103,8 @@ def _by_number(source: str, values: Sequence[Any], names: tuple[str, ...]) -> In
                 "pass --label '' to leave labels out, or write the classes as words"
             )
         if index is not None and names and index >= len(names):
-            raise TrothError(f"{source}: row {number} has the label {value}; the classes are {_numbered(names)}")
+            numbered = ", ".join(f"{place} {name}" for place, name in enumerate(names))
+            raise TrothError(f"{source}: row {number} has the label {value}; the classes are {numbered}")
         indices.append(None if index is None else Label(int(index), names))
     return indices
 
@@ -118,7 +119,3 @@ def _by_name(source: str, words: Sequence[str | None], names: tuple[str, ...], o
             raise TrothError(f"{source}: row {number}: {unknown('class', word[:40], names)}")
         indices.append(None if index is None else Label(index, names, ordered))
     return indices
-
-
-def _numbered(names: tuple[str, ...]) -> str:
-    return ", ".join(f"{index} {name}" for index, name in enumerate(names))

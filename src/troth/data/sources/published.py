@@ -12,6 +12,7 @@ from typing import ClassVar
 from troth.core import catalog
 from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
+from troth.data._base import rows as rows  # for the entries
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import Tables, tables_in
 from troth.data.sources.hub import read_hub

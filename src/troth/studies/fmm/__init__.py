@@ -10,18 +10,20 @@ converged and has no RACU. Part in_distribution needs all of the chain, so runni
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.store.cells import Plan
-from troth.studies import Section, Setting, Study
-from troth.studies._trained import Material, Results, Trials, load
-from troth.studies.fmm._experiment import MEASURES, RANDOM, TRAIN, TRAININGS, VALIDATE, Experiment, strategy
+from troth.studies import Section, Setting
+from troth.studies._results import Results
+from troth.studies._trained import Material, Trials, load
+from troth.studies._trained_study import TrainedStudy
+from troth.studies.fmm._experiment import MEASURES, RANDOM, TRAIN, TRAININGS, VALIDATE, FmmExperiment, strategy
 from troth.studies.fmm._faithfulness import faithfulness
 from troth.studies.fmm._in_distribution import in_distribution
 from troth.studies.fmm._performance import ablation, performance
@@ -29,12 +31,9 @@ from troth.studies.fmm._wall_time import wall_time
 from troth.training import presets
 from troth.training.examples import entry_of, load_labeled, splits_of
 
-_DATA = ("sst2", "babi1")
-_NOT_TRIED = ("training", "history", "erased_check", "summary")  # an estimate tries cells on a few examples
-
 
 @dataclass(frozen=True)
-class Fmm(Study):
+class Fmm(TrainedStudy[FmmExperiment]):
     parts: ClassVar[Mapping[str, str]] = {
         "performance": "Figures 2, 3 and 16, Table 3: performance by training, masking ratio and epoch",
         "in_distribution": "Figure 4: p-values of masked inputs by explainer, training and references",
@@ -42,6 +41,9 @@ class Fmm(Study):
         "ablation": "Figures 8 to 11: training by validation strategy",
         "wall_time": "Tables 6 to 9: wall times",
     }
+    paper: ClassVar[str] = "fmm"
+    default_data: ClassVar[tuple[str, ...]] = ("sst2", "babi1")
+    not_tried: ClassVar[tuple[str, ...]] = ("training", "history", "erased_check", "summary")
 
     explainers: tuple[str, ...] = tuple(spec for _, _, spec in MEASURES.values())
     explained: tuple[str, ...] = ("plain", "masked")  # trainings; the others are masked at random only
@@ -62,93 +64,62 @@ class Fmm(Study):
             raise TrothError("fmm: examples and beam_examples must be 0 (all) or more")
         RecursiveErasure(step=self.step)
 
-    def plan(self, part: str, setting: Setting) -> Plan | None:
-        plan = Plan()
-        for experiment in self._experiments(setting, plan):
-            self._add(part, experiment)
-        return replace(plan, probes=dict.fromkeys(_NOT_TRIED, ""))
+    def material(self, name: str, limit: int | None) -> Material:
+        """Where the paper holds a fifth of train out, a public validation set is its test set."""
+        material = load(name, like="fmm", limit=limit)
+        both = {"validation", "test"} <= set(splits_of(name, entry_of(name)) or ())
+        if not both or presets.held_out("fmm", name) is None:
+            return material
+        public = load_labeled(name, hold_out=None, limit=limit).validation
+        test = replace(public, name=material.name, labels=material.labels)
+        return replace(material, splits={**material.splits, "test": test})
 
-    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan()
-        experiments = self._experiments(setting, plan)
-        for experiment in experiments:
-            self._add(part, experiment)
-        results = Results(setting.carry_out(plan)[0])
-        if part == "faithfulness":  # which seeds are summarized is known only now
-            for experiment in experiments:
-                self._add_summaries(experiment, results)
-            results = Results(setting.carry_out(plan)[0])
-        troubles = results.troubles(plan)
-        for section in self._made(part, experiments, results):
-            yield replace(section, words=" ".join(filter(None, [section.words, troubles])))
-
-    def _made(self, part: str, experiments: list[Experiment], results: Results) -> Iterator[Section]:
-        if part == "performance":
-            return performance(experiments, results)
-        if part == "ablation":
-            return ablation(experiments, results)
-        by_explainer = {"in_distribution": in_distribution, "faithfulness": faithfulness, "wall_time": wall_time}
-        return by_explainer[part](experiments, results, self._asked(part))
-
-    def _asked(self, part: str) -> dict[str, tuple[str, ...]]:
-        """The explainers of each training: all, or random order alone for one that is not explained."""
-        chosen = {training: self.explainers for training in TRAININGS if training in self.explained}
-        if part == "in_distribution":
-            return {training: chosen.get(training, (RANDOM,)) for training in TRAININGS}
-        return chosen
-
-    def _experiments(self, setting: Setting, plan: Plan) -> list[Experiment]:
-        base = setting.base or "roberta-base"
-        changed = {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        experiments = []
-        for name in setting.data or _DATA:
-            material = setting.context.once(("fmm", name, setting.limit), partial(_material, name, setting.limit))
-            trials = Trials(self._with_explained(material), base, plan)
-            experiments.append(Experiment(trials, setting.seeds, changed, self.step))
-        return experiments
-
-    def _with_explained(self, material: Material) -> Material:
-        """The material with the texts that are explained, where they are not the whole test set."""
+    def experiment(self, material: Material, plan: Plan, setting: Setting) -> FmmExperiment:
+        # The texts that are explained, where they are not the whole test set.
         splits, texts = dict(material.splits), material.splits["test"]
         for split, count in (("explained", self.examples), ("searched", self.beam_examples)):
             if 0 < count < len(texts):
                 texts = splits[split] = texts.limit(count, seed=0)
-        return replace(material, splits=splits)
+        trials = Trials(replace(material, splits=splits), setting.base or "roberta-base", plan)
+        return FmmExperiment(trials, setting.seeds, self.changed, self.step)
 
-    def _add(self, part: str, experiment: Experiment) -> None:
-        """Every cell a part needs of one data set."""
+    def add_cells(self, part: str, experiment: FmmExperiment) -> None:
         recipes = list(TRAININGS.values())
         if part == "ablation":
             recipes = [strategy(train, validate) for train in TRAIN for validate in VALIDATE]
-        for recipe in recipes:
-            for seed in experiment.seeds:
-                experiment.history(recipe, seed)
-                experiment.erased(recipe, RANDOM, seed, whole=True)
+        for recipe, seed in itertools.product(recipes, experiment.seeds):
+            experiment.history(recipe, seed)
+            experiment.erased(recipe, RANDOM, seed, whole=True)
         if part in ("performance", "ablation"):
             return
-        for training, explainers in self._asked(part).items():
-            for explainer in explainers:
-                for seed in experiment.seeds:
-                    experiment.erased(TRAININGS[training], explainer, seed)
-                    if part != "faithfulness":
-                        experiment.check(TRAININGS[training], explainer, seed)
+        for training, explainers in self._explainers(part).items():
+            for explainer, seed in itertools.product(explainers, experiment.seeds):
+                experiment.erased(TRAININGS[training], explainer, seed)
+                if part != "faithfulness":
+                    experiment.check(TRAININGS[training], explainer, seed)
 
-    def _add_summaries(self, experiment: Experiment, results: Results) -> None:
-        for training, explainers in self._asked("faithfulness").items():
+    def add_later(self, part: str, experiment: FmmExperiment, results: Results) -> None:
+        if part != "faithfulness":
+            return
+        for training, explainers in self._explainers(part).items():
             recipe = TRAININGS[training]
-            converged = experiment.converged_seeds(results, recipe)
+            converged = experiment.converged(results, recipe)
             for explainer in explainers:
                 erased = [experiment.erased(recipe, explainer, seed) for seed in converged]
                 if erased and explainer != RANDOM and all(results.store.has(cell.name) for cell in erased):
                     experiment.summary(recipe, explainer, converged)
 
+    def tables(self, part: str, experiments: Sequence[FmmExperiment], results: Results) -> Iterator[Section]:
+        if part == "performance":
+            return performance(experiments, results)
+        if part == "ablation":
+            return ablation(experiments, results)
+        by_explainer = {"in_distribution": in_distribution, "faithfulness": faithfulness, "wall_time": wall_time}
+        return by_explainer[part](experiments, results, self._explainers(part))
 
-def _material(name: str, limit: int | None) -> Material:
-    """The paper's splits: where it holds a fifth of train out, a public validation set is its test set."""
-    material = load(name, like="fmm", limit=limit)
-    both = {"validation", "test"} <= set(splits_of(name, entry_of(name)) or ())
-    if not both or presets.held_out("fmm", name) is None:
-        return material
-    public = load_labeled(name, hold_out=None, limit=limit).validation
-    test = replace(public, name=material.name, labels=material.labels)
-    return replace(material, splits={**material.splits, "test": test})
+    def _explainers(self, part: str) -> dict[str, tuple[str, ...]]:
+        """Of each training: all, or random order alone for one that is not explained."""
+        chosen = {training: self.explainers for training in TRAININGS if training in self.explained}
+        if part == "in_distribution":
+            return {training: chosen.get(training, (RANDOM,)) for training in TRAININGS}
+        return chosen

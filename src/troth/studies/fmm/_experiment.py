@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +16,9 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.performance import Performance
 from troth.store.cells import Cell
 from troth.studies import published
-from troth.studies._trained import Material, Results, Trials, settings_like
+from troth.studies._numbers import Range, estimate
+from troth.studies._results import Results
+from troth.studies._trained_study import Experiment
 from troth.studies.fmm._numbers import curves
 from troth.studies.fmm._works import ErasedCheckSpec, HistorySpec, SummarySpec
 from troth.training.quality import majority
@@ -46,6 +48,7 @@ MEASURES = {
 }
 SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
 RANDOM = "random"
+ENDS = {"unmasked": 0, "all masked": -1}  # places of a curve
 MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
 
 
@@ -55,24 +58,14 @@ def strategy(train: str, validate: str) -> str:
     return named.get((train, validate)) or f"masked(train={train!r}, validate={validate!r})"
 
 
-@dataclass(eq=False)
-class Experiment:
+@dataclass(frozen=True, eq=False)
+class FmmExperiment(Experiment):
     """Models by recipe and seed, and what is asked of them: inputs erased in the order of an explainer, checked."""
 
-    trials: Trials
-    seeds: Sequence[int]
-    changed: Mapping[str, Any]  # settings that are not the paper's
+    paper: ClassVar[str] = "fmm"
+
     step: float
-    _recipes: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     _curves: dict[tuple[str, int], Floats] = field(default_factory=dict)
-
-    @property
-    def material(self) -> Material:
-        return self.trials.material
-
-    @property
-    def name(self) -> str:
-        return self.material.name
 
     @cached_property
     def metric(self) -> RecursiveErasure:
@@ -97,12 +90,6 @@ class Experiment:
         score = majority(self.performance, labels["train"], labels["test"], len(self.material.labels))
         return 0.0 if np.isnan(score) else score  # Matthews of a constant answer
 
-    def settings(self, recipe: str) -> tuple[str, dict[str, Any]]:
-        """A recipe in full, and how models are trained by it."""
-        if recipe not in self._recipes:
-            self._recipes[recipe] = settings_like("fmm", recipe, self.trials.base, self.material, **self.changed)
-        return self._recipes[recipe]
-
     @property
     def shares(self) -> list[str]:
         """The masking ratios as column names."""
@@ -112,7 +99,7 @@ class Experiment:
 
     def model(self, recipe: str, seed: int) -> Cell:
         """The training of a model."""
-        return self.trials.training(*self.settings(recipe), seed)
+        return self.trials.training(*self.settled(recipe), seed)
 
     def history(self, recipe: str, seed: int) -> Cell:
         """How a training went, epoch by epoch."""
@@ -155,13 +142,15 @@ class Experiment:
             self._curves[recipe, seed] = curves(scores, self.metric)[0]
         return self._curves[recipe, seed]
 
-    def converged(self, results: Results, recipe: str, seed: int) -> bool:
-        """Whether a model has learned its task: at least ten points better than the class majority."""
-        return bool(self.curve(results, recipe, seed)[0] >= self.majority + MARGIN)
+    def converged(self, results: Results, recipe: str) -> list[int]:
+        """The seeds whose model has learned its task: at least ten points better than the class majority."""
+        needed = self.majority + MARGIN
+        return [seed for seed in self.seeds if self.curve(results, recipe, seed)[0] >= needed]
 
-    def converged_seeds(self, results: Results, recipe: str) -> list[int]:
-        """The seeds whose model has learned its task."""
-        return [seed for seed in self.seeds if self.converged(results, recipe, seed)]
+    def ends(self, results: Results, recipe: str) -> dict[str, Range]:
+        """Performance on whole and on all masked texts, over seeds."""
+        found = [self.curve(results, recipe, seed) for seed in self.seeds]
+        return {name: estimate([curve[place] for curve in found]) for name, place in ENDS.items()}
 
 
 def measure_name(explainer: str) -> str:
@@ -170,20 +159,14 @@ def measure_name(explainer: str) -> str:
     return next((name for name, (_, _, spec) in MEASURES.items() if _full(spec) == full), explainer)
 
 
-def printed(table: str, column: str, data: str, explainer: str | None = None, **wanted: str) -> float:
-    """A number of the paper's, of RoBERTa-base; NaN where it has none."""
-    wanted |= {"dataset": PRINTED.get(data, "")}
+def printed(table: str, column: str, data: str, explainer: str | None = None, **wanted: str) -> float | None:
+    """A number of the paper's, of RoBERTa-base; None where it has none."""
     if explainer is not None:
-        method, variant, _ = MEASURES.get(measure_name(explainer), ("", "", ""))
-        wanted |= {"method": method, "variant": variant}
-    rows = published.read(table)
-    wanted |= {"model": "base"} if rows and "model" in rows[0] else {}
-    values = [row[column] for row in rows if all(row[key] == value for key, value in wanted.items())]
-    return float(values[0]) if values and values[0] else float("nan")
+        wanted["method"], wanted["variant"], _ = MEASURES.get(measure_name(explainer), ("", "", ""))
+    return published.number(table, column, dataset=PRINTED.get(data, ""), model="base", **wanted)
 
 
-def names(experiments: Sequence[Experiment]) -> str:
-    """The data sets."""
+def names(experiments: Sequence[FmmExperiment]) -> str:
     return ", ".join(experiment.name for experiment in experiments)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from troth import statistics
 from troth.metrics.formulas import Floats
 from troth.studies import Section
-from troth.studies._trained import Results
-from troth.studies.fmm import _figures
-from troth.studies.fmm._experiment import TRAININGS, Experiment, measure_name, names
-from troth.studies.fmm._numbers import mean
+from troth.studies._figures import Line, draw_lines
+from troth.studies._results import Results
+from troth.studies.fmm._experiment import TRAININGS, FmmExperiment, measure_name, names
 from troth.studies.fmm._works import REFERENCES
 from troth.validity.checking import LEVEL, VARIANTS
 from troth.validity.masf import data_set_p_value
@@ -22,7 +23,7 @@ P = dict[tuple[str, str, str, str], Floats]  # training, references, variant, ex
 
 
 def in_distribution(
-    experiments: Sequence[Experiment], results: Results, asked: Mapping[str, Sequence[str]]
+    experiments: Sequence[FmmExperiment], results: Results, asked: Mapping[str, Sequence[str]]
 ) -> Iterator[Section]:
     """Figure 4 with three kinds of references; `asked`: the explainers of each training."""
     rows: list[list[Any]] = []
@@ -34,14 +35,14 @@ def in_distribution(
         for training, references, variant in itertools.product(asked, REFERENCES, VARIANTS):
             keys = [(training, references, variant, explainer) for explainer in asked[training]]
             p = np.concatenate([found[key][:, 1:].ravel() for key in keys if key in found] or [np.empty(0)])
-            share = [below[key] for key in keys if key in below]
+            share = statistics.mean([below[key] for key in keys if key in below])
             if len(p):
                 lowest, least = float(p.min()), smallest[training, references, variant]
                 cases = int((p < LEVEL).sum())
                 rows.append([experiment.name, training, references, variant, f"{cases} of {len(p)}", lowest,
-                             100 * mean(share), least])  # fmt: skip
+                             100 * share, least])  # fmt: skip
                 facts[f"{experiment.name} {training} {references} {variant}"] = {
-                    "out": cases, "of": len(p), "lowest": lowest, "texts_below": mean(share), "smallest": least,
+                    "out": cases, "of": len(p), "lowest": lowest, "texts_below": share, "smallest": least,
                 }  # fmt: skip
     columns = ("data", "training", "references", "variant", f"p < {LEVEL}", "lowest p", f"texts with p < {LEVEL}, %",
                "smallest possible p")  # fmt: skip
@@ -56,7 +57,7 @@ def in_distribution(
 
 
 def _p_values(
-    experiment: Experiment, results: Results, asked: Mapping[str, Sequence[str]]
+    experiment: FmmExperiment, results: Results, asked: Mapping[str, Sequence[str]]
 ) -> tuple[P, dict[tuple[str, str, str, str], float], dict[tuple[str, str, str], float]]:
     """Data-set p-values; the share of texts (and ratios above 0) below 0.05; the smallest p there could be."""
     found: dict[tuple[str, str, str, str], list[list[float]]] = {}
@@ -64,9 +65,8 @@ def _p_values(
     smallest: dict[tuple[str, str, str], float] = {}
     for training, explainers in asked.items():
         for explainer, seed in itertools.product(explainers, experiment.seeds):
-            table = results.table(experiment.check(TRAININGS[training], explainer, seed))
             by_test: dict[tuple[str, str], list[list[float]]] = {}
-            for row in [] if table is None else table.to_pylist():
+            for row in results.rows(experiment.check(TRAININGS[training], explainer, seed)):
                 by_test.setdefault((row["references"], row["variant"]), []).append(row["p"])
                 test = (training, row["references"], row["variant"])
                 smallest[test] = max(row["smallest"], smallest.get(test, 0.0))
@@ -77,17 +77,20 @@ def _p_values(
                 below.setdefault(key, []).append(float((p[:, 1:] < LEVEL).mean()))
     return (
         {key: np.array(values) for key, values in found.items()},
-        {key: mean(values) for key, values in below.items()},
+        {key: statistics.mean(values) for key, values in below.items()},
         smallest,
     )
 
 
-def _p_by_ratio(experiment: Experiment, found: P, variant: str) -> Section:
+def _p_by_ratio(experiment: FmmExperiment, found: P, variant: str) -> Section:
     means = {
         (training, references, measure_name(explainer)): values.mean(0).tolist()
         for (training, references, tested, explainer), values in found.items()
         if tested == variant
     }
+    panels: dict[str, dict[str, Line]] = {}
+    for (training, references, measure), values in means.items():
+        panels.setdefault(f"{training}, references {references}", {})[measure] = Line(experiment.ratios, values)
     rows = [[*key, *values] for key, values in means.items()]
     columns = ("training", "references", "measure", *experiment.shares)
     how = "MaSF as published" if variant == "paper" else "Calibrated MaSF: uniform p-values under the null"
@@ -95,5 +98,5 @@ def _p_by_ratio(experiment: Experiment, found: P, variant: str) -> Section:
         "in_distribution", f"Figure 4: {experiment.name}, in-distribution p-values ({variant})", columns, rows,
         f"{how}. Simes's p-value over all texts, mean over seeds; below {LEVEL} is out of distribution.",
         {f"{experiment.name} {variant}": {" | ".join(key): values for key, values in means.items()}},
-        lambda figure: _figures.p_by_ratio(figure, experiment.ratios, means, LEVEL),
+        partial(draw_lines, panels=panels, across="masked", up="p", columns=len(REFERENCES), levels={"0.05": LEVEL}),
     )  # fmt: skip

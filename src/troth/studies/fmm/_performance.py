@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from troth import statistics
 from troth.metrics.formulas import Floats
 from troth.studies import Section
-from troth.studies._trained import Results
-from troth.studies.fmm import _figures
-from troth.studies.fmm._experiment import MARGIN, TRAIN, TRAININGS, VALIDATE, Experiment, names, printed, strategy
-from troth.studies.fmm._numbers import INTERVAL, Range, mean, over_seeds, percent
+from troth.studies._figures import Line, draw_lines
+from troth.studies._numbers import Range, estimate, percent
+from troth.studies._results import Results
+from troth.studies.fmm._experiment import MARGIN, TRAIN, TRAININGS, VALIDATE, FmmExperiment, names, printed, strategy
+from troth.studies.fmm._numbers import INTERVAL
 
 
-def performance(experiments: Sequence[Experiment], results: Results) -> Iterator[Section]:
+def performance(experiments: Sequence[FmmExperiment], results: Results) -> Iterator[Section]:
     """Unmasked and 100 % masked; then by masking ratio and by epoch."""
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for experiment, training in itertools.product(experiments, TRAININGS):
-        found = [experiment.curve(results, TRAININGS[training], seed) for seed in experiment.seeds]
-        converged = len(experiment.converged_seeds(results, TRAININGS[training]))
-        ends = {"unmasked": over_seeds([one[0] for one in found]), "all masked": over_seeds([one[-1] for one in found])}
+        recipe = TRAININGS[training]
+        ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
         theirs = printed("fmm_performance", "value", experiment.name, quantity="performance")
         rows.append(
             [experiment.name, training, *map(percent, ends.values()), 100 * experiment.majority,
              f"{converged} of {len(experiment.seeds)}", theirs if training == "masked" else None]
         )  # fmt: skip
         facts.setdefault(experiment.name, {"majority": experiment.majority, "performance": experiment.performance})
-        facts[experiment.name][training] = {
-            "by_seed": [one.tolist() for one in found], "converged": converged, **ends,
-        }  # fmt: skip
+        by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
+        facts[experiment.name][training] = {"by_seed": by_seed, "converged": converged, **ends}
     if len(experiments) > 1:
         rows += [["all", training, *map(percent, everywhere(experiments, results, recipe)), None, None, None]
                  for training, recipe in TRAININGS.items()]  # fmt: skip
@@ -47,76 +48,74 @@ def performance(experiments: Sequence[Experiment], results: Results) -> Iterator
         yield from _by_epoch(experiment, results)
 
 
-def everywhere(experiments: Sequence[Experiment], results: Results, recipe: str) -> tuple[Range, Range]:
+def everywhere(experiments: Sequence[FmmExperiment], results: Results, recipe: str) -> tuple[Range, Range]:
     """Unmasked and 100 % masked performance: of each seed the mean over data sets, without what did not converge."""
     ends: dict[int, list[Floats]] = {}
     for experiment in experiments:
-        for seed in experiment.converged_seeds(results, recipe):
+        for seed in experiment.converged(results, recipe):
             ends.setdefault(seed, []).append(experiment.curve(results, recipe, seed)[[0, -1]])
     means = np.array([np.mean(found, axis=0) for found in ends.values()]).reshape(-1, 2)
-    return over_seeds(means[:, 0].tolist()), over_seeds(means[:, 1].tolist())
+    return estimate(means[:, 0]), estimate(means[:, 1])
 
 
-def _by_ratio(experiment: Experiment, results: Results) -> Section:
+def _by_ratio(experiment: FmmExperiment, results: Results) -> Section:
     ranges = {
-        training: [over_seeds(list(values)) for values in
-                   np.transpose([experiment.curve(results, recipe, seed) for seed in experiment.seeds])]
+        training: list(
+            map(estimate, np.transpose([experiment.curve(results, recipe, seed) for seed in experiment.seeds]))
+        )
         for training, recipe in TRAININGS.items()
-    }  # fmt: skip
-    rows = [[training, *(percent(value) for value in values)] for training, values in ranges.items()]
+    }
+    rows = [[training, *map(percent, values)] for training, values in ranges.items()]
+    lines = {training: Line(experiment.ratios, *zip(*values, strict=True)) for training, values in ranges.items()}
+    majority = {"class majority": experiment.majority}
     return Section(
         "performance", f"{experiment.name}: performance by masking ratio", ("training", *experiment.shares), rows,
         f"Tokens of the first text masked at random; {experiment.performance}, %. {INTERVAL}",
         {f"{experiment.name} by ratio": ranges},
-        lambda figure: _figures.by_ratio(figure, experiment.ratios, ranges, experiment.majority),
+        partial(draw_lines, panels={"": lines}, across="masked at random", up="performance", levels=majority),
     )  # fmt: skip
 
 
-def _by_epoch(experiment: Experiment, results: Results) -> Iterator[Section]:
+def _by_epoch(experiment: FmmExperiment, results: Results) -> Iterator[Section]:
     """Figure 16; nothing where no training has told how it went."""
     means: dict[str, list[float]] = {}
     chosen: dict[str, list[int]] = {}
     for training, recipe in TRAININGS.items():
-        tables = [results.table(experiment.history(recipe, seed)) for seed in experiment.seeds]
-        histories = [table.to_pylist() for table in tables if table is not None]
+        histories = list(filter(None, (results.rows(experiment.history(recipe, seed)) for seed in experiment.seeds)))
         chosen[training] = [next(row["epoch"] for row in rows if row["chosen"]) for rows in histories]
         scores: dict[tuple[str, int], list[float]] = {}
         for row in itertools.chain(*histories):
             scores.setdefault((row["inputs"], row["epoch"]), []).append(row["score"])
         for (inputs, _), values in sorted(scores.items()):
-            means.setdefault(f"{training}, {inputs}", []).append(mean(values))
+            means.setdefault(f"{training}, {inputs}", []).append(statistics.mean(values))
     if not means:
         return
-    epochs = max(map(len, means.values()))
+    epochs = range(1, 1 + max(map(len, means.values())))
+    lines = {name: Line(epochs[: len(values)], values) for name, values in means.items()}
     rows = [[name, *(100 * value for value in values)] for name, values in means.items()]
     words = "Mean over seeds. Chosen epochs: " + "; ".join(
         f"{training} {', '.join(map(str, epochs_of))}" for training, epochs_of in chosen.items()
     )
     yield Section(
         "performance", f"Figure 16: {experiment.name}, validation performance by epoch",
-        ("training, inputs", *map(str, range(1, epochs + 1))), rows, f"{words}.",
+        ("training, inputs", *map(str, epochs)), rows, f"{words}.",
         {f"{experiment.name} by epoch": means, f"{experiment.name} chosen epochs": chosen},
-        lambda figure: _figures.by_epoch(figure, means),
+        partial(draw_lines, panels={"": lines}, across="epoch", up="validation performance"),
     )  # fmt: skip
 
 
-def ablation(experiments: Sequence[Experiment], results: Results) -> Iterator[Section]:
+def ablation(experiments: Sequence[FmmExperiment], results: Results) -> Iterator[Section]:
     """Figures 8 to 11: training by validation strategy."""
     for experiment in experiments:
         rows: list[list[Any]] = []
         facts: dict[str, Any] = {}
         for train, validate in itertools.product(TRAIN, VALIDATE):
             recipe = strategy(train, validate)
-            found = [experiment.curve(results, recipe, seed) for seed in experiment.seeds]
-            ends = over_seeds([one[0] for one in found]), over_seeds([one[-1] for one in found])
-            converged = len(experiment.converged_seeds(results, recipe))
-            rows.append(
-                [TRAIN[train], VALIDATE[validate], *map(percent, ends), f"{converged} of {len(experiment.seeds)}"]
-            )
-            facts[f"{train} {validate}"] = {
-                "unmasked": ends[0], "all masked": ends[1], "by_seed": [one.tolist() for one in found],
-                "converged": converged,
-            }  # fmt: skip
+            ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
+            of_seeds = f"{converged} of {len(experiment.seeds)}"
+            rows.append([TRAIN[train], VALIDATE[validate], *map(percent, ends.values()), of_seeds])
+            by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
+            facts[f"{train} {validate}"] = {**ends, "by_seed": by_seed, "converged": converged}
         columns = ("training", "validation", "unmasked %", "100 % masked %", "converged")
         words = (
             f"{experiment.performance} on the test set. {INTERVAL} Class majority: {100 * experiment.majority:.1f} %. "

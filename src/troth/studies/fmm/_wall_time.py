@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from troth import statistics
 from troth.studies import Section
-from troth.studies._trained import Results
-from troth.studies.fmm._experiment import TRAININGS, Experiment, measure_name, names, printed
-from troth.studies.fmm._numbers import mean
+from troth.studies._results import Results
+from troth.studies.fmm._experiment import TRAININGS, FmmExperiment, measure_name, names, printed
 
 
 def wall_time(
-    experiments: Sequence[Experiment], results: Results, asked: Mapping[str, Sequence[str]]
+    experiments: Sequence[FmmExperiment], results: Results, asked: Mapping[str, Sequence[str]]
 ) -> Iterator[Section]:
     """Tables 6 to 9."""
     stored = {cell.name: cell for cell in results.store.cells()}
@@ -51,6 +51,6 @@ def _time(by_seed: Sequence[Sequence[Any]]) -> list[float]:
     """Seconds, rows forward and backward: what the cells of a seed took together, mean over seeds that are whole."""
     whole = [cells for cells in by_seed if cells and all(cell is not None for cell in cells)]
     return [
-        mean([float(sum(getattr(cell, what) for cell in cells)) for cells in whole])
+        statistics.mean([float(sum(getattr(cell, what) for cell in cells)) for cells in whole])
         for what in ("seconds", "forward", "backward")
     ]

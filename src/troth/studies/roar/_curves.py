@@ -11,9 +11,8 @@ from troth import statistics
 from troth.metrics import formulas
 from troth.metrics.formulas import Variant
 from troth.statistics import Floats
+from troth.studies._numbers import Range, estimate
 from troth.studies.roar._plan import Way
-
-Estimate = tuple[float, float, float]  # value, low, high
 
 SHORT = "one-token steps do not lead to 100 %, which RACU is relative to"
 FLAT = "performance does not fall when tokens are erased at random (RACU's denominator ≤ 0)"
@@ -47,7 +46,7 @@ class Curve:
         return np.atleast_1d(formulas.acu(self.places, self.performance, self.random))
 
     @property
-    def faithfulness(self) -> Estimate:
+    def faithfulness(self) -> Range:
         """RACU over seeds with its interval; NaN where no seed has one, and `why` says so."""
         return estimate(self.racu)
 
@@ -114,9 +113,3 @@ class Curve:
             "why": self.why,
             "rises": self.rises,
         }
-
-
-def estimate(values: Floats) -> Estimate:
-    """Mean and BCa interval over seeds, undefined ones left out."""
-    known = values[~np.isnan(values)]
-    return (float(known.mean()) if len(known) else float("nan"), *statistics.bca_interval(known))

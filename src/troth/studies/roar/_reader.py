@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from troth import statistics
 from troth.core import catalog
 from troth.explainers import Explainer
 from troth.explainers.random import Random
@@ -89,8 +90,8 @@ class Reader:
                 cell.name for cell in self.planner.plan.of("importance") if cell.specs["explainer_full"] == by
             ]
             times[catalog.spec(explainer)] = {
-                "training": _mean([self.seconds[name] for name in names if name in self.seconds]),
-                "importance": _mean([cells[name] for name in importances if name in cells]),
+                "training": statistics.mean([self.seconds[name] for name in names if name in self.seconds]),
+                "importance": statistics.mean([cells[name] for name in importances if name in cells]),
             }
         return times
 
@@ -98,7 +99,3 @@ class Reader:
 def performance(metric: Metric, predicted: Sequence[int], labels: torch.Tensor, classes: int) -> float:
     """The metric of some predicted classes."""
     return quality(metric, torch.nn.functional.one_hot(torch.tensor(predicted), classes).float(), labels)
-
-
-def _mean(seconds: Sequence[float]) -> float:
-    return float(np.mean(seconds)) if seconds else float("nan")

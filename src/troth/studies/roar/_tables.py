@@ -15,9 +15,9 @@ from troth.explainers import Explainer
 from troth.metrics.sparsity import RATIOS, TOPS
 from troth.store.store import Stored
 from troth.studies import Section, published
-from troth.studies._results import with_interval
-from troth.studies.roar import _figures
-from troth.studies.roar._curves import Curve, Estimate, estimate
+from troth.studies._figures import draw_lines, over_seeds
+from troth.studies._numbers import estimate, percent
+from troth.studies.roar._curves import Curve
 from troth.studies.roar._plan import Planner, Way
 from troth.studies.roar._reader import Reader
 from troth.training.bases.bilstm_attention import BilstmAttention
@@ -103,13 +103,13 @@ class Retrained:
 def _faithfulness(retrained: Retrained) -> Section:
     curves = retrained.curves("recursive")
     rows = [
-        [curve.explainer, _percent(curve.faithfulness), retrained.published_racu(curve.explainer)] for curve in curves
+        [curve.explainer, percent(curve.faithfulness), retrained.published_racu(curve.explainer)] for curve in curves
     ]
     facts = {
         "curves": [curve.to_dict() for curve in curves],
         "racu": {curve.explainer: 100 * curve.faithfulness[0] for curve in curves},
     }
-    draw = partial(_figures.draw_curves, panels={"Recursive ROAR": curves}, metric=retrained.metric)
+    draw = _draw({"Recursive ROAR": curves}, retrained.metric)
     columns = ["measure", "RACU % [95 %]", "published"]
     return retrained.section("Recursive ROAR", columns, rows, facts, retrained.words(curves), draw)
 
@@ -127,15 +127,14 @@ def _comparison(retrained: Retrained) -> Section:
             }
             racu[curve.explainer] = {name: 100 * value for name, (value, _, _) in estimates.items()}
             theirs = retrained.published_racu(curve.explainer)
-            rows.append([curve.explainer, *map(_percent, estimates.values()), theirs])
+            rows.append([curve.explainer, *map(percent, estimates.values()), theirs])
     columns = ["measure", "ROAR RACU %", "recursive", "more", "published recursive"]
     facts = {
         "roar": [curve.to_dict() for curve in once],
         "recursive": [curve.to_dict() for curve in recursive],
         "racu": racu,
     }
-    panels = {"ROAR": once, "Recursive ROAR": recursive}
-    draw = partial(_figures.draw_curves, panels=panels, metric=retrained.metric)
+    draw = _draw({"ROAR": once, "Recursive ROAR": recursive}, retrained.metric)
     words = [*retrained.words(recursive), *(curve.warning + " (ROAR)." for curve in once if curve.warning)]
     return retrained.section("ROAR against Recursive ROAR", columns, rows, facts, words, draw)
 
@@ -145,7 +144,7 @@ def _one_token(retrained: Retrained) -> Section:
     rows: list[list[Any]] = [["random", *curves[0].random.mean(0).tolist(), None]]
     rows += [[curve.explainer, *curve.mean, float(curve.acu.mean())] for curve in curves]
     facts = {"curves": [curve.to_dict() for curve in curves]}
-    draw = partial(_figures.draw_curves, panels={"one token per step": curves}, metric=retrained.metric)
+    draw = _draw({"one token per step": curves}, retrained.metric)
     columns = ["measure", *(f"{place:.0f}" for place in curves[0].places), "area below random"]
     return retrained.section("One token per step", columns, rows, facts, retrained.words(curves), draw)
 
@@ -166,7 +165,11 @@ def _sparsity(retrained: Retrained) -> Section:
     }
     facts = {"tops": list(TOPS), "ratios": list(RATIOS), "sparsity": estimates}
     words = ["Share of all importance that the top tokens of a test text hold, mean over texts and seeds."]
-    draw = partial(_figures.draw_sparsity, shares=shares, places={"by_top": TOPS, "by_ratio": RATIOS})
+    panels = {
+        title: {name: over_seeds(places, share[kind]) for name, share in shares.items()}
+        for title, kind, places in (("by number", "by_top", TOPS), ("by share", "by_ratio", RATIOS))
+    }
+    draw = partial(draw_lines, panels=panels, across="top tokens", up="share of all importance")
     return retrained.section("Sparsity", columns, rows, facts, words, draw if shares else None)
 
 
@@ -185,8 +188,16 @@ def _wall_time(retrained: Retrained) -> Section:
     return retrained.section("Wall time", columns, rows, {"seconds": times}, words)
 
 
-def _percent(estimated: Estimate) -> str:
-    return with_interval([100 * number for number in estimated], 1)
+def _draw(panels: Mapping[str, Sequence[Curve]], metric: str) -> Callable[[Any], None]:
+    """Figures 4, 7, 8 and 9."""
+    by_title = {
+        title: {curve.explainer: over_seeds(curve.places, curve.performance) for curve in curves}
+        | {"random": over_seeds(curves[0].places, curves[0].random)}
+        for title, curves in panels.items()
+    }
+    across = {curve.counted for curves in panels.values() for curve in curves}
+    erased = "share of tokens erased" if across == {"share"} else "tokens erased"
+    return partial(draw_lines, panels=by_title, across=erased, up=metric.replace("_", "-"))
 
 
 SECTIONS: Mapping[str, Callable[[Retrained], Section]] = {

@@ -9,25 +9,18 @@ words.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from troth.core.errors import TrothError, unknown
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._trained import Material, Results, Trials
+from troth.studies._results import Results
+from troth.studies._trained import Material, Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.saloss import _tables, _tagging, _words
-from troth.studies.saloss._experiment import (
-    BASES,
-    FLIPS,
-    METHODS,
-    RATIOS,
-    SALIENCES,
-    SUPPORTS,
-    SalossExperiment,
-)
+from troth.studies.saloss._experiment import BASES, FLIPS, METHODS, RATIOS, SALIENCES, SUPPORTS, SalossExperiment
 from troth.verbs.fresh import require
 
 
@@ -78,29 +71,29 @@ class Saloss(TrainedStudy[SalossExperiment]):
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
         if part == "data":
             yield _tables.data(self.materials(setting))
-            return
-        plan = Plan()
-        experiments = self.experiments(setting, plan)
-        if self.weight == "search":
-            for experiment in experiments:
-                experiment.search()
-            results = Results(setting.carry_out(plan)[0])
-            results.troubles(plan)
-            experiments = [experiment.with_best_weight(results) for experiment in experiments]
-        results, troubles = self.train(part, setting, plan, experiments)
+        else:
+            yield from super().sections(part, setting)
+
+    def chosen(self, experiments: list[SalossExperiment], plan: Plan, setting: Setting) -> list[SalossExperiment]:
+        if self.weight != "search":
+            return experiments
+        for experiment in experiments:
+            experiment.search()
+        results = Results(setting.carry_out(plan)[0])
+        results.troubles(plan)
+        return [experiment.with_best_weight(results) for experiment in experiments]
+
+    def tables(self, part: str, experiments: Sequence[SalossExperiment], results: Results) -> Iterator[Section]:
         if part == "performance":
-            yield _tables.performance(experiments, results, troubles)
+            yield _tables.performance(experiments, results)
             yield _tables.settings(experiments, results)
         elif part == "fresh":
             for thresholder in self.thresholders:
-                yield _tables.fresh(thresholder, experiments, results, troubles)
+                yield _tables.fresh(thresholder, experiments, results)
         for experiment in experiments:
-            if part == "decision_flip":
-                for way in self.flips:
-                    yield _tables.flips(experiment, results, troubles, way)
-            elif part == "saliences":
-                for way in self.flips:
-                    yield _tables.saliences(experiment, results, troubles, way)
+            if part in ("decision_flip", "saliences"):
+                table = _tables.flips if part == "decision_flip" else _tables.saliences
+                yield from (table(experiment, results, way) for way in self.flips)
             elif part == "examples":
                 yield _words.examples(experiment, results)
             elif part == "part_of_speech":

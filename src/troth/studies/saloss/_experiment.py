@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from troth.store.cells import Cell
-from troth.studies._trained import Results
+from troth.studies._results import Results
 from troth.studies._trained_study import Experiment
 from troth.training.recipes.salience import WEIGHTS
 from troth.verbs.tune import best_weight, with_salience

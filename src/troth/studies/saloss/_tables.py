@@ -11,7 +11,8 @@ import numpy as np
 from troth import seeds, statistics
 from troth.models import short_name
 from troth.studies import Section, published
-from troth.studies._results import Results, learning_rates, mean_and_deviation
+from troth.studies._numbers import learning_rates, mean_and_deviation
+from troth.studies._results import Results
 from troth.studies._trained import Material
 from troth.studies.saloss._experiment import (
     METHOD_PRINTED,
@@ -36,15 +37,16 @@ def data(materials: Sequence[Material]) -> Section:
     rows, facts = [], {}
     for material in materials:
         ours = [*material.sizes, len(material.labels)]
-        printed = PRINTED.get(material.name, "")
-        theirs = [_setting("5", printed, parameter) for parameter in ("train", "dev", "test", "avg_words", "classes")]
+        about = {"table": "5", "dataset": PRINTED.get(material.name, "")}
+        theirs = [published.text("saloss_hparams", **about, parameter=parameter)
+                  for parameter in ("train", "dev", "test", "avg_words", "classes")]  # fmt: skip
         rows.append([material.name, *ours, *theirs])
         facts[material.name] = dict(zip(names, ours, strict=True))
     columns = ("data", *names, "published: train", *names[1:])
     return Section("data", "Table 5: the data sets", columns, rows, "Words: mean of the first texts trained on.", facts)
 
 
-def performance(experiments: Sequence[SalossExperiment], results: Results, troubles: str) -> Section:
+def performance(experiments: Sequence[SalossExperiment], results: Results) -> Section:
     columns = ("data", "plain", "(deviation)", "published", "salience", "(deviation)", "published", "λ", "published")
     rows, facts = [], {}
     for experiment in experiments:
@@ -54,13 +56,10 @@ def performance(experiments: Sequence[SalossExperiment], results: Results, troub
             scores[source] = [results.quality(experiment.model(source, seed)) for seed in experiment.seeds]
             theirs = published.number("saloss_performance", **about, model=model, quantity="f1_macro")
             row += [*mean_and_deviation(scores[source]), theirs]
-        weight, published_weight = (
-            _weight(experiment),
-            published.number("saloss_performance", **about, quantity="lambda"),
-        )
-        rows.append([*row, f"{weight:g}", None if published_weight is None else f"{published_weight:g}"])
+        weight, theirs = _weight(experiment), published.number("saloss_performance", **about, quantity="lambda")
+        rows.append([*row, f"{weight:g}", None if theirs is None else f"{theirs:g}"])
         facts[experiment.name] = {**scores, "lambda": weight}
-    return Section("performance", "Table 1: macro-F1 on the test set, mean over seeds", columns, rows, troubles, facts)
+    return Section("performance", "Table 1: macro-F1 on the test set, mean over seeds", columns, rows, "", facts)
 
 
 def settings(experiments: Sequence[SalossExperiment], results: Results) -> Section:
@@ -73,7 +72,7 @@ def settings(experiments: Sequence[SalossExperiment], results: Results) -> Secti
         f1, _ = mean_and_deviation([results.quality(model, split="validation") for model in models])
         trained = [*learning_rates(settings), settings["epochs"], settings["batch_size"], f1]
         theirs = [
-            _setting(table, experiment.printed, parameter)
+            published.text("saloss_hparams", table=table, dataset=experiment.printed, parameter=parameter)
             for table, parameter in (("6", "model"), ("6", "lr_model"), ("6", "lr_classifier"), ("text", "epochs"),
                                      ("6", "f1_macro_dev"))
         ]  # fmt: skip
@@ -82,7 +81,7 @@ def settings(experiments: Sequence[SalossExperiment], results: Results) -> Secti
     return Section("performance", "Table 6: how the models were trained", columns, rows, "", facts)
 
 
-def flips(experiment: SalossExperiment, results: Results, troubles: str, way: str) -> Section:
+def flips(experiment: SalossExperiment, results: Results, way: str) -> Section:
     columns = ("model", "attribution", "flip fraction", "low", "high", "published", "p", "sooner than plain",
                "published")  # fmt: skip
     rows, facts = [], {}
@@ -105,12 +104,12 @@ def flips(experiment: SalossExperiment, results: Results, troubles: str, way: st
         rows.append([source, method, mean, low, high, fraction, p, sooner, marked])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
     test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
-    words = f"Lower is better. † sooner than plain, {test}. {troubles}"
+    words = f"Lower is better. † sooner than plain, {test}."
     title = f"Table 2: share of tokens {_ERASED[way]} before the prediction flips, {experiment.name}"
-    return Section("decision_flip", title, columns, rows, words.strip(), {_named(experiment, way): facts})
+    return Section("decision_flip", title, columns, rows, words, {_named(experiment, way): facts})
 
 
-def saliences(experiment: SalossExperiment, results: Results, troubles: str, way: str) -> Section:
+def saliences(experiment: SalossExperiment, results: Results, way: str) -> Section:
     rows, facts = [], {}
     for source, method in itertools.product(SALIENCES, METHODS):
         values = [results.values(experiment.flips(source, method, seed, way)) for seed in experiment.seeds]
@@ -121,10 +120,10 @@ def saliences(experiment: SalossExperiment, results: Results, troubles: str, way
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
     columns = ("salience", "attribution", "flip fraction", "low", "high", "published")
     title = f"Table 8: share of tokens {_ERASED[way]} before the prediction flips by salience, {experiment.name}"
-    return Section("saliences", title, columns, rows, troubles, {_named(experiment, way): facts})
+    return Section("saliences", title, columns, rows, "", {_named(experiment, way): facts})
 
 
-def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Results, troubles: str) -> Section:
+def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Results) -> Section:
     table = _TABLES[thresholder]
     rows, facts = [], {}
     for experiment in experiments:
@@ -140,8 +139,8 @@ def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Re
         facts[experiment.name] = {"ratio": experiment.ratio, "macro_f1": f1, "p": p}
     columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in _GUIDED))
     title = f"Table {table}: macro-F1 of classifiers that read {thresholder} rationales alone, attention"
-    words = "Means over seeds (standard deviation); p: t-test over seeds of text_rank against plain. " + troubles
-    return Section("fresh", title, columns, rows, words.strip(), {thresholder: facts})
+    words = "Means over seeds (standard deviation); p: t-test over seeds of text_rank against plain."
+    return Section("fresh", title, columns, rows, words, {thresholder: facts})
 
 
 def _with_deviation(mean: float, deviation: float) -> str:
@@ -158,8 +157,3 @@ def _weight(experiment: SalossExperiment) -> float:
     """λ of the salience-guided models."""
     parts = recipes.parts_of(recipes.build(experiment.recipe("text_rank")[0]))
     return next(part.strength for part in parts if isinstance(part, Salience))
-
-
-def _setting(table: str, dataset: str, parameter: str) -> str | None:
-    """A value of tables 5 and 6 as it is printed."""
-    return published.text("saloss_hparams", table=table, dataset=dataset, parameter=parameter)

@@ -9,7 +9,7 @@ that rule, part retention what is left when every attribution keeps the same sha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,7 +19,8 @@ from troth.core.errors import TrothError
 from troth.metrics._soft import ScoreMap
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._trained import Material, Results, Trials
+from troth.studies._results import Results
+from troth.studies._trained import Material, Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.soft import _tables
 from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment, mean_diagnosticity
@@ -60,22 +61,11 @@ class Soft(TrainedStudy[SoftExperiment]):
     def experiment(self, material: Material, plan: Plan, setting: Setting) -> SoftExperiment:
         return SoftExperiment(Trials(material, setting.base or "bert-base-uncased", plan), setting.seeds, self.changed)
 
-    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        plan = Plan()
-        experiments = self.experiments(setting, plan)
-        results, troubles = self.train(part, setting, plan, experiments)
-        if part == "alternatives":  # the test scores wait for the variance that validation chose
-            specs = {
-                experiment.name: self._alternatives(self._tuned(experiment, results)) for experiment in experiments
-            }
-            for experiment in experiments:
-                experiment.add_scores(list(specs[experiment.name].values()))
-            results = Results(setting.carry_out(plan)[0])
-            sections = iter([_tables.alternatives(experiments, results, specs)])
-        else:
-            sections = _tables.SECTIONS[part](experiments, results, self._specs(part))
-        for section in sections:
-            yield replace(section, words=" ".join(filter(None, [section.words, troubles])))
+    def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
+        if part == "alternatives":
+            specs = {experiment.name: self._alternatives(experiment, results) for experiment in experiments}
+            return [_tables.alternatives(experiments, results, specs)]
+        return _tables.SECTIONS[part](experiments, results, self._specs(part))
 
     def spec(self, metric: str, **options: Any) -> str:
         """A metric of the paper's tables as its spec, soft ones with the study's map and number of draws."""
@@ -95,6 +85,10 @@ class Soft(TrainedStudy[SoftExperiment]):
         elif part != "data":
             experiment.add_scores([spec for specs in self._specs(part).values() for spec in specs])
 
+    def add_later(self, part: str, experiment: SoftExperiment, results: Results) -> None:
+        if part == "alternatives":  # the test scores wait for the variance that validation chose
+            experiment.add_scores(list(self._alternatives(experiment, results).values()))
+
     def _specs(self, part: str) -> dict[str, list[str]]:
         """The specs of each metric that a part reads."""
         usual = {metric: [self.spec(metric)] for metric in METRICS}
@@ -107,24 +101,17 @@ class Soft(TrainedStudy[SoftExperiment]):
             return {metric: [*usual[metric], *specs] for metric, specs in retained.items()}
         return usual
 
-    def _tuned(self, experiment: SoftExperiment, results: Results) -> dict[tuple[str, str], float]:
-        """The variance of each (metric, form of noise) with the highest diagnosticity on validation."""
-        chosen = {}
+    def _alternatives(self, experiment: SoftExperiment, results: Results) -> dict[tuple[str, str], str]:
+        """(metric, perturbation) -> spec, each noise with the variance of the highest diagnosticity on validation."""
         first = replace(experiment, seeds=experiment.seeds[:1])
-        for metric, form in itertools.product(SOFT, _FORMS):
-            specs = [self.spec(metric, masking=_noise(form, variance)) for variance in _VARIANCES]
-            shares = [mean_diagnosticity(first, results, spec, "validation") for spec in specs]
-            chosen[metric, form] = _VARIANCES[int(np.argmax(np.nan_to_num(shares, nan=-np.inf)))]
-        return chosen
-
-    def _alternatives(self, variances: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], str]:
-        """(metric, perturbation) -> spec, each noise with its chosen variance."""
         specs = {}
         for metric in SOFT:
             specs[metric, "dropped elements (the paper's)"] = self.spec(metric)
             for form, equation in _FORMS.items():
-                noise = _noise(form, variances[metric, form])
-                specs[metric, f"Gaussian, {equation}, σ² {variances[metric, form]}"] = self.spec(metric, masking=noise)
+                noises = [self.spec(metric, masking=_noise(form, variance)) for variance in _VARIANCES]
+                shares = [mean_diagnosticity(first, results, noise, "validation") for noise in noises]
+                best = int(np.argmax(np.nan_to_num(shares, nan=-np.inf)))
+                specs[metric, f"Gaussian, {equation}, σ² {_VARIANCES[best]}"] = noises[best]
             specs[metric, "attention mask"] = self.spec(metric, masking="attention")
         return specs
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from troth import statistics
 from troth.core.types import Score
@@ -19,7 +18,7 @@ from troth.seeds import mean_over_seeds
 from troth.statistics import Floats
 from troth.store.cells import Cell
 from troth.studies import published
-from troth.studies._trained import Results
+from troth.studies._results import Results
 from troth.studies._trained_study import Experiment
 
 PRINTED = {
@@ -103,7 +102,7 @@ class Pairs:
     @property
     def diagnosticity(self) -> float:
         """Equation 6: the share of pairs that the metric orders rightly; a tie is not."""
-        return mean(self.won)
+        return statistics.mean(self.won)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -123,7 +122,7 @@ def pairs(experiment: SoftExperiment, results: Results, method: str, metric: str
 
 def mean_diagnosticity(experiment: SoftExperiment, results: Results, spec: str, split: str = "test") -> float:
     """Over attributions."""
-    return mean([pairs(experiment, results, method, spec, split).diagnosticity for method in METHODS])
+    return statistics.mean([pairs(experiment, results, method, spec, split).diagnosticity for method in METHODS])
 
 
 def by_ratio(experiment: SoftExperiment, results: Results, method: str, metric: str, spec: str) -> Floats:
@@ -133,16 +132,6 @@ def by_ratio(experiment: SoftExperiment, results: Results, method: str, metric: 
         for number, score in enumerate(results.scores(experiment.scores(method, spec, seed))):
             values[place, number] = at_ratios(metric, score)
     return values
-
-
-def mean(values: ArrayLike) -> float:
-    """Of what is defined; NaN where nothing is."""
-    return float(means(np.ravel(values), axis=0))
-
-
-def means(values: ArrayLike, axis: tuple[int, ...] | int) -> Floats:
-    """The same over some axes."""
-    return np.asarray(np.ma.filled(np.ma.masked_invalid(np.asarray(values, np.float64)).mean(axis), np.nan))
 
 
 def at_ratios(metric: str, score: Score) -> Floats:

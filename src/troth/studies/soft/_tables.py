@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from troth import statistics
+from troth.statistics import mean
 from troth.studies import Section, published
-from troth.studies._results import Results, learning_rates, mean_and_deviation, with_interval
+from troth.studies._numbers import learning_rates, mean_and_deviation, with_interval
+from troth.studies._results import Results
 from troth.studies.soft._experiment import (
     COUNTERPARTS,
     METHODS,
     METRICS,
     PRINTED,
     SoftExperiment,
-    mean,
     mean_diagnosticity,
     pairs,
     printed,
@@ -162,7 +163,7 @@ def _by_spec(
         for (metric, variant), spec in specs[experiment.name].items():
             compared = {method: pairs(experiment, results, method, spec) for method in METHODS}
             shares = {method: both.diagnosticity for method, both in compared.items()}
-            values = {method: mean(both.explained) for method, both in compared.items()}
+            values = {method: mean(both.explained.ravel()) for method, both in compared.items()}
             best = max(values, key=lambda method: -np.inf if np.isnan(values[method]) else values[method])
             rows.append([experiment.name, metric, variant, mean(list(shares.values())), *shares.values(), best])
             facts[f"{experiment.name} {metric} {variant}"] = {"diagnosticity": shares, "mean": values}

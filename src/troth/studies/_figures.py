@@ -1,0 +1,58 @@
+"""Curves in panels side by side: what the figures of the studies are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from troth.studies._numbers import estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Line(NamedTuple):
+    """A curve, with its interval at each place where there is one."""
+
+    places: Sequence[float]
+    values: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def over_seeds(places: Sequence[float], by_seed: ArrayLike) -> Line:
+    """Means and their intervals. [seeds, places]"""
+    return Line(places, *zip(*map(estimate, np.transpose(by_seed)), strict=True))
+
+
+def draw_lines(
+    figure: Figure, panels: Mapping[str, Mapping[str, Line]], across: str, up: str, *, columns: int = 0,
+    levels: Mapping[str, float] | None = None,
+) -> None:  # fmt: skip
+    """A panel per title, so many in a row (0: all); a name has one color everywhere, `levels` are dashed throughout."""
+    if not panels:
+        return
+    names = dict.fromkeys(name for lines in panels.values() for name in lines)
+    colors = {name: f"C{number % 10}" for number, name in enumerate(sorted(names))}
+    width = columns or len(panels)
+    every = figure.subplots(math.ceil(len(panels) / width), width, squeeze=False, sharey=True)
+    for axes, (title, lines) in zip(every.flat, panels.items(), strict=False):
+        for name, line in lines.items():
+            random = name.lower() == "random"
+            color = "gray" if random else colors[name]
+            style = "--" if random else "-"
+            axes.plot(line.places, line.values, style, color=color, marker="o", markersize=3, label=name)
+            if len(line.low):
+                axes.fill_between(line.places, line.low, line.high, alpha=0.2, color=color)
+        for name, level in (levels or {}).items():
+            axes.axhline(level, linestyle=":", color="black", linewidth=0.8, label=name)
+        axes.set_title(title, fontsize=9)
+    shown = [axes.get_legend_handles_labels() for axes in figure.axes]
+    legend = {label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)}
+    figure.legend(list(legend.values()), list(legend), fontsize=7, loc="outside right center")
+    figure.supxlabel(across, fontsize=9)
+    figure.supylabel(up, fontsize=9)
