@@ -72,7 +72,8 @@ def train_seeds(
     models = [planned.model() for planned in plans]
     if why_not(models[0]) is not None or recipes.reads_attentions(plans[0].recipe):
         each = zip(folders, seeds, strict=True)
-        jobs = [partial(fit.train, recipe, data, base, folder, **options, seed=seed) for folder, seed in each]
+        quiet = {**options, "progress": False}  # many share one terminal
+        jobs = [partial(fit.train, recipe, data, base, folder, **quiet, seed=seed) for folder, seed in each]
         if workers <= 1:
             return [job() for job in jobs]
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
