@@ -1,9 +1,8 @@
 """The proof of an explanation on the command line: the same numbers in the terminal, in HTML and in JSON."""
 
+import io
 import json
-import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import fakes
 import troth as package
 from troth import cli
+from troth.commands import _showing
 from troth.core.terminal import Console
 from troth.report import evidence
 from troth.report.signs import signed_lines
@@ -106,33 +106,29 @@ def test_signs_stand_under_the_units():
     assert unsigned[1].plain == "  ^^^^      ^^        ^^^ ^^^^^^"
 
 
-def test_no_color_and_pipes_get_signs(model):
-    """In a process of its own: what the stream is decides."""
-    command = [sys.executable, "-m", "troth", "explain", "a good film", "-m", str(model), "-e", "leave_one_out"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"})
-    lines = told.stdout.splitlines()
+def test_pipes_get_signs(troth, model):
+    _, out, _ = troth("explain", "a good film", "-m", model, "-e", "leave_one_out")
+    lines = out.splitlines()
     under = lines[lines.index("  a good film") + 1]
-    assert re.fullmatch(r"[ +-]+", under)
-    assert set(under) & set("+-")
-    assert "\x1b" not in told.stdout
+    assert re.fullmatch(r" {2}[ +-]*[+-]", under)
+    assert "\x1b" not in out
 
 
-def test_on_a_terminal_without_color_too(monkeypatch):
-    from troth.commands import _showing
+def test_a_terminal_without_color_gets_signs_too(monkeypatch):
+    attribution = package.Attribution.from_scores(fakes.encoder("bert"), "a good film", [0, 2, -1])
 
-    model = fakes.encoder("bert")
-    attributions = package.explain(model, "a good film", "leave_one_out")
+    def shown():
+        console = Console(force_terminal=True, color_system="truecolor", width=80, record=True, file=io.StringIO())
+        _showing.show(console, [[attribution]])
+        return console.export_text(styles=True).splitlines()
+
     monkeypatch.setenv("NO_COLOR", "1")
-    console = Console(force_terminal=True, color_system="truecolor", width=80, record=True)
-    _showing.show(console, [attributions])
-    written = console.export_text(styles=True)
-    assert re.search(r"\n  [ +-]*[+-]+ *\n", console.export_text()) or re.search(r"[+-]{2,}", written)
-    assert "\x1b[4m" in written or ";4m" in written  # underlined
+    lines = shown()
+    assert lines[3] == "  a \x1b[1;4mgood\x1b[0m \x1b[4mfilm\x1b[0m"  # underlined
+    assert lines[4] == "    ++++ ----"
     monkeypatch.delenv("NO_COLOR")
-    console = Console(force_terminal=True, color_system="truecolor", width=80, record=True)
-    _showing.show(console, [attributions])
-    colored = console.export_text()
-    assert not re.search(r"^  [ +-]+$", colored, re.MULTILINE)
+    assert "    ++++ ----" not in shown()
+    assert "\x1b[38;2;" in shown()[3]  # colors
 
 
 def test_text_is_data(troth, model, tmp_path):

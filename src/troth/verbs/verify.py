@@ -109,9 +109,8 @@ def _explained(
         if name not in catalog.names("explainers"):
             raise TrothError(f"{name or 'scores from outside'} is not one of troth's own methods")
         if catalog.find("explainers", name).learns and facts["run"].get("texts") != len(examples):
-            raise TrothError(
-                f"{name} learned from {facts['run'].get('texts')} texts, of which {len(examples)} are here"
-            )
+            together = f"{name} learned from {facts['run'].get('texts')} texts together"
+            raise TrothError(f"{together}; records of {len(examples)} of them can be used")
     settings = {name: facts["settings"][name] for name in _SETTINGS if name in facts["settings"]}
     explained = [explain(model, examples, spec, **settings) for spec in specs]
     asked = facts["settings"].get("proof")
