@@ -48,7 +48,7 @@ def plan_of(
     examples = whole if limit is None else whole.sample(limit)
     about = model_spec(context, model)
     classifier = context.model(about)
-    masking = masking or defaults.usual_masking(classifier)
+    masking = defaults.usual_masking(classifier) if masking is None else masking
     explainers = explainers or defaults.usual_explainers(classifier)
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]
