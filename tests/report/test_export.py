@@ -207,7 +207,10 @@ def test_attributions_are_a_list_and_a_table(explained, tmp_path):
     assert frame["score"].tolist() == [float(row["score"]) for row in rows]
     assert set(frame["explainer"]) == {first.explainer}
     assert explained.to_latex().count(r" \\") == 1 + len(rows)
-    assert f"| 0 | leave_one_out | {first.label(first.target)} | awful | {float(first.scores[1]):.3f} |" in explained.to_markdown()
+    assert (
+        f"| 0 | leave_one_out | {first.label(first.target)} | awful | {float(first.scores[1]):.3f} |"
+        in explained.to_markdown()
+    )
     bars = [bar.get_width() for bar in explained[:1].plot(tmp_path / "bars.pdf").axes[0].patches]
     np.testing.assert_allclose(bars, first.scores, rtol=1e-6)
     with pytest.raises(TrothError, match=r"a figure shows 1 to 8 attributions, not 18; .*attributions\[:8\]"):
