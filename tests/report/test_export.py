@@ -189,7 +189,7 @@ def test_several_leaderboards_are_one_figure(store):
 
 @pytest.fixture(scope="module")
 def explained():
-    return troth.explain(fakes.planted(), ['an awful, "odd" film', "good film"], "leave_one_out")
+    return troth.explain(fakes.planted(), ['an awful "odd" film', "good film"], "leave_one_out")
 
 
 def test_attributions_are_a_list_and_a_table(explained, tmp_path):
@@ -199,6 +199,7 @@ def test_attributions_are_a_list_and_a_table(explained, tmp_path):
     assert [row["unit"] for row in rows] == [unit for each in explained for unit in each.units]
     assert [np.float32(row["score"]) for row in rows] == [score for each in explained for score in each.scores]
     first = explained[0]
+    assert first.scores[1] != 0
     assert [first.example.text[int(row["start"]) : int(row["end"])] for row in rows[: len(first.units)]] == list(
         first.units
     )
@@ -206,6 +207,10 @@ def test_attributions_are_a_list_and_a_table(explained, tmp_path):
     assert frame["score"].tolist() == [float(row["score"]) for row in rows]
     assert set(frame["explainer"]) == {first.explainer}
     assert explained.to_latex().count(r" \\") == 1 + len(rows)
+    assert (
+        f"| 0 | leave_one_out | {first.label(first.target)} | awful | {float(first.scores[1]):.3f} |"
+        in explained.to_markdown()
+    )
     bars = [bar.get_width() for bar in explained[:1].plot(tmp_path / "bars.pdf").axes[0].patches]
     np.testing.assert_allclose(bars, first.scores, rtol=1e-6)
     with pytest.raises(TrothError, match=r"a figure shows 1 to 8 attributions, not 18; .*attributions\[:8\]"):

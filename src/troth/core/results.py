@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution, Score
 
 _UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
+_READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
 _SCORE = ("example", "metric", "value", "why")
 
 
@@ -23,9 +25,14 @@ class Attributions(list[Attribution], Exportable):
 
     def sheet(self) -> Sheet:
         from troth.report import figures
+        from troth.report.board_sheet import short_names
 
         rows = [row for attribution in self for row in _unit_rows(attribution)]
-        return plain_sheet("Attributions", _UNIT, rows, draw=lambda figure: figures.draw_attributions(figure, self))
+        names = short_names({attribution.explainer for attribution in self})
+        read = [(row[0], names[row[1]], row[2], row[4], row[-1]) for row in rows]
+        people = plain_sheet("Attributions", _READ, read)
+        whole = plain_sheet("Attributions", _UNIT, rows, draw=lambda figure: figures.draw_attributions(figure, self))
+        return replace(whole, columns=people.columns, rows=people.rows)
 
 
 class Scores(list[Score], Exportable):
