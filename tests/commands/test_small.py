@@ -138,10 +138,8 @@ def test_two_kinds_may_share_a_name(troth):
 
 
 def test_a_slip_in_a_name_is_told_apart_from_one_in_a_kind(troth):
-    assert troth("list", "leave_one")[2] == (
-        "troth: nothing is called 'leave_one'; did you mean leave_one_out or leave_one_out_correlation? "
-        "see troth list\n"
-    )
+    meant = "did you mean leave_one_out or leave_one_out_correlation? see troth list"
+    assert troth("list", "leave_one")[2] == f"troth: nothing is called 'leave_one'; {meant}\n"
     assert "no kind is called 'metric'; did you mean metrics?" in troth("list", "metric")[2]
 
 

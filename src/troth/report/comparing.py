@@ -84,10 +84,15 @@ class Comparison:
         quantiles = special.stdtrit(count - 1, [1 - level / 2, POWER])
         return float(quantiles.sum() * self.spread / np.sqrt(count))
 
-    def __str__(self) -> str:
+    @property
+    def numbers(self) -> str:
+        """The difference, its interval and p-value."""
         sign = "+" if self.difference > 0 else ""
-        numbers = f"{sign}{_number(self.difference)} [{_number(self.low)}, {_number(self.high)}]"
-        return f"{self.first} − {self.second}: {numbers} in {self.metric}, p = {self.p:.2g}"
+        interval = f"[{_number(self.low)}, {_number(self.high)}]"
+        return f"{sign}{_number(self.difference)} {interval} in {self.metric}, p = {self.p:.2g}"
+
+    def __str__(self) -> str:
+        return f"{self.first} − {self.second}: {self.numbers}"
 
 
 @dataclass(frozen=True, eq=False)
