@@ -21,7 +21,7 @@ from troth.models import Output, TextClassifier
 
 @dataclass(frozen=True)
 class Recipe:
-    """Its configuration; this one changes nothing. Random numbers come from `rows.keys` alone, per example and epoch."""
+    """Its configuration; this one changes nothing. Random numbers come from `rows.keys` alone."""
 
     attentions: ClassVar[bool] = False  # the penalty reads attention weights
     erases: ClassVar[bool] = False  # so it says what is validated on, also in company
