@@ -17,9 +17,9 @@ from troth.models import load_model
 from troth.performance import performance
 from troth.store.cells import Plan
 from troth.store.store import Store
+from troth.studies._material import load
 from troth.studies._numbers import estimate
 from troth.studies._results import Results
-from troth.studies._trained import load
 from troth.studies.fmm import Fmm
 from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, measure_name, printed, strategy
 from troth.studies.fmm._numbers import areas, curves

@@ -17,8 +17,8 @@ from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.studies import published
+from troth.studies._material import load
 from troth.studies._results import Results
-from troth.studies._trained import load
 from troth.studies.saloss import Saloss, _tagging
 from troth.studies.saloss._experiment import METHODS
 from troth.sweep.work import over_sum

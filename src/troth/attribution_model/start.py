@@ -116,29 +116,25 @@ def _found(base: str, name: str) -> str | None:
     if folder is not None:
         return folder if Path(folder).resolve() != Path(name).resolve() else None
     on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
-    return base if on_hub and _is_available(base) else None
+    return base if on_hub and _cached(base, "config.json") is not None else None
 
 
-def _is_available(name: str) -> bool:
-    """Whether the hub or its cache has a model of this name."""
+def _cached(name: str, file: str, **options: Any) -> str | None:
+    """A file of the hub, or of its cache; None where there is none."""
     from transformers.utils.hub import cached_file
 
     try:
-        return cached_file(name, "config.json") is not None
+        return cached_file(name, file, **options)
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def _read(name: str, file: str) -> dict[str, Any] | None:
     """A JSON file of a model's folder or of the hub's cache."""
-    from transformers.utils.hub import cached_file
-
-    path: str | None = str(Path(name) / file)
-    if not Path(name).is_dir():
-        try:
-            path = cached_file(name, file, local_files_only=True, _raise_exceptions_for_missing_entries=False)
-        except (OSError, ValueError):
-            return None
+    if Path(name).is_dir():
+        path: str | None = str(Path(name) / file)
+    else:
+        path = _cached(name, file, local_files_only=True, _raise_exceptions_for_missing_entries=False)
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8")) if path else None
     except (OSError, ValueError):

@@ -154,8 +154,8 @@ def as_json(sections: Iterable[Any]) -> dict[str, Any]:
 def shown(value: Any) -> str:
     """A table's cell as text.
 
-    >>> shown(0.12345), shown(float("nan")), shown(3), shown("x")
-    ('0.123', '–', '3', 'x')
+    >>> shown(0.12345), shown(float("nan")), shown(None), shown(3), shown("x")
+    ('0.123', '–', '–', '3', 'x')
     """
     return Cell(value).text
 

@@ -12,9 +12,10 @@ from troth import statistics
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Setting
+from troth.studies._material import load, settings_like
 from troth.studies._numbers import mean_and_deviation
 from troth.studies._results import Results
-from troth.studies._trained import Trials, load, settings_like
+from troth.studies._trained import Trials
 from troth.sweep.run import Progress
 from troth.training import bases
 from troth.training.output import require_writable

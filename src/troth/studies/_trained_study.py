@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from troth.store.cells import Plan
 from troth.studies import Section, Setting, Study
+from troth.studies._material import Material, load, settings_like
 from troth.studies._results import Results
-from troth.studies._trained import Material, Trials, load, settings_like
+from troth.studies._trained import Trials
 from troth.training.recipes import RecipeLike
 
 

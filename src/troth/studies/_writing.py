@@ -18,6 +18,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.models import short_name
+from troth.store import records
 from troth.store.claims import Claims
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ class Kept:
     facts: Mapping[str, Any]
     how: Mapping[str, Any]  # options, base, seeds and limit, but not the data
     figure: str  # its file; "" where it has none
+
+
+@dataclass(frozen=True)
+class Document:
+    """study.json, as far as it is read again."""
+
+    study: str
+    sections: Sequence[Kept]
 
 
 def require_own(folder: Path, study: Study) -> None:
@@ -61,8 +70,12 @@ def write(folder: Path, study: Study, section: Section, setting: Setting, hardwa
 
 
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
+    from troth.studies import as_json, defined
+
     sections = _stored(folder)
-    added = _plain(section, _how(study, setting))
+    how = {"study": catalog.spec(study), "base": setting.base, "seeds": list(setting.seeds), "limit": setting.limit}
+    columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
+    added = Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
     before = next((other for other in sections if (other.part, other.title) == (added.part, added.title)), None)
     if before is not None:
         added = _joined(before, added)
@@ -72,7 +85,11 @@ def _add(folder: Path, study: Study, section: Section, setting: Setting, hardwar
     kept = [added if other is before else other for other in sections] + ([] if before is not None else [added])
     order = [*study.parts]
     kept.sort(key=lambda other: order.index(other.part) if other.part in order else len(order))
-    write_aside(folder / _NAME, _document(study, kept, hardware))
+    document = {
+        "study": catalog.spec(study, full=True), "hardware": dict(hardware), "results": as_json(kept),
+        "sections": [vars(other) for other in kept],
+    }  # fmt: skip
+    write_aside(folder / _NAME, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
     write_aside(folder / "study.md", page(study, kept).encode())
 
 
@@ -97,31 +114,6 @@ def page(study: Study, sections: Sequence[Kept]) -> str:
         if section.words:
             lines += [section.words, ""]
     return "\n".join(lines)
-
-
-def _document(study: Study, sections: Sequence[Kept], hardware: Mapping[str, Any]) -> bytes:
-    from troth.studies import as_json
-
-    document = {
-        "study": catalog.spec(study, full=True),
-        "hardware": dict(hardware),
-        "results": as_json(sections),
-        "sections": [vars(section) for section in sections],
-    }
-    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _plain(section: Section, how: Mapping[str, Any]) -> Kept:
-    from troth.studies import defined
-
-    columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
-    return Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
-
-
-def _how(study: Study, setting: Setting) -> dict[str, Any]:
-    how = {"study": catalog.spec(study), "base": setting.base, "seeds": list(setting.seeds), "limit": setting.limit}
-    plain: dict[str, Any] = json.loads(json.dumps(how))
-    return plain
 
 
 def _joined(before: Kept, added: Kept) -> Kept:
@@ -151,18 +143,9 @@ def _stored(folder: Path) -> list[Kept]:
 def _read(folder: Path) -> dict[str, Any] | None:
     """study.json as we write it; None where there is none, or it is not ours."""
     try:
-        stored = json.loads((folder / _NAME).read_text(encoding="utf-8"))
-        sections = [vars(Kept(**section)) for section in stored["sections"]]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return records.read(folder / _NAME, Document)
+    except (OSError, records.DamagedError):
         return None
-    return {"study": str(stored.get("study", "")), "sections": sections} if all(map(_is_whole, sections)) else None
-
-
-def _is_whole(section: Mapping[str, Any]) -> bool:
-    kinds = {"part": str, "title": str, "columns": list, "rows": list, "words": str, "facts": dict, "how": dict,
-             "figure": str}  # fmt: skip
-    named = all(isinstance(section[name], kind) for name, kind in kinds.items())
-    return named and all(isinstance(row, list) for row in section["rows"])
 
 
 def _new_figure(kept: Sequence[Kept], section: Section) -> str:

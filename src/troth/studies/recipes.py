@@ -23,9 +23,10 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
+from troth.studies._material import Material
 from troth.studies._numbers import Range, estimate, with_interval
 from troth.studies._results import Results
-from troth.studies._trained import Material, Trials
+from troth.studies._trained import Trials
 from troth.studies._trained_study import Experiment, TrainedStudy
 from troth.verbs.tune import with_salience
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from troth.core import draws
 from troth.core.errors import TrothError
-from troth.models import _changes
-from troth.models.encoder import Encoder
 from troth.training.settings import Settings
 
 
@@ -73,8 +71,3 @@ def own_forward(model: Any) -> Iterator[None]:
         for name in names:
             model.__dict__.pop(name, None)
         model.__dict__.update(before)
-
-
-def attention_weights(model: Encoder, *, wanted: bool) -> AbstractContextManager[None]:
-    """Attention weights can be read only off the eager implementation."""
-    return _changes.eager(model.model) if wanted else nullcontext()

@@ -22,7 +22,7 @@ from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.engine.looks import at_least_single
-from troth.models import Output
+from troth.models import Output, _changes
 from troth.models.encoder import Encoder
 from troth.training import devices, quality, recipes
 from troth.training import optimizer as optimizers
@@ -70,8 +70,8 @@ def fit(
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
-    attentions = recipes.reads_attentions(method)
-    attention = devices.attention_weights(model, wanted=attentions)
+    # Attention weights can be read only off the eager implementation.
+    attention = _changes.eager(model.model) if recipes.reads_attentions(method) else nullcontext()
     with devices.reproducible(settings, accelerator.device), devices.own_forward(model.model), attention:
         loop = _Loop(model, method, training, validation, settings, accelerator, checkpoints, dict(identity or {}))
         try:

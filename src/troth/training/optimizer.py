@@ -11,32 +11,23 @@ from torch import Tensor, nn
 from troth.training.settings import Settings, require_weights
 
 
-def build(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Adam or AdamW over the parameters in groups by rate and decay."""
-    return of_groups(groups(model, settings), settings)
-
-
-def of_groups(found: list[dict[str, Any]], settings: Settings) -> torch.optim.Optimizer:
-    """The optimizer of groups that hold their parameters, their decay and their full rate."""
-    kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
-    options = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
-    return kind(found, amsgrad=settings.amsgrad, **options)  # type: ignore[arg-type]
-
-
-def groups(
+def build(
     model: nn.Module, settings: Settings, chosen: Callable[[str, Tensor], Tensor] = lambda name, parameter: parameter
-) -> list[dict[str, Any]]:
-    """Parameter groups in a fixed order; `chosen` may put another tensor in a parameter's place."""
+) -> torch.optim.Optimizer:
+    """Adam or AdamW over groups by rate and decay; `chosen` may put another tensor in a parameter's place."""
     spared, head = _without_decay(model, settings.no_decay), head_names(model)
     found: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             found.setdefault((name in head, name in spared), []).append(chosen(name, parameter))
     rates = {True: settings.head_learning_rate or settings.learning_rate, False: settings.learning_rate}
-    return [
+    groups: list[dict[str, Any]] = [
         {"params": parameters, "weight_decay": 0.0 if spare else settings.weight_decay, "full_rate": rates[in_head]}
         for (in_head, spare), parameters in sorted(found.items(), key=lambda item: item[0])
     ]
+    kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
+    options = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
+    return kind(groups, amsgrad=settings.amsgrad, **options)  # type: ignore[arg-type]
 
 
 def head_names(model: nn.Module) -> set[str]:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
-from troth.models import Output
+from troth.models import Output, _changes
 from troth.models.encoder import Encoder
 from troth.training import bases, devices, output, quality, recipes, reports
 from troth.training import optimizer as optimizers
@@ -113,7 +113,7 @@ def fit_stacked(
     for copy in copies:
         copy.model.model.to(where)
     # Eager attention: the fused kernels cannot be mapped over copies everywhere.
-    with devices.reproducible(settings, where), devices.attention_weights(copies[0].model, wanted=True):
+    with devices.reproducible(settings, where), _changes.eager(copies[0].model.model):
         return _Side(copies, method, settings, where).run(progress)
 
 
@@ -126,8 +126,8 @@ class _Side:
         self.stack: Stack = build(self.models)
         self.training, self.starts = join([copy.training for copy in copies])
         self.training.to(device)
-        groups = optimizers.groups(self.models[0].model, settings, lambda name, _: self.stack.parameters[name])
-        self.optimizer = optimizers.of_groups(groups, settings)
+        stacked = self.stack.parameters
+        self.optimizer = optimizers.build(self.models[0].model, settings, lambda name, _: stacked[name])
         classes = len(self.models[0].labels)
         weights = [optimizers.class_weights(settings, copy.training.labels, classes) for copy in copies]
         self.weights = torch.stack(weights).to(device)  # [copies, classes]

@@ -148,11 +148,9 @@ def plan(
 
 def _named(source: Source | None) -> str | None:
     """What a source is called, for train.json."""
-    if isinstance(source, Dataset):
-        return source.name
-    if source is None or isinstance(source, str | os.PathLike):
-        return None if source is None else str(source)
-    return "examples in memory"
+    if source is None or isinstance(source, Dataset):
+        return None if source is None else source.name
+    return str(source) if isinstance(source, str | os.PathLike) else "examples in memory"
 
 
 def corpus_of(model: Encoder, examples: Any) -> Corpus:

@@ -15,22 +15,21 @@ _PARQUET_COPY = "refs/convert/parquet"
 
 def read_hub(name: str, split: str | None) -> Table:
     """One split of owner/name or owner/name:config."""
-    repository, _, config = name.partition(":")
     try:
-        return _load(name, repository, config or None, split, revision=None)
-    except RuntimeError as problem:
-        if "scripts are no longer supported" not in str(problem):
-            raise _out_of_reach(name, problem) from problem
+        try:
+            return _load(name, split, revision=None)
+        except RuntimeError as problem:
+            if "scripts are no longer supported" not in str(problem):
+                raise
+            return _load(name, split, revision=_PARQUET_COPY)
     except TrothError:
         raise
     except Exception as problem:  # network, permission, name and configuration errors of three libraries
-        raise _out_of_reach(name, problem) from problem
-    try:
-        return _load(name, repository, config or None, split, revision=_PARQUET_COPY)
-    except TrothError:
-        raise
-    except Exception as problem:
-        raise _out_of_reach(name, problem) from problem
+        reason = unreachable() or f"{type(problem).__name__}: {' '.join(str(problem).split())[:160]}"
+        raise TrothError(
+            f"{name} cannot be loaded from the hub ({reason}); "
+            "check the name and the network, or give a file or folder that exists"
+        ) from problem
 
 
 def table_of(dataset: Any, source: str, split: str | None) -> Table:
@@ -40,18 +39,13 @@ def table_of(dataset: Any, source: str, split: str | None) -> Table:
     return Table(source, tuple(dataset.column_names), dataset.to_list(), class_names, split or "")
 
 
-def _load(name: str, repository: str, config: str | None, split: str | None, revision: str | None) -> Table:
+def _load(name: str, split: str | None, revision: str | None) -> Table:
     import datasets
 
+    repository, _, config = name.partition(":")
     with offline_where_unreachable(repository, datasets.config):
-        names = datasets.get_dataset_split_names(repository, config, revision=revision)
+        names = datasets.get_dataset_split_names(repository, config or None, revision=revision)
         chosen = choose_split(name, names, split)
-        return table_of(datasets.load_dataset(repository, config, split=chosen, revision=revision), name, chosen)
-
-
-def _out_of_reach(name: str, problem: Exception) -> TrothError:
-    reason = unreachable() or f"{type(problem).__name__}: {' '.join(str(problem).split())[:160]}"
-    return TrothError(
-        f"{name} cannot be loaded from the hub ({reason}); "
-        "check the name and the network, or give a file or folder that exists"
-    )
+        return table_of(
+            datasets.load_dataset(repository, config or None, split=chosen, revision=revision), name, chosen
+        )

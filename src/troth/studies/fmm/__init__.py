@@ -20,8 +20,9 @@ from troth.core.errors import TrothError, unknown
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
+from troth.studies._material import Material, load
 from troth.studies._results import Results
-from troth.studies._trained import Material, Trials, load
+from troth.studies._trained import Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.fmm._experiment import MEASURES, RANDOM, TRAIN, TRAININGS, VALIDATE, FmmExperiment, strategy
 from troth.studies.fmm._faithfulness import faithfulness

@@ -16,8 +16,9 @@ from typing import ClassVar, Literal
 from troth.core.errors import TrothError, unknown
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
+from troth.studies._material import Material
 from troth.studies._results import Results
-from troth.studies._trained import Material, Trials
+from troth.studies._trained import Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.saloss import _tables, _tagging, _words
 from troth.studies.saloss._experiment import BASES, FLIPS, METHODS, RATIOS, SALIENCES, SUPPORTS, SalossExperiment

@@ -11,9 +11,9 @@ import numpy as np
 from troth import seeds, statistics
 from troth.models import short_name
 from troth.studies import Section, published
+from troth.studies._material import Material
 from troth.studies._numbers import learning_rates, mean_and_deviation
 from troth.studies._results import Results
-from troth.studies._trained import Material
 from troth.studies.saloss._experiment import (
     METHOD_PRINTED,
     METHODS,

@@ -19,8 +19,9 @@ from troth.core.errors import TrothError
 from troth.metrics._soft import ScoreMap
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
+from troth.studies._material import Material
 from troth.studies._results import Results
-from troth.studies._trained import Material, Trials
+from troth.studies._trained import Trials
 from troth.studies._trained_study import TrainedStudy
 from troth.studies.soft import _tables
 from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment, mean_diagnosticity

@@ -21,7 +21,7 @@ from troth.models import Output, TextClassifier
 
 @dataclass(frozen=True)
 class Recipe:
-    """An instance is its configuration. Random numbers come from `rows.keys` alone: one key per example and epoch."""
+    """Its configuration; this one changes nothing. Random numbers come from `rows.keys` alone."""
 
     attentions: ClassVar[bool] = False  # the penalty reads attention weights
     erases: ClassVar[bool] = False  # so it says what is validated on, also in company
@@ -47,16 +47,11 @@ class Recipe:
 
     def validation(self) -> Mapping[str, Recipe]:
         """What the validation examples become, by name; the best epoch is chosen on all of these together."""
-        return {"unmasked": Whole()}
+        return {"unmasked": Recipe()}
 
     def final(self) -> Mapping[str, Recipe]:
         """What the chosen model is scored on at the end."""
         return self.validation()
-
-
-@dataclass(frozen=True)
-class Whole(Recipe):
-    """Nothing is changed."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows, spread
 from troth.maskings import Masking
 from troth.models import TextClassifier
-from troth.training.recipes import Recipe, Whole
+from troth.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Masked(Recipe):
     def validation(self) -> Mapping[str, Recipe]:
         sets: dict[str, Recipe] = {}
         if self.validate != "masking":
-            sets["unmasked"] = Whole()
+            sets["unmasked"] = Recipe()
         if self.validate != "no":
             sets["masked"] = Masked(train="masking", masking=self.masking)
         return sets
 
     def final(self) -> Mapping[str, Recipe]:
         masked = Masked(train="masking", masking=self.masking)
-        return {"unmasked": Whole(), "masked": masked, "all_masked": AllMasked(masking=self.masking)}
+        return {"unmasked": Recipe(), "masked": masked, "all_masked": AllMasked(masking=self.masking)}
 
 
 @dataclass(frozen=True)
