@@ -24,16 +24,6 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
     return matrix[mask_of(model) if reference == "mask" else model.pad_id].detach()
 
 
-def _warn_of_zero(rows: Rows, keep: Tensor, model: TextClassifier) -> None:
-    if bool(((keep < 1) & (rows.units < 0) & rows.real).any()):
-        warnings.warn(
-            f"{model.name} divides by the size of its vectors (RMSNorm), so a path on which all of them start at zero "
-            'says little: use moves="units" or baseline="mask"',
-            UserWarning,
-            stacklevel=3,
-        )
-
-
 @dataclass(frozen=True)
 class Mix(Masking):
     level = "embeddings"
@@ -41,8 +31,13 @@ class Mix(Masking):
     reference: Reference = "mask"
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        if self.reference == "zero" and model.has_rms_norm:
-            _warn_of_zero(rows, keep, model)
+        if self.reference == "zero" and model.has_rms_norm and bool(((keep < 1) & (rows.units < 0) & rows.real).any()):
+            warnings.warn(
+                f"{model.name} divides by the size of its vectors (RMSNorm), so a path on which all of them start at "
+                'zero says little: use moves="units" or baseline="mask"',
+                UserWarning,
+                stacklevel=2,
+            )
         vectors = rows.vectors(model)
         share = keep[..., None].to(vectors.dtype)
         return replace(rows, embeddings=share * vectors + (1 - share) * reference_vector(model, self.reference))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -90,16 +90,13 @@ class RayProcess:
 
 def serve(connection: Connection) -> None:
     """The life of the process: requests come in, answers go out, until the other side closes or dies."""
-    settings = connection.recv()
     pool: RayPool | None = None
     try:
-        with _answering(connection) as answer:
-            pool = RayPool(*settings)
-            answer.append(pool.size)
+        pool, error, fault = _answer(RayPool, *connection.recv())
+        connection.send((None if pool is None else pool.size, error, fault))
         while pool is not None:
             name, *arguments = connection.recv()
-            with _answering(connection) as answer:
-                answer.append(getattr(pool, name)(*arguments))
+            connection.send(_answer(getattr(pool, name), *arguments))
     except (EOFError, OSError):
         pass  # closed
     finally:
@@ -107,21 +104,16 @@ def serve(connection: Connection) -> None:
             pool.close()
 
 
-@contextlib.contextmanager
-def _answering(connection: Connection) -> Iterator[list[Any]]:
-    """Sends what the block puts into the list, or its error: (answer, what a user can fix, a fault of ours)."""
-    answer: list[Any] = []
+def _answer(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str, str]:
+    """What the function returns, an error that a user can fix, a fault of ours."""
     try:
-        yield answer
+        return function(*arguments), "", ""
     except TrothError as error:
-        connection.send((None, str(error), ""))
+        return None, str(error), ""
     except Exception as error:
         if type(error).__module__.partition(".")[0] == "ray":
-            connection.send((None, f"Ray failed: {str(error).strip().partition(chr(10))[0]}", ""))
-        else:
-            connection.send((None, "", traceback.format_exc()))
-    else:
-        connection.send((answer[0], "", ""))
+            return None, f"Ray failed: {str(error).strip().partition(chr(10))[0]}", ""
+        return None, "", traceback.format_exc()
 
 
 def end_session(session: int) -> None:
