@@ -46,6 +46,7 @@ def plan_of(
     """The plan of a bench, with defaults filled in. A limit draws examples with seed 0, classes by their shares."""
     whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
     examples = whole if limit is None else whole.sample(limit)
+    context.trust(model[0] if isinstance(model, tuple) else model)
     about = model_spec(context, model)
     classifier = context.model(about)
     masking = defaults.usual_masking(classifier) if masking is None else masking

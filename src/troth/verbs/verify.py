@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from troth.core import catalog
+from troth.core import catalog, user_code
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example
-from troth.models import TextClassifier, load_model
+from troth.models import TextClassifier
+from troth.models._user_code import load_named
 from troth.verbs import records
 from troth.verbs.explain import explain
 from troth.verbs.proof import prove
@@ -71,7 +72,8 @@ def _model(about: Mapping[str, Any], model: Any, device: str | None) -> TextClas
         model = str(about.get("source"))
         if not (_PLAIN_SOURCE.fullmatch(model) or Path(model).is_dir()):
             raise TrothError(f"the model {model} is not there; name it with --model")
-    return load_model(model, device=device, **(options if isinstance(options, dict) else {}))
+        user_code.refuse(model)  # a record cannot name code to be run; who verifies it can
+    return load_named(model, device=device, **(options if isinstance(options, dict) else {}))
 
 
 def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier) -> Iterator[Verified]:
