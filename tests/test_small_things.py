@@ -213,7 +213,7 @@ def test_what_is_being_worked_on_counts_as_done_in_part(monkeypatch):
     [
         (lambda: troth.explain("embedded", 5, "lime"), "texts must be a text, .* not 5 (int)"),
         (lambda: troth.explain("embedded", "x", 5), "explainer must be a name, an object, or a list"),
-        (lambda: troth.explain("embedded", "x", [5]), "5 is no explainer; give a name such as 'tf_idf'"),
+        (lambda: troth.explain("embedded", "x", [5]), "5 is not an explainer; give a name such as leave_one_out"),
         (lambda: troth.explain("embedded", "x", "random", target=None), 'target must be "predicted"'),
         (lambda: troth.explain("embedded", "x", "random", seed="a"), "seed must be a whole number, not 'a' (str)"),
         (lambda: troth.explain("embedded", "x", "random", masking=5), "5 is no masking"),

@@ -23,12 +23,13 @@ def several(*names: str, help: str, kind: str | None = None) -> Any:
 
 
 def _split(values: list[str] | None) -> list[str] | None:
-    return None if values is None else [part for value in values for part in spec_text.split(value)]
+    # An empty text is kept: whoever reads the list refuses it by its own name.
+    return None if values is None else [part for value in values for part in spec_text.split(value) or [value]]
 
 
 def _numbers(text: str) -> list[int]:
     try:
-        return [int(part) for part in spec_text.split(text)]
+        return [int(part) for part in spec_text.split(text) or [text]]
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a whole number, nor several with commas between them") from None
 

@@ -20,7 +20,9 @@ def verify(
 ) -> None:
     """Explains recorded decisions again and says whether the records still hold: exit code 0, or 1 where one does not.
 
-    Example: troth explain "Not a bad film." --record decisions; troth verify decisions
+    Example: troth verify decisions
+
+    after troth explain "Not a bad film." --record decisions
     """
     from troth.core.terminal import Console
     from troth.verbs import verify as verbs

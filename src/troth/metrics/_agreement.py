@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from troth.core.errors import TrothError
 
@@ -48,6 +47,8 @@ def auprc(scores: ArrayLike, rationale: ArrayLike, *, rule: Literal["steps", "tr
 
     "steps" is scikit-learn's average precision, "trapezoid" the interpolated area that ERASER reports.
     """
+    from sklearn.metrics import auc, average_precision_score, precision_recall_curve  # slow to import
+
     if rule not in ("steps", "trapezoid"):
         raise TrothError(f"no rule is called {rule!r}; there are: steps, trapezoid")
     score, human = _scored(scores, rationale)

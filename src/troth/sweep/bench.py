@@ -83,6 +83,8 @@ def bench(
     for name, value in (("explainers", explainers), ("metrics", metrics)):
         arguments.methods(name, value)
     arguments.iterable("seeds", seeds, "a list of whole numbers")
+    if limit is not None:
+        arguments.of_kind("limit", limit, int, "a whole number")
     if out is not None:
         arguments.of_kind("out", out, (str, Path), "a folder")
     if isinstance(explainers, str) and explainers != "all":

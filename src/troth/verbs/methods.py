@@ -74,7 +74,8 @@ def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
         return _of_attributions(thing, name)
     if callable(thing):
         return _of_function(thing, name)
-    raise TrothError(f"{name or 'a method'} is a {type(thing).__name__}; give {_WAYS}")
+    named = f"{name}: " if name else ""
+    raise TrothError(f"{named}{thing!r} is not an explainer; give {_WAYS}")
 
 
 def from_reference(reference: user_code.Reference, home: Path, name: str = "") -> Method:
