@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.padding import Padding
 
 import troth
-from troth.report import explanation as display
+from troth.commands import _showing
 from troth.report.board import leaderboards
 from troth.report.tables import table
 from troth.store.store import open_run
@@ -20,17 +19,14 @@ TEXT = "Not a single dull minute: the plot is absurd, the acting wooden, and I l
 
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
-    console = Console(record=True, width=100, highlight=False)
-    for explainer in ("leave_one_out", "integrated_gradients", "deep_lift"):
-        (attribution,) = troth.explain("embedded", TEXT, explainer)
-        if explainer == "leave_one_out":
-            console.print(f"[bold]{display.heading(attribution)}[/]")
-        console.print(f"[dim]{explainer}[/]")
-        console.print(Padding(display.text(attribution), (0, 2)))
+    console = Console(record=True, width=110, highlight=False)
+    model = troth.load_model("embedded")
+    by_method = troth.explain(model, TEXT, ["leave_one_out", "integrated_gradients", "gradient"])
+    _showing.show(console, list(zip(*troth.prove(model, by_method).values(), strict=True)))
     console.save_svg(str(IMAGES / "explain.svg"), title=f'troth explain "{TEXT[:24]}…"')
     board = leaderboards(open_run(sys.argv[1]))[0]
-    console = Console(record=True, width=90, highlight=False)
-    console.print(table(board, width=90))
+    console = Console(record=True, width=140, highlight=False)
+    console.print(table(board, width=140))
     for line in board.answer():
         console.print(f"• {line}", markup=False)
     console.save_svg(str(IMAGES / "bench.svg"), title="troth bench")
