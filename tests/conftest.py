@@ -32,6 +32,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if WHOLE & set(item.path.parts):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    items.sort(
+        key=lambda item: item.get_closest_marker("xdist_group") is None
+    )  # long files first, single tests fill up
 
 
 @pytest.fixture(autouse=True)

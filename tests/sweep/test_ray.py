@@ -66,6 +66,7 @@ def test_kills_of_a_ray_that_the_run_started_itself(tmp_path):
     kill_and_resume(tmp_path, 3, "ray")
 
 
+@pytest.mark.full
 def test_one_of_two_nodes_dies(tmp_path, cluster):
     second = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()

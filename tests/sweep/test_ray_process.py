@@ -70,6 +70,7 @@ def raylet_of(session: int) -> int:
     return raylet
 
 
+@pytest.mark.full
 def test_a_killed_raylet_is_one_line_and_takes_all_of_ray_along(in_workshop):
     pytest.importorskip("ray")
     process, session = started_sweep(in_workshop)

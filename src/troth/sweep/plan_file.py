@@ -107,7 +107,9 @@ class PlanFile:
         for source in _many(content["data"]):
             options = {"split": content.get("split"), "limit": content.get("limit")}
             options |= {"source": source} if isinstance(source, str) else source
-            data.append(self._at(source, lambda options=options: load_data(**options)))
+            limit = options.pop("limit")
+            loaded = self._at(source, lambda options=options: load_data(**options))
+            data.append(loaded if limit is None else loaded.sample(limit))
         models = []
         for model in _many(content["models"]):
             options = {"path": model} if isinstance(model, str) else dict(model)
