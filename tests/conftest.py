@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import sys
 import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -45,6 +46,23 @@ def quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*scaled_dot_product.*")
         yield
+
+
+@pytest.fixture
+def troth(monkeypatch, capsys, tmp_path):
+    """Calls the command line in this process, in an empty folder. -> exit code, standard output, standard error"""
+    from troth import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        printed = capsys.readouterr()
+        return left.value.code or 0, printed.out, printed.err
+
+    return call
 
 
 @pytest.fixture

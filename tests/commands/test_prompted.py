@@ -10,7 +10,6 @@ import pytest
 
 import fakes
 import troth
-from troth import cli
 from troth.store.specs import ModelSpec
 from troth.sweep.context import Context
 
@@ -27,18 +26,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Calls the command line in this process, in an empty folder. -> exit code, standard output, standard error"""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        told = capsys.readouterr()
-        return left.value.code or 0, told.out, told.err
-
-    return call
+def command(troth):
+    return troth
 
 
 ASKED = ["--prompt", r"Text: {text}\nLabel:", "--class-words", "good,bad"]

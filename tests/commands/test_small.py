@@ -9,25 +9,9 @@ import time
 import pytest
 
 import troth as package
-from troth import cli
 from troth.commands import _available
 from troth.commands._completion import names_in_lists, names_of
 from troth.core import catalog, hub
-
-
-@pytest.fixture
-def troth(monkeypatch, capsys, tmp_path):
-    """Calls the command line in this process, in an empty folder. -> exit code, standard output, standard error"""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
-
-    return call
 
 
 def test_the_version(troth):

@@ -16,8 +16,9 @@ from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
 from troth.sweep import bench as benching
 from troth.sweep.context import Context
-from troth.sweep.defaults import usual_masking, with_random
+from troth.sweep.defaults import with_random
 from troth.sweep.plan_file import PlanFile
+from troth.training.record import usual_masking
 
 DATA = [Example(str(place), text, label=place % 3, rationale=((0, 3),)) for place, text in enumerate(fakes.CORPUS)]
 

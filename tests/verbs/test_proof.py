@@ -9,8 +9,9 @@ import pytest
 import fakes
 import troth
 from troth.models.black_box import BlackBox
+from troth.training.record import usual_masking
 from troth.verbs.comparison import compare, sentence
-from troth.verbs.proof import count_of, fitting_masking, prove
+from troth.verbs.proof import count_of, prove
 
 WORDS = "one two three four five"
 # Probability of class 1 without each word alone: two of them matter, one of these most.
@@ -114,12 +115,12 @@ def test_how_many_are_erased(n_units, count):
 
 
 def test_the_masking_is_what_the_model_was_trained_for():
-    assert fitting_masking(troth.load_model("embedded")) == "mask_token"
-    assert fitting_masking(fakes.encoder("bert")) == "mask_token"
+    assert usual_masking(troth.load_model("embedded")) == "mask_token"
+    assert usual_masking(fakes.encoder("bert")) == "mask_token"
     tokenizer = fakes.wordpiece()
     tokenizer.mask_token = None
     maskless = troth.load_model(fakes.hf_model(), tokenizer)
-    assert fitting_masking(maskless) == "delete"
+    assert usual_masking(maskless) == "delete"
     (attribution,) = prove(maskless, troth.explain(maskless, "a good film", "gradient"))
     assert attribution.proof.masking == "delete"
 
@@ -128,7 +129,7 @@ def test_a_trained_masking_is_read_from_train_json(tmp_path):
     fakes.hf_model().save_pretrained(tmp_path)
     fakes.wordpiece().save_pretrained(tmp_path)
     (tmp_path / "train.json").write_text('{"identity": {"recipe": "masked(masking=\'delete\')"}}')
-    assert fitting_masking(troth.load_model(str(tmp_path))) == "delete"
+    assert usual_masking(troth.load_model(str(tmp_path))) == "delete"
 
 
 @pytest.mark.parametrize(

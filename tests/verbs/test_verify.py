@@ -3,32 +3,16 @@
 import json
 import re
 import shutil
-import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import fakes
-from troth import cli
 from troth.verbs import records
 from troth.verbs.verify import verify
 
 TEXTS = ["a good film with a great cast", "not a bad book , but dull"]
-
-
-@pytest.fixture
-def troth(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        told = capsys.readouterr()
-        return left.value.code or 0, told.out, told.err
-
-    return call
 
 
 @pytest.fixture

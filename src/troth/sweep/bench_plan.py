@@ -20,6 +20,7 @@ from troth.sweep import defaults
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross, model_spec
 from troth.sweep.naming import named_by_user
+from troth.training.record import usual_masking
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
 from troth.verbs.methods import Given, methods
@@ -49,7 +50,7 @@ def plan_of(
     context.trust(model[0] if isinstance(model, tuple) else model)
     about = model_spec(context, model)
     classifier = context.model(about)
-    masking = defaults.usual_masking(classifier) if masking is None else masking
+    masking = usual_masking(classifier) if masking is None else masking
     explainers = explainers or defaults.usual_explainers(classifier)
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]

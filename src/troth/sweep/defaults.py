@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from troth.core import catalog
-from troth.core.errors import TrothError
 from troth.explainers import Explainer
 from troth.metrics import Erasing, Metric
 from troth.models import TextClassifier
-from troth.training.record import record_of
 
 # No method of hundreds of passes: some metrics explain again at every step.
 EXPLAINERS = (
@@ -29,18 +27,6 @@ RATIONALE_METRICS = ("rationale_agreement",)  # where humans marked what matters
 RANDOM = "random"
 
 Method = TypeVar("Method", bound=str | Explainer)
-
-
-def usual_masking(model: TextClassifier) -> str:
-    """The masking that a model was trained for, else mask_token where it has one: what it can be checked under."""
-    record = record_of(model)
-    if record is not None and record.masking:
-        return record.masking
-    try:
-        model.mask_id  # noqa: B018  # raises where there is none
-    except TrothError:
-        return "delete"
-    return "mask_token"
 
 
 def usual_explainers(model: TextClassifier) -> tuple[str, ...]:

@@ -94,3 +94,15 @@ def _at_hand(source: str) -> bool:
     if isinstance(entry, Published):
         return "train" in entry.local_tables()
     return entry is not None or Path(source).exists()
+
+
+def usual_masking(model: TextClassifier) -> str:
+    """How to erase units of a model's texts: as in its training, if that masked; else by its mask token, if any."""
+    record = record_of(model)
+    if record is not None and record.masking:
+        return record.masking
+    try:
+        model.mask_id  # noqa: B018  (raises where there is none)
+    except TrothError:
+        return "delete"
+    return "mask_token"

@@ -26,8 +26,8 @@ from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, top_units
-from troth.models import TextClassifier, load_model
-from troth.training.record import record_of
+from troth.models import load_model
+from troth.training.record import usual_masking
 from troth.verbs.comparison import SAME, compare
 from troth.verbs.measure import require_model_of
 
@@ -80,7 +80,7 @@ def prove(
         raise TrothError(f"a proof needs at least {_FEWEST} random choices, not {choices}")
     if basis_points(ratio) == 0:
         raise TrothError(f"a proof erases a share of the units above 0, not {ratio}")
-    by: Masking = catalog.build("maskings", fitting_masking(classifier) if masking is None else masking)
+    by: Masking = catalog.build("maskings", usual_masking(classifier) if masking is None else masking)
     if by.stochastic:
         raise TrothError(f"a proof needs a masking that erases alike every time; {catalog.name_of(by)} does not")
     groups: dict[object, list[int]] = {}
@@ -93,18 +93,6 @@ def prove(
         for place, proof in zip(places, proofs, strict=True):
             every[place] = replace(every[place], proof=proof)
     return every
-
-
-def fitting_masking(model: TextClassifier) -> str:
-    """How to erase units of a model's texts: as in its training, if that masked; else by its mask token, if any."""
-    record = record_of(model)
-    if record is not None and record.masking:
-        return record.masking
-    try:
-        model.mask_id  # noqa: B018  (raises where there is none)
-    except TrothError:
-        return "delete"
-    return "mask_token"
 
 
 def count_of(ratio: float, n_units: int) -> int:
