@@ -96,7 +96,7 @@ def test_the_inputs_checked_are_the_inputs_measured(setting, checked):
     model = model_of(setting, experiment, "plain", 0)
     prober = Prober(model)
     for explainer in EXPLAINERS[1:]:
-        cell = experiment.erased("plain", explainer, 0)
+        cell = experiment.erased(TRAININGS["plain"], explainer, 0)
         ids = results.table(cell).column("example_id").to_pylist()
         texts = {example.id: example for example in experiment.material.splits["test"]}
         for name, score in zip(ids, results.scores(cell), strict=True):
@@ -127,7 +127,7 @@ def test_a_slow_loop_gives_the_same_p_values(setting, checked):
     known = references_of(splits["validation"].examples, splits["test"].examples)
     references = [_view(prober, model, example, "both") for example in known]  # whole texts
     found = p_values(experiment, results, "plain", "leave_one_out", 0)["whole", "paper"]
-    cell = experiment.erased("plain", "leave_one_out", 0)
+    cell = experiment.erased(TRAININGS["plain"], "leave_one_out", 0)
     records = dict(zip(results.table(cell).column("example_id").to_pylist(), results.scores(cell), strict=True))
     by_layer = [_simes_of_each(layer, references) for layer in range(2)]
     fisher = [_fisher([_two_sided(column, column[place]) for column in by_layer]) for place in range(len(known))]
@@ -213,7 +213,7 @@ def test_a_model_that_has_not_learned_has_no_racu(setting):
     (experiment,) = lazy.experiments(replace(setting, seeds=(0,)), Plan())
     results = Results(Store(setting.out))
     assert experiment.majority == 0.5
-    assert experiment.curve(results, "plain", 0)[0] < 0.5 + MARGIN
+    assert experiment.curve(results, TRAININGS["plain"], 0)[0] < 0.5 + MARGIN
     assert "plain: 1 of 1 seeds did not converge and have no RACU." in section.words
     assert [row[2:6] for row in section.rows] == [[0, "–", "–", "–"]] * 2
     # In the mean over data sets it does not count.
@@ -269,8 +269,8 @@ def test_performance_by_ratio_and_by_epoch(setting, checked):
     assert by_epoch.facts[f"{experiment.name} by epoch"]["masked, masked"][0] == pytest.approx(expected)
     assert by_epoch.facts[f"{experiment.name} chosen epochs"]["masked"] == [history["best_epoch"], other["best_epoch"]]
     assert set(by_epoch.facts[f"{experiment.name} by epoch"]) == {
-        "plain, unmasked", "masked, unmasked", "masked, masked", "only_masking, masked"
-    }  # fmt: skip
+        f"{training}, {inputs}" for training in TRAININGS for inputs in ("unmasked", "masked", "all_masked")
+    }
 
 
 def test_wall_times_and_figures(setting, checked):
@@ -295,7 +295,7 @@ def test_published_numbers_and_names():
     assert printed("fmm_faithfulness", "racu", "my_data", "leave_one_out") is None
     assert [measure_name(spec) for _, _, spec in MEASURES.values()] == list(MEASURES)
     assert strategy("masking", "masking") == TRAININGS["only_masking"]
-    assert (strategy("no", "no"), strategy("50/50", "both")) == ("plain", "masked")
+    assert (strategy("no", "no"), strategy("50/50", "both")) == (TRAININGS["plain"], "masked")
 
 
 def test_options_that_cannot_be():

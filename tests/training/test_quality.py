@@ -60,15 +60,22 @@ def test_the_majority_is_that_of_training():
 
 def test_an_epoch_is_judged_on_all_sets_together():
     found = {"unmasked": LOGITS, "masked": LOGITS.flip(-1)}  # flipped predictions: 2, 1, 1, 2
-    entry, value = judge(settings(), found, GOLD)
+    entry, value = judge(settings(), found, found, GOLD)
     assert entry["validation"]["unmasked"]["accuracy"] == 0.5
     assert entry["validation"]["masked"]["accuracy"] == 0.5
     both = torch.cat([LOGITS, LOGITS.flip(-1)])
     assert value == entry["score"] == quality("accuracy", both, GOLD.repeat(2))
-    _, value = judge(settings(metric="macro_f1"), found, GOLD)
+    _, value = judge(settings(metric="macro_f1"), found, found, GOLD)
     assert value == quality("macro_f1", both, GOLD.repeat(2))  # not the mean of the two
-    _, loss = judge(settings(best_by="loss"), found, GOLD)
+    _, loss = judge(settings(best_by="loss"), found, found, GOLD)
     assert loss == pytest.approx(-float(torch.nn.functional.cross_entropy(both, GOLD.repeat(2))))
+
+
+def test_only_deciding_sets_decide():
+    found = {"unmasked": LOGITS, "all_masked": torch.zeros_like(LOGITS)}
+    entry, value = judge(settings(), found, ["unmasked"], GOLD)
+    assert value == entry["score"] == quality("accuracy", LOGITS, GOLD)
+    assert entry["validation"]["all_masked"]["accuracy"] == quality("accuracy", torch.zeros_like(LOGITS), GOLD)
 
 
 def test_the_first_of_equals_and_anything_over_nothing_is_better():
@@ -77,4 +84,4 @@ def test_the_first_of_equals_and_anything_over_nothing_is_better():
     assert not is_better(chosen, 0.5, 0.5, 1)
     assert is_better(settings(best_by="last"), 0.1, 0.9, 3)
     undefined = {"unmasked": torch.zeros(2, 2)}
-    assert judge(settings(metric="auroc"), undefined, torch.tensor([0, 0]))[1] == -math.inf
+    assert judge(settings(metric="auroc"), undefined, undefined, torch.tensor([0, 0]))[1] == -math.inf

@@ -68,7 +68,7 @@ def test_train_json_says_everything_and_repeats_it(films, tmp_path):
     assert (identity["seed"], identity["epochs"], identity["learning_rate"]) == (3, 3, 0.01)
     assert report["versions"]["torch"] == torch.__version__
     assert [entry["epoch"] for entry in report["history"]] == [1, 2, 3]
-    assert set(report["history"][0]["validation"]) == {"unmasked", "masked"}
+    assert set(report["history"][0]["validation"]) == {"unmasked", "masked", "all_masked"}
     names = {field.name: identity[field.name] for field in dataclasses.fields(Settings)}
     again = train(
         identity["recipe"], films(40), identity["base"], tmp_path / "b", validation=films(10, start=100), **names

@@ -191,8 +191,10 @@ class _Loop:
     def _end_epoch(self) -> None:
         state, settings = self.state, self.settings
         labels = self.validation.labels.cpu()
-        found = {name: self._logits(self.validation, name, to) for name, to in self.recipe.validation().items()}
-        entry, value = quality.judge(settings, found, labels)
+        deciding = self.recipe.validation()
+        sets = {**deciding, **self.recipe.final()}
+        found = {name: self._logits(self.validation, name, change) for name, change in sets.items()}
+        entry, value = quality.judge(settings, found, deciding, labels)
         state.epoch, state.batch = state.epoch + 1, 0
         state.history.append({"epoch": state.epoch, "loss": state.loss / state.rows, **entry})
         state.loss, state.rows = 0.0, 0

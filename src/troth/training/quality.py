@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -37,9 +37,11 @@ def majority(metric: Metric, training: Tensor, labels: Tensor, classes: int) -> 
     return quality(metric, answer, labels)
 
 
-def judge(settings: Settings, found: Mapping[str, Tensor], labels: Tensor) -> tuple[dict[str, Any], float]:
-    """Scores of an epoch on each set of inputs and on all together, and what the best epoch has most of."""
-    together = scores(settings, torch.cat(list(found.values())), labels.repeat(len(found)))
+def judge(
+    settings: Settings, found: Mapping[str, Tensor], deciding: Collection[str], labels: Tensor
+) -> tuple[dict[str, Any], float]:
+    """Scores of an epoch on each set of inputs and on the deciding ones together: the best epoch has most of that."""
+    together = scores(settings, torch.cat([found[name] for name in deciding]), labels.repeat(len(deciding)))
     value = {"metric": together[settings.metric], "loss": -together["loss"], "last": math.inf}[settings.best_by]
     by_set = {name: scores(settings, logits, labels) for name, logits in found.items()}
     entry = {"score": together[settings.metric], "validation": by_set}

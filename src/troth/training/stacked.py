@@ -222,10 +222,13 @@ class _Side:
     def _end_epoch(self, epoch: int, losses: Tensor) -> None:
         settings = self.settings
         checked = [copy.validation for copy in self.copies]
-        found = {name: self._logits(checked, name, change) for name, change in self.recipe.validation().items()}
+        deciding = self.recipe.validation()
+        sets = {**deciding, **self.recipe.final()}
+        found = {name: self._logits(checked, name, change) for name, change in sets.items()}
         for number, (copy, state) in enumerate(zip(self.copies, self.states, strict=True)):
             labels = copy.validation.labels.cpu()
-            entry, value = quality.judge(settings, {name: logits[number] for name, logits in found.items()}, labels)
+            own = {name: logits[number] for name, logits in found.items()}
+            entry, value = quality.judge(settings, own, deciding, labels)
             state.history.append({"epoch": epoch, "loss": float(losses[number]), **entry})
             if quality.is_better(settings, value, state.best_value, state.best_epoch):
                 state.best_epoch, state.best_value = epoch, value

@@ -50,7 +50,7 @@ class Recipe:
         return {"unmasked": Recipe()}
 
     def final(self) -> Mapping[str, Recipe]:
-        """What the chosen model is scored on at the end."""
+        """What every epoch is scored on, too, and the chosen model at the end."""
         return self.validation()
 
 
