@@ -90,7 +90,8 @@ def _p_by_ratio(experiment: FmmExperiment, found: P, variant: str) -> Section:
     }
     panels: dict[str, dict[str, Line]] = {}
     for (training, references, measure), values in means.items():
-        panels.setdefault(f"{training}, references {references}", {})[measure] = Line(experiment.ratios, values)
+        title = f"{training.replace('_', ' ')}\n{references} references"
+        panels.setdefault(title, {})[measure] = Line(experiment.ratios, values)
     rows = [[*key, *values] for key, values in means.items()]
     columns = ("training", "references", "measure", *experiment.shares)
     how = "MaSF as published" if variant == "paper" else "Calibrated MaSF: uniform p-values under the null"
