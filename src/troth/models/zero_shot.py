@@ -61,7 +61,8 @@ class ZeroShot(Encoder):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        is_nli = is_pipeline(source) and getattr(source, "task", "") == TASK
+        # Made by its class alone, a pipeline does not know its task.
+        is_nli = is_pipeline(source) and hasattr(source, "entailment_id")
         return is_nli or "candidate_labels" in options
 
     @classmethod

@@ -166,8 +166,10 @@ def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
     spec = model_spec(context, model)
     loaded = context.model(spec)
     about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
+    if loaded.outputs == "labels":
+        about["notes"] = ["multi-label: of each example one label is explained and measured, by its own probability"]
     if spec.model_options:
         about["options"] = spec.model_options
-        about |= {"notes": list(loaded.notes)} if loaded.notes else {}
+        about |= {"notes": [*about.get("notes", ()), *loaded.notes]} if loaded.notes else {}
     plan.about["models"][spec.model] = about
     return spec
