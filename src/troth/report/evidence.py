@@ -70,10 +70,13 @@ def legend(
     attributions: Sequence[Attribution], toward: str = "+ or blue", away: str = "- or orange", either: str = "^ or blue"
 ) -> Iterator[str]:
     """What colors, signs and ± stand for, as far as they are used."""
+    outputs = {attribution.outputs for attribution in attributions}
+    thing = "value" if outputs == {"values"} else "label" if outputs == {"labels"} else "class"
     if any(attribution.signed for attribution in attributions):
-        yield f"{toward} pushes toward the class, {away} away from it"
+        raises = f"{toward} raises the value, {away} lowers it"
+        yield raises if thing == "value" else f"{toward} pushes toward the {thing}, {away} away from it"
     if not all(attribution.signed for attribution in attributions):
-        yield f"{either} matters to the class, toward it or away from it"
+        yield f"{either} matters to the {thing}, {'either way' if thing == 'value' else 'toward it or away from it'}"
     if any(attribution.proof is not None for attribution in attributions):
         yield "± is half the range in which 95 % of random choices lie"
 
