@@ -199,7 +199,10 @@ CSV = "name,stars\na,1\n"
             ["explain", TEXT, "-m", "{models}/maskless", "-e", "lime"],
             "{models}/maskless has no mask token; use masking delete",
         ),
-        (["explain", TEXT, "-m", "{models}/single"], "{models}/single has one output, a regression; "),
+        (
+            ["explain", TEXT, "-m", "{models}/single", "--target", "good"],
+            "{models}/single gives one value (value), no classes, so 'good' cannot be explained",
+        ),
         (
             ["explain", TEXT, "--pair", "a good film with a cast", "-m", "{models}/short"],
             "example 0: the second text and the",

@@ -181,4 +181,4 @@ def test_the_metric_still_follows_the_same_order():
     kept[np.argsort(-attribution.scores, kind="stable")[:half]] = 0
     words = attribution.example.text.split()
     expected = _logits_and_view(model, words, np.flatnonzero(kept).tolist())[0]
-    np.testing.assert_allclose(curve[1].numpy(), expected, atol=1e-4)
+    np.testing.assert_allclose(curve.logits[1].numpy(), expected, atol=1e-4)

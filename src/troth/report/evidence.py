@@ -45,11 +45,14 @@ def proof_line(attribution: Attribution) -> str:
     proof = attribution.proof
     assert proof is not None
     name, units = attribution.label(attribution.target), _units(attribution)
-    spread = 50 * (proof.random_high - proof.random_low)
-    flips = proof.predicted_without_top != name and _predicted(attribution) == attribution.target
+    spread = (proof.random_high - proof.random_low) / 2
+    is_value = attribution.outputs == "values"
+    shown = "{:.4g}".format if is_value else percent
+    half = f"{spread:.2g}" if is_value else _points(100 * spread)
+    flips = proof.predicted_without_top != name and attribution.is_predicted
     return (
-        f"without its top {percent(proof.ratio)}: {name} {percent(proof.probability)} → {percent(proof.without_top)} "
-        f"(random {units}: → {percent(proof.without_random)} ± {_points(spread)})"
+        f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
+        f"(random {units}: → {shown(proof.without_random)} ± {half})"
         f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
     )
 
@@ -67,10 +70,13 @@ def legend(
     attributions: Sequence[Attribution], toward: str = "+ or blue", away: str = "- or orange", either: str = "^ or blue"
 ) -> Iterator[str]:
     """What colors, signs and ± stand for, as far as they are used."""
+    outputs = {attribution.outputs for attribution in attributions}
+    thing = "value" if outputs == {"values"} else "label" if outputs == {"labels"} else "class"
     if any(attribution.signed for attribution in attributions):
-        yield f"{toward} pushes toward the class, {away} away from it"
+        raises = f"{toward} raises the value, {away} lowers it"
+        yield raises if thing == "value" else f"{toward} pushes toward the {thing}, {away} away from it"
     if not all(attribution.signed for attribution in attributions):
-        yield f"{either} matters to the class, toward it or away from it"
+        yield f"{either} matters to the {thing}, {'either way' if thing == 'value' else 'toward it or away from it'}"
     if any(attribution.proof is not None for attribution in attributions):
         yield "± is half the range in which 95 % of random choices lie"
 
@@ -105,10 +111,6 @@ def _units(attribution: Attribution) -> str:
 
 def _how(masking: str) -> str:
     return "deleted" if masking == "delete" else f"erased by {masking}"
-
-
-def _predicted(attribution: Attribution) -> int:
-    return int(np.argmax(attribution.probabilities)) if attribution.probabilities else -1
 
 
 def _short(text: str) -> str:

@@ -16,7 +16,7 @@ from troth.data._classes import match_labels
 from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics import Metric
+from troth.metrics import Metric, require_outputs
 from troth.models import Segments, check_choices
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
@@ -63,10 +63,11 @@ def cross(
     for model in models:
         about = _model_spec(context, plan, model)
         classes = context.model(about).labels
-        require_class(classes, target, against)
+        require_class(context.model(about), target, against)
+        require_outputs(judges, context.model(about))
         for examples in sets:
             # The same data may number its classes otherwise for the next model.
-            matched = match_labels(examples, classes, about.model)
+            matched = match_labels(examples, classes, about.model, context.model(about).outputs)
             # A model that cannot read the data is refused before anything is written.
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)
@@ -165,8 +166,10 @@ def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
     spec = model_spec(context, model)
     loaded = context.model(spec)
     about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
+    if loaded.outputs == "labels":
+        about["notes"] = ["multi-label: of each example one label is explained and measured, by its own probability"]
     if spec.model_options:
         about["options"] = spec.model_options
-        about |= {"notes": list(loaded.notes)} if loaded.notes else {}
+        about |= {"notes": [*about.get("notes", ()), *loaded.notes]} if loaded.notes else {}
     plan.about["models"][spec.model] = about
     return spec
