@@ -122,6 +122,7 @@ class Look:
     want: Want = LOGITS
     others: Tensor | None = None  # [rows] how much is kept of tokens in no unit; None = all
     purpose: str = ""  # of the random draws of a stochastic masking
+    distinct: bool = False  # no row is there twice, so that none need be looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +139,12 @@ class Answer:
 
     def value(self, of: Of = "logit") -> Tensor:
         """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
-        target = torch.full((len(self.logits),), self.question.target)
-        against = -1 if self.question.against is None else self.question.against
-        return value_of(of, self.logits, target, torch.full_like(target, against), self.outputs)
+        target, against = self.question.target, self.question.against
+        if of == "logit" and against is None and target != PREDICTED:
+            return at_least_single(self.logits)[:, target]  # by far the most often
+        wanted = torch.full((len(self.logits),), target)
+        none = -1 if against is None else against
+        return value_of(of, self.logits, wanted, torch.full_like(wanted, none), self.outputs)
 
     @cached_property
     def probability(self) -> Tensor:

@@ -102,9 +102,8 @@ class Encoder(TextClassifier):
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
         encodings = encode(self.tokenizer, examples, units, segments, self.max_length)
-        for encoding in encodings:
-            if len(encoding.ids):
-                self._known_id(int(encoding.ids.max()))
+        if ids := [encoding.ids for encoding in encodings if len(encoding.ids)]:
+            self._known_id(int(torch.cat(ids).max()))
         return encodings
 
     def _known_id(self, number: int) -> int:
@@ -262,7 +261,7 @@ class Encoder(TextClassifier):
 
     def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
         if rows.attention is None:
-            return None if bool((rows.lengths == rows.ids.shape[1]).all()) else rows.real.long()
+            return rows.real.long() if rows.is_padded else None
         config, length = self.model.config, rows.ids.shape[1]
         averages = families.averages_tokens(config)
         if config.model_type not in families.ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):

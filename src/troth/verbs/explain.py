@@ -197,11 +197,11 @@ def explanation(
     other = None if against is None else class_of(model.labels, against, encoding.example, predicted, model.outputs)
     if other == chosen:
         other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
-    ask = explainer.ask(replace(blank, target=chosen, against=other))
+    ask = explainer.ask(Question(encoding, chosen, other, seed=seed))
     attribution = yield from (_answered(ask, want, answer) if want.about_target else ask)
     return replace(
         attribution,
-        explainer=catalog.spec(explainer, full=True),
+        explainer=explainer.full_spec,
         model=model.fingerprint,
         labels=model.labels,
         probabilities=tuple(probabilities),
@@ -220,8 +220,9 @@ def _answered(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
         except StopIteration as stop:
             result: T = stop.value
             return result
-        whole = len(look.keep) == 1 and bool((look.keep == 1).all()) and look.others is None and look.masking is None
-        reply = replace(answer, question=look.question) if whole and look.want == want else (yield look)
+        whole = look.want == want and look.masking is None and look.others is None and len(look.keep) == 1
+        known = whole and bool((look.keep == 1).all())
+        reply = replace(answer, question=look.question) if known else (yield look)
 
 
 def _second(logits: list[float], chosen: int) -> int:
