@@ -81,7 +81,7 @@ LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' f
 Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done, and how long it takes.")]
-Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
+Units = Annotated[str, typer.Option(help="What is scored and erased: token, word, sentence or passage.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Seeds = Annotated[

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
-from troth.core.units import UnitKind
+from troth.core.units import UNIT_NAMES, UnitKind
 
 Segments = Literal["first", "both"]
 ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
@@ -191,12 +191,15 @@ class TextClassifier(ABC):
             del vars(self)[name]
 
 
-def check_choices(units: str, segments: str) -> None:
+def check_choices(units: UnitKind | str, segments: str) -> None:
     """One line for units or segments that do not exist."""
-    if units not in ("token", "word", "sentence"):
-        raise TrothError(f"units must be token, word or sentence, not {units!r}")
+    if isinstance(units, str) and units not in UNIT_NAMES:
+        names = ", ".join(UNIT_NAMES)
+        raise TrothError(f"units must be one of {names}, or a list of (start, end), not {units!r}")
     if segments not in ("first", "both"):
         raise TrothError(f"segments must be first or both, not {segments!r}")
+    if segments == "both" and not isinstance(units, str):
+        raise TrothError("units of your own are spans of the first text; leave segments out, or use units word")
 
 
 def refuse(model: str, lacks: str, instead: str) -> TrothError:

@@ -86,7 +86,7 @@ class BlackBox(TextClassifier):
     ) -> list[Encoding]:
         check_choices(units, segments)
         if units == "token":
-            raise self.lacks("tokens", "use units word or sentence")
+            raise self.lacks("tokens", "use units word, sentence or passage")
         encodings = []
         for example in examples:
             assembled = Units(units)

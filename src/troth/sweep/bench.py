@@ -13,7 +13,7 @@ from troth.core.errors import TrothError
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
 from troth.core.types import Example
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.data import Data
 from troth.metrics import Metric
 from troth.models import Segments
@@ -57,7 +57,7 @@ def bench(
     split: str | None = None,
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     target: str | int = "predicted",
     against: str | int | None = None,
     segments: Segments = "first",
@@ -83,6 +83,7 @@ def bench(
     for name, value in (("explainers", explainers), ("metrics", metrics)):
         arguments.methods(name, value)
     arguments.iterable("seeds", seeds, "a list of whole numbers")
+    arguments.of_kind("units", units, str, "a name such as word or passage; spans of your own go with troth.explain")
     if limit is not None:
         arguments.of_kind("limit", limit, int, "a whole number")
     if out is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
@@ -11,8 +11,8 @@ from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.results import Attributions
-from troth.core.types import Attribution, Encoding, Question
-from troth.core.units import UnitKind
+from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.units import Span, UnitKind, is_span
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.data._items import Texts as Texts
@@ -26,6 +26,7 @@ from troth.models import Segments, TextClassifier, load_model
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
+Units = UnitKind | Sequence[Span] | Sequence[Sequence[Span]]  # by name, or spans of the text, or of each text
 
 
 @overload
@@ -33,7 +34,7 @@ def explain(
     model: Any,
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any],
-    units: UnitKind = ...,
+    units: Units = ...,
     target: str | int = ...,
     masking: str | Masking = ...,
     seed: int = ...,
@@ -58,7 +59,7 @@ def explain(
     model: Any,
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any] | Iterable[Given] | Mapping[str, Given],
-    units: UnitKind = "word",
+    units: Units = "word",
     target: str | int = "predicted",
     masking: str | Masking = "mask_token",
     seed: int = 0,
@@ -71,8 +72,9 @@ def explain(
 
     `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
     spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
-    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `progress` is a bar on a
-    terminal or in a notebook.
+    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `units` are token, word,
+    sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of such
+    per text (docs/units.md). `progress` is a bar on a terminal or in a notebook.
     """
     arguments.of_kind("seed", seed, int, "a whole number")
     arguments.of_kind("target", target, (str, int), '"predicted", "gold", a class index or a label')
@@ -119,12 +121,29 @@ def explain_each(
     )
 
 
-def _encoded(model: TextClassifier, texts: Texts, units: UnitKind, segments: Segments) -> Iterator[list[Encoding]]:
+def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segments) -> Iterator[list[Encoding]]:
     """The encodings of the texts, some at a time."""
     if isinstance(texts, Data):
         texts = match_labels(texts, model.labels, model.name)
+    if not isinstance(units, str):
+        examples = list(as_examples(texts))
+        each = zip(examples, _own_units(units, examples), strict=True)
+        return (model.encode([example], own, segments) for example, own in each)
     source = iter(as_examples(texts))
     return iter(lambda: model.encode(islice(source, _CHUNK), units, segments), [])
+
+
+def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
+    """The spans of every text; of one text they need no list around them."""
+    arguments.iterable("units", units, "a name, or a list of (start, end)")
+    given = list(units)
+    if all(map(is_span, given)):
+        given = [given]
+    if len(given) != len(examples):
+        raise TrothError(f"units are those of {len(given)} texts, but there are {len(examples)}: give a list for each")
+    for spans in given:
+        arguments.iterable("units", spans, "a name, or a list of (start, end)")
+    return [tuple(spans) for spans in given]
 
 
 def explanation(
