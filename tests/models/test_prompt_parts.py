@@ -57,7 +57,7 @@ def test_the_system_message_goes_into_the_chat_template():
     assert model.tokenizer.decode(encoding.ids) == expected
     assert encoding.unit_texts == ("so", "slow", "You judge.")
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}"
-    with pytest.raises(TrothError, match="takes no system message .*write it into the prompt"):
+    with pytest.raises(TrothError, match=r"takes no system message .*write it into the prompt"):
         load(chat_template=refusing, system="You judge.")
 
 

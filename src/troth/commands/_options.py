@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -57,7 +58,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A model folder, a hub name, embedded, or a function: my_file.py:predict.",
+        help="A model folder, a hub name, embedded, a function (my_file.py:predict) or a URL (https://…/v1#model).",
         callback=known_model,
     ),
 ]
@@ -104,6 +105,12 @@ ShotCount = Annotated[int | None, typer.Option(help="At most this many shots; 4 
 Chat = Annotated[
     bool | None, typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one.")
 ]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-option", help='One more option of load_model: windows=true, parallel=4, system="Be brief."; repeated.'
+    ),
+]
 MaskText = Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")]
 
 
@@ -135,6 +142,20 @@ def prompting(
         ]
     options |= {"chat": chat, "mask_text": mask_text}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def more(model_options: list[str] | None) -> dict[str, Any]:
+    """Options of load_model that have none of their own here, read as JSON where they are JSON, else as text."""
+    options: dict[str, Any] = {}
+    for each in model_options or ():
+        name, separator, value = each.partition("=")
+        if not separator or not name.isidentifier():
+            raise TrothError(f"--model-option must be name=value, such as windows=true, not {each!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
 
 
 def naming(labels: str | None) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def explain(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    model_option: _options.ModelOption = None,
     labels: _options.Labels = None,
     as_json: _options.Json = False,
 ) -> None:
@@ -63,6 +64,8 @@ def explain(
     A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
+
+    A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
     """
     import troth
     from troth.commands import _showing
@@ -99,6 +102,7 @@ def explain(
     if record is not None:
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    asked |= _options.more(model_option)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
     classifier = load_named(model, device=device, **asked)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
@@ -118,6 +122,8 @@ def explain(
     for note in notes:
         console.print(note, style="dim", markup=False)
     _showing.show(console, by_text)
+    if classifier.spent:
+        console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
 

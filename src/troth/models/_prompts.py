@@ -187,7 +187,8 @@ def _in_messages(marked: str, system: str, tokenizer: Any) -> str:
         if not system:
             raise
         raise TrothError(
-            f"the tokenizer's chat template takes no system message ({error}); write it into the prompt, or pass chat=False"
+            f"the tokenizer's chat template takes no system message ({error}); write it into the prompt, or pass "
+            "chat=False"
         ) from None
 
 
@@ -203,6 +204,12 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
             raise TrothError(f"shot {number} is a {type(shot).__name__}; give an Example or (text, label)")
         pairs.append((shot, class_words[_class(shot, class_words, labels)]))
     return pairs
+
+
+def require_words(class_words: Sequence[str]) -> None:
+    """Refuses class words between which there is nothing to choose."""
+    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
+        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:

@@ -87,6 +87,11 @@ class TextClassifier(ABC):
         return (self.masked_by,) if self.masked_by else ()
 
     @property
+    def spent(self) -> str:
+        """What asking it has cost so far, in words, where that is counted: a model behind an endpoint."""
+        return ""
+
+    @property
     def device(self) -> torch.device:
         return torch.device("cpu")
 

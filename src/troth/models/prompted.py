@@ -21,8 +21,9 @@ from troth.core.units import UnitKind
 from troth.models._changes import unhooked
 from troth.models._class_words import choose_mask, class_ids
 from troth.models._encoding import require_fast
+from troth.models._endpoint import is_url
 from troth.models._loading import CAUSAL, fingerprint
-from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
+from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, require_words, template
 from troth.models._sharing import borrowed
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
@@ -84,7 +85,7 @@ class Prompted(Encoder):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        return "prompt" in options
+        return "prompt" in options and not is_url(source)
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
@@ -289,5 +290,4 @@ class Prompted(Encoder):
 
 def _require_question(prompt: str, class_words: Sequence[str]) -> None:
     template(prompt)
-    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
+    require_words(class_words)

@@ -36,6 +36,7 @@ class Bench(Exportable):
     folder: Path
     outcome: Outcome
     leaderboard: Leaderboard
+    spent: str = ""  # what asking the model has cost, where that is counted
 
     def sheet(self) -> Sheet:
         """That of the leaderboard."""
@@ -97,6 +98,11 @@ def bench(
         context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
+    subject = context.model(ExplanationSpec.of(next(plan.of("explanation"))))
+    counted = subject if subject.spent else None
+    if workers is None and counted is not None:
+        workers = 1  # an endpoint does the work, and how many requests it gets at a time is one process's limit
+    del subject  # a large one is let go where others do the work
     store = Store(out if out is not None else default_folder(plan))
     with shown(progress is True) as bar:
         outcome = run(
@@ -110,7 +116,7 @@ def bench(
             raise KeyboardInterrupt
         reasons = [failed.error for failed in outcome.failed]
         raise TrothError(f"no explainer could be run: {reasons[0] if reasons else 'other processes are at it'}")
-    return Bench(store.folder, outcome, boards[0])
+    return Bench(store.folder, outcome, boards[0], "" if counted is None else counted.spent)
 
 
 def default_folder(plan: Plan) -> Path:
