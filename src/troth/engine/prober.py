@@ -166,9 +166,9 @@ class Prober:
             self._answer(jobs, batch[half:])
             return
         self.cost.batches += 1
-        more = reading[1].more
-        self.cost.forward += len(batch) + more.forward
-        self.cost.backward += (len(batch) if jobs[0].want.backward else 0) + more.backward
+        more, passes = reading[1].more, self.model.passes(reading[0])
+        self.cost.forward += passes + more.forward
+        self.cost.backward += (passes if jobs[0].want.backward else 0) + more.backward
         self.cost.beside += more.beside
         self._deal(jobs, batch, *reading)
 

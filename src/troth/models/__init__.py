@@ -55,12 +55,14 @@ def load_model(
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
-    template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `options` are those of
-    other kinds of model (docs/new_model_kind.md).
+    template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `windows=True` reads
+    texts longer than `max_length` in overlapping windows (docs/units.md). `options` are those of other kinds of model
+    (docs/new_model_kind.md).
     """
     source = options.pop("model", None) if source is None else source
+    windows = options.pop("windows", None)
     if isinstance(source, TextClassifier):
-        return source
+        return _in_windows(source, windows)
     user_code.refuse(source)
     options |= {
         "prompt": prompt, "class_words": class_words, "shots": shots, "chat": chat, "mask_text": mask_text,
@@ -71,9 +73,18 @@ def load_model(
     ]
     passed = {name: value for name, value in options.items() if name not in nothing}
     kind = _kind_of(source, passed, list(kinds().values()))
-    return kind.load(
+    loaded = kind.load(
         source, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **passed
     )
+    return _in_windows(loaded, windows)
+
+
+def _in_windows(model: TextClassifier, windows: Any) -> TextClassifier:
+    if windows is None or windows is False:
+        return model
+    from troth.models.windowed import Windowed
+
+    return Windowed(model, windows)
 
 
 def kinds() -> dict[str, type[TextClassifier]]:

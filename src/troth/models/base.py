@@ -76,6 +76,10 @@ class TextClassifier(ABC):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         """Reads rows; what it cannot read or give, it refuses (see `refuse_insides`)."""
 
+    def passes(self, rows: Rows) -> int:
+        """How many times the network is run for these rows: once each, but for windows."""
+        return len(rows)
+
     @property
     def spec(self) -> dict[str, Any]:
         """Options of `load_model` that make this model again, where its source alone does not."""
