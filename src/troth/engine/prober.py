@@ -51,14 +51,14 @@ class Prober:
         masking: str | Masking = "mask_token",
         *,
         memory: int | None = None,
-        window: int = 512,
+        window: int | None = None,
     ) -> None:
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
         on_gpu = model.device.type == "cuda"
         usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
-        self.window = window  # examples under way at a time
+        self.window = window or model.examples_under_way
         self.cost = Cost()
         self._answers: weakref.WeakKeyDictionary[Encoding, _Answers] = weakref.WeakKeyDictionary()
 

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from troth.core.errors import TrothError
@@ -119,5 +120,16 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _seconds(text: str | None) -> float:
-    """Retry-After as a number of seconds; a date counts as none."""
-    return float(text) if text is not None and text.strip().isdigit() else 0.0
+    """Retry-After, a number of seconds or a date, as seconds from now.
+
+    >>> _seconds("7"), _seconds("0.5"), _seconds("soon"), _seconds("Wed, 21 Oct 2015 07:28:00 GMT")
+    (7.0, 0.5, 0.0, 0.0)
+    """
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text or "").timestamp() - time.time()
+        except ValueError:
+            seconds = 0.0
+    return seconds if 0 <= seconds < float("inf") else 0.0

@@ -45,6 +45,7 @@ class TextClassifier(ABC):
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
     model: Any = None  # the torch network, for methods that take it apart
     tokenizer: Any = None
+    examples_under_way: int = 512  # at a time; fewer where each takes long, so that one sees how far it is
     masked_by: str = ""  # what erased words become, where that is not a mask token
     _gram: tuple[tuple[int, int], Tensor] | None = None  # with the version of the embedding matrix
 

@@ -39,6 +39,7 @@ class Remote(BlackBox):
         "top", "unlisted", "parallel", "retries", "timeout", "backoff", "key_variable", "prices", "cache", "extra",
     )  # fmt: skip
     dtype = torch.float32
+    examples_under_way = 16
 
     def __init__(
         self,

@@ -11,25 +11,24 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from troth.core import arguments
-from troth.core.errors import TrothError, unknown
+from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._prompts import SHOTS, TEXT
 from troth.models._sharing import borrowed
+from troth.models._windows import Weights, averaged, places_of, settings_of
 from troth.models.base import Output, Segments, TextClassifier
 from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted
 
 _ANY_LENGTH = 10**6
 _MOST = 64  # windows that are read at a time where no gradients are needed
-MERGES = ("mean_logits", "mean_probabilities", "max_logits")
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,13 @@ class Windowed(TextClassifier):
         self.inner, self.window = inner, inner.max_length
         if self.window >= _ANY_LENGTH:
             raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
-        self.stride, self.merge = _settings(windows, self.window)
+        self.stride, self.merge = settings_of(windows, self.window)
         self.name, self.labels, self.tokenizer = inner.name, inner.labels, inner.tokenizer
         self.reads_last, self.masked_by = inner.reads_last, inner.masked_by
         if hasattr(inner, "outputs"):
             self.outputs = inner.outputs
+        if self.merge == "mean_probabilities" and getattr(self, "outputs", "classes") != "classes":
+            raise TrothError(f"merge mean_probabilities is for classes that exclude each other; {self.name} has none")
         self._wide = copy.copy(inner)
         self._wide.max_length = _ANY_LENGTH
         self._frames: weakref.WeakKeyDictionary[Encoding, _Frame] = weakref.WeakKeyDictionary()
@@ -99,7 +100,7 @@ class Windowed(TextClassifier):
         places = [(row, place) for row, several in enumerate(stretches) for place in several]
         row_of = torch.tensor([row for row, _ in places], device=rows.ids.device)
         logits: Tensor | None = None
-        weights: list[tuple[Tensor, Tensor, tuple[Tensor, ...]]] = []
+        weights: list[Weights] = []
         for chosen in self._batches([len(place) for _, place in places]):
             part = [places[number][1] for number in chosen]
             origin = row_of[chosen]
@@ -114,7 +115,7 @@ class Windowed(TextClassifier):
                 )  # what the classifier's position attends to
                 weights.append((origin, index.masked_fill(~cut.real, -1), first))
         assert logits is not None
-        return Output(self._merged(logits, row_of, len(rows)), _averaged(weights, rows) if attentions else ())
+        return Output(self._merged(logits, row_of, len(rows)), averaged(weights, rows) if attentions else ())
 
     def passes(self, rows: Rows) -> int:
         return sum(len(self._windows(rows, row)) for row in range(len(rows)))
@@ -134,7 +135,7 @@ class Windowed(TextClassifier):
                 f"example {encoding.example.id}: what stands around the text takes {taken} of {self.window} tokens, "
                 f"which leaves less than a stride of {self.stride}; choose a smaller stride or a larger max_length"
             )
-        return _places(length, frame.before, behind, self.window, self.stride)
+        return places_of(length, frame.before, behind, self.window, self.stride)
 
     def _frame(self, encoding: Encoding) -> _Frame:
         if encoding not in self._frames:
@@ -250,50 +251,5 @@ class Windowed(TextClassifier):
         return type(self)(self.inner.twin(), {"stride": self.stride, "merge": self.merge})
 
 
-def _settings(windows: Any, window: int) -> tuple[int, str]:
-    if windows is not True and not isinstance(windows, Mapping):
-        raise TrothError(f'windows must be True or {{"stride": …, "merge": …}}, not {windows!r}')
-    given = {} if windows is True else dict(windows)
-    for name in given:
-        if name not in ("stride", "merge"):
-            raise unknown("setting of windows", str(name), ("stride", "merge"))
-    stride, merge = given.get("stride", max(1, window // 2)), given.get("merge", MERGES[0])
-    arguments.of_kind("the stride of windows", stride, int, "a whole number of tokens")
-    if not 1 <= stride < window:
-        raise TrothError(f"the stride of windows must be 1 to {window - 1}, less than a window, not {stride}")
-    if merge not in MERGES:
-        raise unknown("way to merge windows", str(merge), MERGES)
-    return stride, merge
-
-
-@lru_cache(maxsize=256)
-def _places(length: int, before: int, behind: int, window: int, stride: int) -> list[list[int]]:
-    """The places of each window's tokens; the last window ends where the text does, and is as long as the others."""
-    content, room = length - before - behind, window - before - behind
-    starts = [0]
-    while starts[-1] + room < content:
-        starts.append(min(starts[-1] + stride, content - room))
-    ends = range(length - behind, length)
-    return [[*range(before), *range(before + start, before + min(start + room, content)), *ends] for start in starts]
-
-
 def _explains_more(inner: Prompted) -> bool:
     return inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
-
-
-def _averaged(weights: list[tuple[Tensor, Tensor, tuple[Tensor, ...]]], rows: Rows) -> tuple[Tensor, ...]:
-    """Attention from the classifier's position, [rows, heads, 1, length] per layer: the mean where windows overlap."""
-    length = rows.ids.shape[1]
-    layers = []
-    for layer in range(len(weights[0][2])):
-        heads = weights[0][2][layer].shape[1]
-        total = weights[0][2][layer].new_zeros(len(rows) * (length + 1), heads)
-        count = total.new_zeros(len(total), 1)
-        for origin, index, parts in weights:
-            flat = (origin[:, None] * (length + 1) + torch.where(index < 0, length, index)).flatten()
-            values = parts[layer].transpose(1, 2).flatten(0, 1)  # [windows · width, heads]
-            total.index_add_(0, flat, values)
-            count.index_add_(0, flat, count.new_ones(len(flat), 1))
-        mean = (total / count.clamp(min=1)).view(len(rows), length + 1, heads)[:, :length]
-        layers.append(mean.transpose(1, 2)[:, :, None])
-    return tuple(layers)
