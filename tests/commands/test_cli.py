@@ -162,7 +162,7 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "-e", "lime(samples=many)"], "lime: samples must be a whole number, not 'many'"),
         (["explain", TEXT, "-e", "lime("], "cannot read 'lime('; write name or name(option=value, …)"),
         (["explain", TEXT, "--masking", "delet"], "no masking is called 'delet'; did you mean delete?"),
-        (["explain", TEXT, "--units", "letter"], "units must be token, word or sentence, not 'letter'"),
+        (["explain", TEXT, "--units", "letter"], "units must be one of token, word, sentence, passage, or a list"),
         (["explain", TEXT, "--segments", "second"], "--segments must be first or both, not 'second'"),
         (["explain", TEXT, "--target", "joyful"], "no class is called 'joyful'; "),
         (

@@ -136,7 +136,7 @@ def test_busy_then_well():
 
 def test_busy_says_when_to_come_back(monkeypatch):
     pauses = []
-    monkeypatch.setattr(_language_models.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     later, much_later = (failure(429, **{"Retry-After": seconds}) for seconds in ("7", "9999"))
     plan = [later, failure(429), much_later, answer(["cold"])]
     with serving(*plan) as (_, url):

@@ -225,9 +225,11 @@ def test_what_it_has_not_is_refused_by_name(explainer, masking, lacks):
 def test_units_it_can_tell():
     model = troth.load_model(Recorder(), labels=["no", "yes"])
     assert model.encode([Example("0", "A film. It is good.")], "sentence")[0].unit_texts == ("A film.", "It is good.")
-    with pytest.raises(TrothError, match=r"Recorder has no tokens \(it is a black box\); use units word or sentence"):
+    with pytest.raises(
+        TrothError, match=r"Recorder has no tokens \(it is a black box\); use units word, sentence or passage"
+    ):
         model.encode([Example("0", "a")], "token")
-    with pytest.raises(TrothError, match="units must be token, word or sentence, not 'letter'"):
+    with pytest.raises(TrothError, match="units must be one of token, word, sentence, passage, or a list"):
         model.encode([Example("0", "a")], "letter")
 
 

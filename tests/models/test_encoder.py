@@ -403,7 +403,7 @@ def test_a_text_of_unknown_tokens_only():
 
 def test_a_slow_tokenizer_and_unknown_units_are_refused():
     model = fakes.encoder()
-    with pytest.raises(TrothError, match="units must be token, word or sentence, not 'letter'"):
+    with pytest.raises(TrothError, match="units must be one of token, word, sentence, passage, or a list"):
         model.encode([Example("0", "a")], "letter")
     with pytest.raises(TrothError, match="segments must be first or both, not 'second'"):
         model.encode([Example("0", "a")], "word", "second")

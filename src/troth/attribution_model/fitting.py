@@ -18,7 +18,7 @@ from troth.attribution_model.reading import read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Encoding, Example
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.models import TextClassifier
 from troth.training.corpus import Corpus
 from troth.training.predicting import logits_of
@@ -46,7 +46,7 @@ class Settings:
     trial_epochs: float = 2
     trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
     search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
-    units: UnitKind = "token"
+    units: UnitName = "token"
     # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
     variant: Variant = "paper"
     seed: int = 0

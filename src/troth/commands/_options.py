@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -57,7 +58,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A model folder, a hub name, embedded, or a function: my_file.py:predict.",
+        help="A model folder, a hub name, embedded, a function (my_file.py:predict) or a URL (https://…/v1#model).",
         callback=known_model,
     ),
 ]
@@ -81,7 +82,7 @@ LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' f
 Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done, and how long it takes.")]
-Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
+Units = Annotated[str, typer.Option(help="What is scored and erased: token, word, sentence or passage.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
 Targets = Annotated[
     list[str] | None,
@@ -126,6 +127,12 @@ Shots = Annotated[
 ShotCount = Annotated[int | None, typer.Option(help="At most this many shots; 4 by default.")]
 Chat = Annotated[
     bool | None, typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one.")
+]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-option", help='One more option of load_model: windows=true, parallel=4, system="Be brief."; repeated.'
+    ),
 ]
 MaskText = Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")]
 
@@ -179,6 +186,20 @@ def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str
     given = ["predicted"] if values is None else values
     parts = [part for value in given for part in ([value] if value in labels else spec_text.split(value) or [value])]
     return parts[0] if len(parts) == 1 else parts
+
+
+def more(model_options: list[str] | None) -> dict[str, Any]:
+    """Options of load_model that have none of their own here, read as JSON where they are JSON, else as text."""
+    options: dict[str, Any] = {}
+    for each in model_options or ():
+        name, separator, value = each.partition("=")
+        if not separator or not name.isidentifier():
+            raise TrothError(f"--model-option must be name=value, such as windows=true, not {each!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
 
 
 def naming(labels: str | None) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def bench(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    model_option: _options.ModelOption = None,
     form: Annotated[
         str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
     ] = None,
@@ -94,6 +95,7 @@ def bench(
     options |= {"split": split, "limit": number or None, "columns": columns}
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     prompted |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
+    prompted |= _options.more(model_option)
     subject: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()
@@ -110,11 +112,14 @@ def bench(
     leaderboard.write_report(Store(result.folder), report, [board])
     order = board.sorted_by(sort) if sort else board.explainers
     if as_json:
-        _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder)})
+        spent = {"spent": result.spent} if result.spent else {}
+        _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder), **spent})
     elif form is not None:
         sys.stdout.write(export.text([sheet(board, order)], form))
     else:
         _print(Console(), board, order, report)
+        if result.spent:
+            Console().print(result.spent, style="dim", markup=False)
     if result.outcome.interrupted:
         raise SystemExit(130)
 

@@ -56,6 +56,7 @@ def explain(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    model_option: _options.ModelOption = None,
     labels: _options.Labels = None,
     multi_label: _options.MultiLabel = None,
     threshold: _options.Threshold = None,
@@ -74,6 +75,8 @@ def explain(
     Every label of a multi-label model that holds: troth explain "…" -m my-model --target above_threshold
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
+
+    A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
     """
     import troth
     from troth.commands import _showing
@@ -111,6 +114,7 @@ def explain(
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     asked |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
+    asked |= _options.more(model_option)
     classifier = load_named(model, device=device, **asked)
     chosen = _options.targets(target, classifier.labels)
     options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
@@ -132,6 +136,8 @@ def explain(
     for note in notes:
         console.print(note, style="dim", markup=False)
     _showing.show(console, by_text)
+    if classifier.spent:
+        console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
 

@@ -82,6 +82,7 @@ def fit(
     from troth.attribution_model.losses import DualMask
     from troth.core.errors import TrothError, unknown
     from troth.core.terminal import Console
+    from troth.core.units import UNIT_NAMES
     from troth.verbs import fit as attributive_masking
 
     _options.quieten()
@@ -90,7 +91,7 @@ def fit(
     _options.one_of("--inverse-form", inverse_form, "log", "probability", "negative_entropy")
     _options.one_of("--sparsity-form", sparsity_form, "cross_entropy", "l1")
     _options.one_of("--variant", variant, "paper", "released")
-    _options.one_of("--units", units, "token", "word", "sentence")
+    _options.one_of("--units", units, *UNIT_NAMES)
     _options.one_of("--search", search, "auto", "tpe", "sobol", "random")
     if not data:
         raise TrothError("name the data: --data sst2")

@@ -13,6 +13,7 @@ from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD
 from troth.core.proof import Proof
 from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.units import OWN
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
@@ -101,7 +102,10 @@ def _shown(facts: Mapping[str, Any]) -> Encoding:
 def _read(shown: Encoding, model: TextClassifier) -> Encoding:
     """The example as the model reads it, which must be as it was."""
     both = any(segment == 1 for segment in shown.unit_segments)
-    (encoding,) = model.encode([shown.example], shown.unit_kind, "both" if both else "first")
+    units: Any = shown.unit_kind
+    if units == OWN:
+        units = tuple(span for span, segment in zip(shown.unit_spans, shown.unit_segments, strict=True) if segment == 0)
+    (encoding,) = model.encode([shown.example], units, "both" if both else "first")
     if (encoding.unit_spans, encoding.unit_segments) != (shown.unit_spans, shown.unit_segments):
         raise TrothError(
             f"example {shown.example.id}: {model.name} reads {encoding.n_units} units, the explanation scores "

@@ -89,7 +89,7 @@ class Encoding:
     truncated: int = 0  # units cut off at the end of the text
     tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
-    unit_kind: UnitKind = "word"
+    unit_kind: str = "word"  # token, word, sentence, passage, or span: the user's own
     readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
 
     @property

@@ -1,4 +1,4 @@
-"""Words and sentences of a text (Unicode UAX-29), and which of them a piece of text belongs to.
+"""Words, sentences (Unicode UAX-29) and passages of a text, and which of them a piece of text belongs to.
 
 The third-party `regex` module knows the Unicode properties; its own word boundary is tailored to French and Italian
 apostrophes, so the default rules are spelled out here.
@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from troth.core.errors import TrothError
+
 Span = tuple[int, int]
-UnitKind = Literal["token", "word", "sentence"]
+UnitName = Literal["token", "word", "sentence", "passage"]
+UnitKind = UnitName | tuple[Span, ...]  # by name, or the user's own character spans of the text
+UNIT_NAMES: tuple[UnitName, ...] = get_args(UnitName)
+OWN = "span"  # as the name of units that are the user's own
 
 
 def word_spans(text: str) -> list[Span]:
@@ -57,9 +62,78 @@ def sentence_spans(text: str) -> list[Span]:
     >>> [text[a:b] for text in ["It cost 3.5 euros. Nobody (not one) came!"] for a, b in sentence_spans(text)]
     ['It cost 3.5 euros.', 'Nobody (not one) came!']
     """
-    cuts = [0, *(end for end in _sentence_ends(text)), len(text)]
+    return _stripped(text, itertools.pairwise([0, *_sentence_ends(text), len(text)]))
+
+
+def passage_spans(text: str) -> list[Span]:
+    """Character spans of every passage: what blank lines separate, without the white space around it.
+
+    >>> [text[a:b] for text in ["A title\\n\\nTwo lines\\nof it \\n \\nThe end\\n"] for a, b in passage_spans(text)]
+    ['A title', 'Two lines\\nof it', 'The end']
+    """
+    cuts = [0, *itertools.chain.from_iterable(match.span() for match in _BLANK_LINES.finditer(text)), len(text)]
+    return _stripped(text, zip(cuts[::2], cuts[1::2], strict=True))
+
+
+def spans_of(units: str) -> Callable[[str], list[Span]]:
+    """What finds the units of a text, without a model; tokens, which only a model knows, count as words."""
+    return {"sentence": sentence_spans, "passage": passage_spans}.get(units, word_spans)
+
+
+def own_spans(units: Sequence[Any], text: str) -> list[Span]:
+    """The user's own units of a text: in reading order, apart from each other, inside the text."""
+    spans = [_as_span(unit) for unit in units]
+    if not spans:
+        raise TrothError("units holds no (start, end); give at least one, or a name such as word")
+    for start, end in spans:
+        if not 0 <= start < end <= len(text):
+            wrong = "is empty" if start == end else "ends before it starts" if start > end else "leaves the text"
+            raise TrothError(f"units: ({start}, {end}) {wrong}; {text[:30]!r} has {len(text)} characters")
+    for first, second in itertools.pairwise(spans):
+        if second[0] < first[1]:
+            wrong = "overlap" if second[1] > first[0] else "are not in reading order"
+            raise TrothError(f"units: {first} and {second} {wrong}; give spans that follow one another")
+    return spans
+
+
+def is_span(value: Any) -> bool:
+    """Whether it is (start, end)."""
+    return isinstance(value, Sequence | np.ndarray) and len(value) == 2 and all(map(_is_whole, value))
+
+
+def _as_span(value: Any) -> Span:
+    if not is_span(value):
+        raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {value!r}")
+    return int(value[0]), int(value[1])
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def join(pieces: Sequence[Span], units: Sequence[Span], *, touching: bool = False) -> NDArray[np.int64]:
+    """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units.
+
+    With `touching` a piece that overlaps none is in none.
+    """
+    if not units:
+        return np.full(len(pieces), -1)
+    starts, ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
+    unit_ends = np.array([end for _, end in units])
+    # The first unit that ends after the piece's start either overlaps the piece or is the next one.
+    numbers = np.searchsorted(unit_ends, starts, side="right")
+    # A piece without characters (a lone word-start mark) overlaps nothing and joins what follows it.
+    numbers = np.minimum(numbers, len(units) - 1)
+    if not touching:
+        return numbers
+    unit_starts = np.array([start for start, _ in units])
+    return np.where((ends > unit_starts[numbers]) & (starts < unit_ends[numbers]), numbers, -1)
+
+
+def _stripped(text: str, pieces: Iterable[Span]) -> list[Span]:
+    """Pieces of a text without the white space around them, those of nothing else left out."""
     spans = []
-    for start, end in itertools.pairwise(cuts):
+    for start, end in pieces:
         piece = text[start:end]
         stripped = piece.strip()
         if stripped:
@@ -68,16 +142,8 @@ def sentence_spans(text: str) -> list[Span]:
     return spans
 
 
-def join(pieces: Sequence[Span], units: Sequence[Span]) -> NDArray[np.int64]:
-    """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units."""
-    if not units:
-        return np.full(len(pieces), -1)
-    starts, _ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
-    unit_ends = np.array([end for _, end in units])
-    # The first unit that ends after the piece's start either overlaps the piece or is the next one.
-    numbers = np.searchsorted(unit_ends, starts, side="right")
-    # A piece without characters (a lone word-start mark) overlaps nothing and joins what follows it.
-    return np.minimum(numbers, len(units) - 1)
+_LINE_END = r"(?>\r\n|[\n\r\x85\u2028\u2029])"
+_BLANK_LINES = re.compile(rf"{_LINE_END}\s*{_LINE_END}")
 
 
 def _property(*names: str) -> str:

@@ -49,14 +49,14 @@ class Prober:
         masking: str | Masking = "mask_token",
         *,
         memory: int | None = None,
-        window: int = 512,
+        window: int | None = None,
     ) -> None:
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
         on_gpu = model.device.type == "cuda"
         usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
-        self.window = window  # examples under way at a time
+        self.window = window or model.examples_under_way
         self.shifts = 2 if on_gpu else 1  # parts of the window that take turns
         self.cost = Cost()
         self._answers: weakref.WeakKeyDictionary[Encoding, Known] = weakref.WeakKeyDictionary()
@@ -187,9 +187,9 @@ class Prober:
             self._answer(group, sheet, half, stop)
             return
         self.cost.batches += 1
-        more, rows = reading[1].more, stop - start
-        self.cost.forward += rows + more.forward
-        self.cost.backward += (rows if sheet.jobs[0].want.backward else 0) + more.backward
+        more, passes = reading[1].more, self.model.passes(reading[0])
+        self.cost.forward += passes + more.forward
+        self.cost.backward += (passes if sheet.jobs[0].want.backward else 0) + more.backward
         self.cost.beside += more.beside
         group.block.add(reading[1], reading[0], sheet.widest(start, stop))
 

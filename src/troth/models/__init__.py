@@ -32,7 +32,8 @@ def short_name(model: str) -> str:
 
 
 def load_model(
-    model: Any,
+    source: Any = None,
+    /,
     tokenizer: Any = None,
     device: str | torch.device | None = None,
     dtype: torch.dtype | str | None = None,
@@ -49,17 +50,22 @@ def load_model(
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
 
+    Or a URL: `load_model("https://…/v1", model="…", prompt=…, class_words=…)` asks a server (docs/remote.md).
+
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `multi_label`
     makes every label a question of its own, which holds above `threshold`; `candidate_labels` (and a
-    `hypothesis_template`) ask an NLI model which of them the text entails (docs/multi_label.md). `options` are those
-    of other kinds of model (docs/new_model_kind.md).
+    `hypothesis_template`) ask an NLI model which of them the text entails (docs/multi_label.md). `windows=True`
+    reads texts longer than `max_length` in overlapping windows (docs/units.md). `options` are those of other kinds of
+    model (docs/new_model_kind.md).
     """
-    if isinstance(model, TextClassifier):
-        return model
-    user_code.refuse(model)
+    source = options.pop("model", None) if source is None else source
+    windows = options.pop("windows", None)
+    if isinstance(source, TextClassifier):
+        return _in_windows(source, windows)
+    user_code.refuse(source)
     options |= {
         "prompt": prompt, "class_words": class_words, "shots": shots, "chat": chat, "mask_text": mask_text,
         "explain_shots": explain_shots or None,
@@ -68,10 +74,19 @@ def load_model(
         name for name, value in options.items() if value is None or (isinstance(value, list | tuple) and not value)
     ]
     passed = {name: value for name, value in options.items() if name not in nothing}
-    kind = _kind_of(model, passed, list(kinds().values()))
-    return kind.load(
-        model, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **passed
+    kind = _kind_of(source, passed, list(kinds().values()))
+    loaded = kind.load(
+        source, tokenizer=tokenizer, device=device, dtype=dtype, max_length=max_length, labels=labels, **passed
     )
+    return _in_windows(loaded, windows)
+
+
+def _in_windows(model: TextClassifier, windows: Any) -> TextClassifier:
+    if windows is None or windows is False:
+        return model
+    from troth.models.windowed import Windowed
+
+    return Windowed(model, windows)
 
 
 def kinds() -> dict[str, type[TextClassifier]]:

@@ -2,24 +2,27 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from troth.core.errors import TrothError
+from troth.core.errors import TrothError, unknown
 from troth.core.types import Example
 from troth.core.units import Span
 from troth.data._classes import class_number, name_of
 
-TEXT, PAIR, SHOTS = 0, 1, 2  # segments; shot i is segment SHOTS + i
+TEXT, PAIR, SHOTS = 0, 1, 2  # segments; shot i is segment SHOTS + i, the system message and the task come after them
 _FIELD = re.compile(r"\{(text|text_pair|shots)\}")
 # Characters for private use: no chat template changes them, and each field is recognized by its mark.
 _MARK = re.compile("\ue000(\\d+)\ue001")
 _EXAMPLE = "'Review: {text} Sentiment:'"
 
-Part = tuple[int | None, str]  # (None, the prompt's own words), (TEXT, ""), (PAIR, "") or (SHOTS + i, shot i)
+# Where the message of a role begins, in the template of an endpoint that is sent messages.
+_ROLE = re.compile("\ue002(\\w+)\ue003")
+
+Part = tuple[int | None, str]  # (None, the prompt's own words), (TEXT, ""), (PAIR, "") or another segment's words
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Template:
     """What stands around the texts, in order."""
 
     parts: tuple[Part, ...]
+    frozen: frozenset[int] = frozenset()  # TEXT or PAIR, where parts to explain were named and these were not
+    explains_pair: bool = False
+
+    @property
+    def shown(self) -> tuple[Part, ...]:
+        """The parts as a reader sees them."""
+        return tuple((segment, _ROLE.sub("", words)) for segment, words in self.parts)
 
     @property
     def has_pair(self) -> bool:
@@ -55,6 +65,30 @@ class Template:
                 spans[segment] = (len(text), len(text) + len(piece))
             text += piece
         return Filled(text, spans)
+
+    def messages(self, texts: Mapping[int, str]) -> list[tuple[str, str]]:
+        """(role, content) of each message, given the text of each segment; one without a role where there are none."""
+        messages = [("", "")]
+        for segment, words in self.parts:
+            for role, content in _by_role(words) if segment is None else [("", texts[segment])]:
+                if role:
+                    messages.append((role, content))
+                else:
+                    messages[-1] = (messages[-1][0], messages[-1][1] + content)
+        return messages if messages[0] != ("", "") or len(messages) == 1 else messages[1:]
+
+
+class Roles:
+    """In place of a tokenizer: marks where each message begins, for an endpoint that has a chat template itself."""
+
+    def apply_chat_template(self, messages: Sequence[Mapping[str, str]], **_: Any) -> str:
+        return "".join(f"\ue002{message['role']}\ue003{message['content']}" for message in messages)
+
+
+def _by_role(words: str) -> Iterator[tuple[str, str]]:
+    first, *pieces = _ROLE.split(words)  # words, role, words, role, …, words
+    yield "", first
+    yield from zip(pieces[::2], pieces[1::2], strict=True)
 
 
 class Tokens:
@@ -80,9 +114,19 @@ class Tokens:
 
 
 def template(
-    prompt: str, shots: Sequence[tuple[Example, str]] = (), tokenizer: Any = None, explain_shots: bool = False
+    prompt: str,
+    shots: Sequence[tuple[Example, str]] = (),
+    tokenizer: Any = None,
+    explain_shots: bool = False,
+    *,
+    system: str | None = None,
+    explain_parts: Sequence[str] | None = None,
 ) -> Template:
-    """Parts of a prompt; each shot is (example, class word), a tokenizer wraps all in its chat template."""
+    """Parts of a prompt; each shot is (example, class word), a tokenizer wraps all in its chat template.
+
+    `explain_parts` names what is explained: text, text_pair, system, task (the lines before those that are repeated
+    for every shot), shots, or one of them ("shot 1"). The rest is frozen. By default that is the text alone.
+    """
     fields = [match[1] for match in _FIELD.finditer(prompt)]
     if "text" not in fields:
         raise TrothError(f"the prompt {prompt!r} holds no {{text}}; write it where the text goes: {_EXAMPLE}")
@@ -91,16 +135,61 @@ def template(
             raise TrothError(f"the prompt holds {{{field}}} {fields.count(field)} times; write it once")
     before, block = _apart(prompt)
     shown = [_shot(block, *shot) for shot in shots]
+    task = before.partition("{shots}")[0].strip()
+    own = {SHOTS + number: words for number, words in enumerate(shown)}
+    names = {"text": [TEXT]} | ({"text_pair": [PAIR]} if "text_pair" in fields else {})
+    names |= {f"shot {number + 1}": [SHOTS + number] for number in range(len(shown))}
+    names |= {"shots": list(own)} if own else {}
+    for name, words in (("system", system), ("task", task)):
+        if words:
+            names[name] = [SHOTS + len(own)]
+            own[SHOTS + len(own)] = words
+    explained = _explained(explain_parts, names, explain_shots)
+    start = before.replace(task, _mark(names["task"][0]), 1) if task else before
     if not shown:
-        marked = _marked(before + block)
+        marked = _marked(start + block)
     elif "shots" in fields:
-        marked = _marked(before + block, _marks(shown))
+        marked = _marked(start + block, _marks(shown))
     else:
-        marked = _marked(before) + _marks(shown) + _marked(block)
-    if tokenizer is not None:
-        message = [{"role": "user", "content": marked}]
-        marked = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-    return Template(_parts(marked, fields, shown, explain_shots))
+        marked = _marked(start) + _marks(shown) + _marked(block)
+    marked = _in_messages(marked, _mark(names["system"][0]) if system else "", tokenizer)
+    parts = _parts(marked, [TEXT, *([PAIR] if "text_pair" in fields else [])], own, explained)
+    named = frozenset() if explain_parts is None else frozenset({TEXT, PAIR}) - explained
+    return Template(parts, named, PAIR in explained)
+
+
+def _explained(parts: Sequence[str] | None, names: Mapping[str, list[int]], explain_shots: bool) -> set[int]:
+    """The segments that are explained."""
+    if parts is None:
+        return {TEXT, *(names.get("shots", []) if explain_shots else [])}
+    if explain_shots:
+        raise TrothError(
+            'explain_shots and explain_parts say the same; leave explain_shots out: explain_parts=("shots",)'
+        )
+    if isinstance(parts, str) or not parts:
+        raise TrothError(f'explain_parts must be names such as ("text", "shot 1"), not {parts!r}')
+    for name in parts:
+        if name not in names:
+            raise unknown("part of this prompt", str(name), names)
+    return {segment for name in parts for segment in names[name]}
+
+
+def _in_messages(marked: str, system: str, tokenizer: Any) -> str:
+    """A prompt after the system message, in the tokenizer's chat template where there is one."""
+    if tokenizer is None:
+        return f"{system}\n\n{marked}" if system else marked
+    messages = [{"role": "user", "content": marked}]
+    if system:
+        messages.insert(0, {"role": "system", "content": system})
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except Exception as error:  # a template is a program of its own
+        if not system:
+            raise
+        raise TrothError(
+            f"the tokenizer's chat template takes no system message ({error}); write it into the prompt, or pass "
+            "chat=False"
+        ) from None
 
 
 def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[str]) -> list[tuple[Example, str]]:
@@ -115,6 +204,12 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
             raise TrothError(f"shot {number} is a {type(shot).__name__}; give an Example or (text, label)")
         pairs.append((shot, class_words[_class(shot, class_words, labels)]))
     return pairs
+
+
+def require_words(class_words: Sequence[str]) -> None:
+    """Refuses class words between which there is nothing to choose."""
+    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
+        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:
@@ -146,26 +241,29 @@ def _shot(block: str, example: Example, word: str) -> str:
 
 
 def _marks(shown: Sequence[str]) -> str:
-    return "".join(f"\ue000{SHOTS + number}\ue001\n\n" for number in range(len(shown)))
+    return "".join(f"{_mark(SHOTS + number)}\n\n" for number in range(len(shown)))
+
+
+def _mark(segment: int) -> str:
+    return f"\ue000{segment}\ue001"
 
 
 def _marked(text: str, shots: str = "") -> str:
-    marks = {"text": f"\ue000{TEXT}\ue001", "text_pair": f"\ue000{PAIR}\ue001", "shots": shots}
+    marks = {"text": _mark(TEXT), "text_pair": _mark(PAIR), "shots": shots}
     return _FIELD.sub(lambda match: marks[match[1]], text)
 
 
-def _parts(marked: str, fields: Sequence[str], shown: Sequence[str], explain_shots: bool) -> tuple[Part, ...]:
+def _parts(marked: str, fields: Sequence[int], own: Mapping[int, str], explained: set[int]) -> tuple[Part, ...]:
     pieces = _MARK.split(marked)  # words, segment, words, segment, …, words
     segments = [int(piece) for piece in pieces[1::2]]
-    wanted = [TEXT, *([PAIR] if "text_pair" in fields else []), *range(SHOTS, SHOTS + len(shown))]
-    if sorted(segments) != wanted:
+    if sorted(segments) != sorted([*fields, *own]):
         raise TrothError("the tokenizer's chat template drops or repeats the message; pass chat=False")
     parts: list[Part] = [(None, pieces[0])]
     for number, words in zip(segments, pieces[2::2], strict=True):
-        if number < SHOTS:
-            parts.append((number, ""))
+        if number in own:
+            parts.append((number if number in explained else None, own[number]))
         else:
-            parts.append((number if explain_shots else None, shown[number - SHOTS]))
+            parts.append((number, ""))
         parts.append((None, words))
     joined: list[Part] = []
     for segment, words in parts:

@@ -1,4 +1,4 @@
-"""The units of an example, for every kind of model: words and sentences come from the text, tokens join them."""
+"""The units of an example, for every kind of model: they come from the text, and tokens join them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core.types import Encoding, Example
-from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans, words_until
+from troth.core.units import OWN, Span, UnitKind, join, own_spans, spans_of, words_until
 
 
 class Units:
     """Collects the units of one example, text by text, and the unit of each of its tokens."""
 
     def __init__(self, kind: UnitKind, tokens: int = 0, outside: int = -1) -> None:
-        self.kind = kind
+        self.own = None if isinstance(kind, str) else kind  # spans of the first text
+        self.kind = kind if isinstance(kind, str) else OWN
         self.of_token = np.full(tokens, outside)  # what no text claims stays `outside`
         self.spans: list[Span] = []
         self.segments: list[int] = []
@@ -46,16 +47,21 @@ class Units:
             spans, beyond = words_until(text, end)
             self.truncated += beyond
         else:
-            every = word_spans(text) if self.kind == "word" else sentence_spans(text)
+            every = self._spans(segment, text)
             spans = every if end is None else [span for span in every if span[0] < end]
             self.truncated += len(every) - len(spans)
         if tokens is not None:
             is_token = self.kind == "token" and not whole
-            numbers = np.arange(len(spans)) if is_token else join(pieces, spans)
+            numbers = np.arange(len(spans)) if is_token else join(pieces, spans, touching=self.own is not None)
             self.of_token[tokens] = np.where(numbers < 0, -1, numbers + len(self.spans))
         self.spans += spans
         self.segments += [segment] * len(spans)
         self.texts += [text[start:stop] for start, stop in spans]
+
+    def _spans(self, segment: int, text: str) -> list[Span]:
+        if self.own is None:
+            return spans_of(self.kind)(text)
+        return own_spans(self.own, text) if segment == 0 else []
 
     def encoding(self, example: Example, ids: Tensor | None = None, **more: Any) -> Encoding:
         """The example with these units; without ids each unit is its own token, whose id is its number."""

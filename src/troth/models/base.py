@@ -17,7 +17,7 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD, Outputs
 from troth.core.types import Encoding, Example, Rows
-from troth.core.units import UnitKind
+from troth.core.units import UNIT_NAMES, UnitKind
 
 Segments = Literal["first", "both"]
 ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) with masking mask_token or delete"
@@ -48,6 +48,7 @@ class TextClassifier(ABC):
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
     model: Any = None  # the torch network, for methods that take it apart
     tokenizer: Any = None
+    examples_under_way: int = 512  # at a time; fewer where each takes long, so that one sees how far it is
     masked_by: str = ""  # what erased words become, where that is not a mask token
     _gram: tuple[tuple[int, int], Tensor] | None = None  # with the version of the embedding matrix
 
@@ -79,6 +80,10 @@ class TextClassifier(ABC):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         """Reads rows; what it cannot read or give, it refuses (see `refuse_insides`)."""
 
+    def passes(self, rows: Rows) -> int:
+        """How many times the network is run for these rows: once each, but for windows."""
+        return len(rows)
+
     @property
     def spec(self) -> dict[str, Any]:
         """Options of `load_model` that make this model again, where its source alone does not."""
@@ -88,6 +93,11 @@ class TextClassifier(ABC):
     def notes(self) -> tuple[str, ...]:
         """What a reader of a result should know."""
         return (self.masked_by,) if self.masked_by else ()
+
+    @property
+    def spent(self) -> str:
+        """What asking it has cost so far, in words, where that is counted: a model behind an endpoint."""
+        return ""
 
     @property
     def device(self) -> torch.device:
@@ -194,12 +204,15 @@ class TextClassifier(ABC):
             del vars(self)[name]
 
 
-def check_choices(units: str, segments: str) -> None:
+def check_choices(units: UnitKind | str, segments: str) -> None:
     """One line for units or segments that do not exist."""
-    if units not in ("token", "word", "sentence"):
-        raise TrothError(f"units must be token, word or sentence, not {units!r}")
+    if isinstance(units, str) and units not in UNIT_NAMES:
+        names = ", ".join(UNIT_NAMES)
+        raise TrothError(f"units must be one of {names}, or a list of (start, end), not {units!r}")
     if segments not in ("first", "both"):
         raise TrothError(f"segments must be first or both, not {segments!r}")
+    if segments == "both" and not isinstance(units, str):
+        raise TrothError("units of your own are spans of the first text; leave segments out, or use units word")
 
 
 def refuse(model: str, lacks: str, instead: str) -> TrothError:

@@ -5,10 +5,10 @@ It is asked with whole texts in which units were deleted or replaced, so only me
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class BlackBox(TextClassifier):
 
     kind = "a black box"
     loaded_with = "a function from texts to probabilities"
-    options = ("mask_text", "multi_label", "threshold")
+    options: ClassVar[tuple[str, ...]] = ("mask_text", "multi_label", "threshold")
     pads = True
     erases_only = True
     mask_id = _MASKED
@@ -110,7 +110,7 @@ class BlackBox(TextClassifier):
     ) -> list[Encoding]:
         check_choices(units, segments)
         if units == "token":
-            raise self.lacks("tokens", "use units word or sentence")
+            raise self.lacks("tokens", "use units word, sentence or passage")
         encodings = []
         for example in examples:
             assembled = Units(units)
@@ -164,10 +164,16 @@ class BlackBox(TextClassifier):
 
 
 def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:
-    """The text with its units kept, replaced (`_MASKED` stands in their place) or gone; the rest stays as it is."""
+    example = rows.encodings[row].example
+    texts = erased_texts(rows, row, mask_text, {0: example.text, 1: example.text_pair or ""})
+    return texts[0] if example.text_pair is None else (texts[0], texts[1])
+
+
+def erased_texts(rows: Rows, row: int, mask_text: str, texts: Mapping[int, str]) -> dict[int, str]:
+    """The text of each segment with its units kept, replaced (`_MASKED` stands in their place) or gone."""
     encoding, length = rows.encodings[row], int(rows.lengths[row])
     now = dict(zip(rows.units[row, :length].tolist(), rows.ids[row, :length].tolist(), strict=True))
-    pieces = [encoding.example.text, encoding.example.text_pair or ""]
+    pieces = dict(texts)
     for unit in reversed(range(encoding.n_units)):
         segment, (start, end) = encoding.unit_segments[unit], encoding.unit_spans[unit]
         before, after = pieces[segment][:start], pieces[segment][end:]
@@ -177,7 +183,7 @@ def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:
             pieces[segment] = before + (after if before else after.lstrip())
         elif now[unit] == _MASKED:
             pieces[segment] = before + mask_text + after
-    return pieces[0] if encoding.example.text_pair is None else (pieces[0], pieces[1])
+    return pieces
 
 
 def _constants(code: CodeType) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models import _changes, _trial, families
 from troth.models._encoding import encode, longest
+from troth.models._endpoint import is_url
 from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of, with_meaning
 from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_pipeline, is_transformers
 from troth.models._loading import know_own_models as know_own_models
@@ -56,7 +57,7 @@ class Encoder(TextClassifier):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        return isinstance(source, str | Path) or is_transformers(source)
+        return (isinstance(source, str | Path) and not is_url(source)) or is_transformers(source)
 
     @classmethod
     def load(

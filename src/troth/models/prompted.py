@@ -21,8 +21,9 @@ from troth.core.units import UnitKind
 from troth.models._changes import unhooked
 from troth.models._class_words import choose_mask, class_ids
 from troth.models._encoding import require_fast
+from troth.models._endpoint import is_url
 from troth.models._loading import CAUSAL, fingerprint
-from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, template
+from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens, as_shots, require_words, template
 from troth.models._sharing import borrowed
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
@@ -34,7 +35,7 @@ class Prompted(Encoder):
 
     kind = "a prompted language model"
     loaded_with = 'prompt="… {text} …"'
-    options = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots")
+    options = ("prompt", "class_words", "shots", "chat", "mask_text", "explain_shots", "system", "explain_parts")
     network = CAUSAL
     reads_last = True
     pads = True  # padding is on the right, and no token looks to its right
@@ -52,6 +53,8 @@ class Prompted(Encoder):
         labels: Iterable[str] | None = None,
         mask_text: str | None = None,
         explain_shots: bool = False,
+        system: str | None = None,
+        explain_parts: Sequence[str] | None = None,
         max_length: int | None = None,
     ) -> None:
         from troth.models._prefix import Prefixes  # imports transformers, which other kinds do without
@@ -67,7 +70,11 @@ class Prompted(Encoder):
         self.chat = has_chat if chat is None else chat
         self.shots = as_shots(shots, self.class_words, self.labels)
         self.explain_shots = explain_shots
-        self.template: Template = template(prompt, self.shots, tokenizer if self.chat else None, explain_shots)
+        self.system, self.explain_parts = system, explain_parts
+        self.template: Template = template(
+            prompt, self.shots, tokenizer if self.chat else None, explain_shots,
+            system=system, explain_parts=explain_parts,
+        )  # fmt: skip
         any_text = self.template.fill(Example("", "text", "text" if self.template.has_pair else None)).text
         self.class_ids = class_ids(
             name, tokenizer, lambda text: self._tokenize([text])[0].ids, any_text, self.class_words
@@ -78,7 +85,7 @@ class Prompted(Encoder):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        return "prompt" in options
+        return "prompt" in options and not is_url(source)
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
@@ -101,11 +108,16 @@ class Prompted(Encoder):
             spec |= {"shots": shots, "explain_shots": self.explain_shots}
         if self.mask_text is not None:
             spec["mask_text"] = self.mask_text
+        if self.system is not None:
+            spec["system"] = self.system
+        if self.explain_parts is not None:
+            spec["explain_parts"] = list(self.explain_parts)
         return spec
 
     @cached_property
     def fingerprint(self) -> str:
-        about = json.dumps([fingerprint(self.model), self.template.parts, self.class_ids, self._mask_id])
+        frozen = [sorted(self.template.frozen)] if self.explain_parts is not None else []
+        about = json.dumps([fingerprint(self.model), self.template.parts, self.class_ids, self._mask_id, *frozen])
         return hashlib.sha256(about.encode()).hexdigest()[:16]
 
     @property
@@ -142,7 +154,9 @@ class Prompted(Encoder):
         assembled = Units(units, len(tokens), outside=PROMPT)
         for segment, (start, stop) in sorted(filled.spans.items()):
             here, pieces = tokens.inside((start, stop), free=assembled.of_token == PROMPT)
-            if segment == PAIR and segments == "first":
+            if segment in self.template.frozen:
+                continue
+            if segment == PAIR and segments == "first" and not self.template.explains_pair:
                 assembled.of_token[here] = -1
             elif segment == TEXT:
                 assembled.add(segment, example.text, here, pieces, end=end, lost_tokens=lost)
@@ -276,5 +290,4 @@ class Prompted(Encoder):
 
 def _require_question(prompt: str, class_words: Sequence[str]) -> None:
     template(prompt)
-    if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
+    require_words(class_words)

@@ -15,7 +15,7 @@ from troth.store import schemas
 from troth.store.cells import Cell, canonical
 
 if TYPE_CHECKING:
-    from troth.core.units import UnitKind
+    from troth.core.units import UnitName
     from troth.models import Segments
     from troth.validity.references import References
 
@@ -104,7 +104,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     work = "troth.sweep.work:explain"
     columns: ClassVar[pa.Schema] = schemas.EXPLANATIONS
 
-    units: UnitKind
+    units: UnitName
     target: str | int
     against: str | int | None
     segments: Segments
@@ -137,7 +137,7 @@ class CheckSpec(ModelSpec, SourceSpec):
     work = "troth.sweep.work:check_masked"
     columns: ClassVar[pa.Schema] = schemas.CHECKS
 
-    units: UnitKind
+    units: UnitName
     masking: str
     step: float
     seed: int

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question, Score
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.engine.targets import gold_class, gold_labels
 from troth.models import Segments, TextClassifier
 from troth.store.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
@@ -85,7 +85,7 @@ def table_to_attributions(
     examples: Sequence[Example],
     table: pa.Table,
     *,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     segments: Segments = "first",
     explainer: str = "",
     seed: int = 0,

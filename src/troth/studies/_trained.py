@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from troth.core import catalog
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.data import Data
 from troth.store.cells import Cell, Plan
 from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec
@@ -56,7 +56,7 @@ class Trials:
         return {"data": self.material.name, "labels": labels, "base": self.base, "settings": settings, "seed": seed}
 
     def explanation(
-        self, model: Cell, explainer: str, *, units: UnitKind = "token", split: str = "test", target: str = "predicted",
+        self, model: Cell, explainer: str, *, units: UnitName = "token", split: str = "test", target: str = "predicted",
         magnitude: bool = False, over_sum: bool = False,
     ) -> Cell:  # fmt: skip
         """Attributions for the predicted or the gold class; `over_sum` divides them by their signed sum."""

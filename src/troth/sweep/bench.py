@@ -13,7 +13,7 @@ from troth.core.errors import TrothError
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
 from troth.core.types import Example
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.data import Data
 from troth.metrics import Metric
 from troth.models import Segments
@@ -36,6 +36,7 @@ class Bench(Exportable):
     folder: Path
     outcome: Outcome
     leaderboard: Leaderboard
+    spent: str = ""  # what asking the model has cost, where that is counted
 
     def sheet(self) -> Sheet:
         """That of the leaderboard."""
@@ -57,7 +58,7 @@ def bench(
     split: str | None = None,
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     target: str | int = "predicted",
     against: str | int | None = None,
     segments: Segments = "first",
@@ -83,6 +84,7 @@ def bench(
     for name, value in (("explainers", explainers), ("metrics", metrics)):
         arguments.methods(name, value)
     arguments.iterable("seeds", seeds, "a list of whole numbers")
+    arguments.of_kind("units", units, str, "a name such as word or passage; spans of your own go with troth.explain")
     if limit is not None:
         arguments.of_kind("limit", limit, int, "a whole number")
     if out is not None:
@@ -96,6 +98,11 @@ def bench(
         context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
+    subject = context.model(ExplanationSpec.of(next(plan.of("explanation"))))
+    counted = subject if subject.spent else None
+    if workers is None and counted is not None:
+        workers = 1  # an endpoint does the work, and how many requests it gets at a time is one process's limit
+    del subject  # a large one is let go where others do the work
     store = Store(out if out is not None else default_folder(plan))
     with shown(progress is True) as bar:
         outcome = run(
@@ -109,7 +116,7 @@ def bench(
             raise KeyboardInterrupt
         reasons = [failed.error for failed in outcome.failed]
         raise TrothError(f"no explainer could be run: {reasons[0] if reasons else 'other processes are at it'}")
-    return Bench(store.folder, outcome, boards[0])
+    return Bench(store.folder, outcome, boards[0], "" if counted is None else counted.spent)
 
 
 def default_folder(plan: Plan) -> Path:

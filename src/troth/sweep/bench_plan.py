@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from troth.core import catalog
 from troth.core.types import Example
-from troth.core.units import UnitKind, sentence_spans, word_spans
+from troth.core.units import UnitName, spans_of, word_spans
 from troth.data import Data, load_data
 from troth.explainers import Explainer
 from troth.metrics import Metric
@@ -106,7 +106,7 @@ class _Allowance:
     """How many examples each method is given when all are run; `left_out` collects what would take too long."""
 
     examples: Data
-    units: UnitKind
+    units: UnitName
     left_out: dict[str, str]
 
     def __call__(self, explainer: Explainer, metric: Metric | None) -> int | None:
@@ -124,5 +124,5 @@ class _Allowance:
 
     @cached_property
     def _lengths(self) -> list[int]:
-        spans = sentence_spans if self.units == "sentence" else word_spans
+        spans = spans_of(self.units)
         return [len(spans(example.text)) for example in self.examples]

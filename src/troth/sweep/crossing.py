@@ -10,7 +10,7 @@ from troth.core import catalog
 from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
 from troth.core.types import Example
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.targets import require_class
@@ -40,7 +40,7 @@ def cross(
     metrics: Sequence[str | Metric],
     seeds: Sequence[int] = (0,),
     *,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     target: str | int = "predicted",
     against: str | int | None = None,
     segments: Segments = "first",

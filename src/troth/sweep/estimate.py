@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from troth.core import catalog
 from troth.core.progress import hidden
-from troth.core.units import sentence_spans, word_spans
+from troth.core.units import spans_of
 from troth.metrics import Metric
 from troth.store.cells import Cell, Plan, Probe, find_work
 from troth.store.specs import ExplanationSpec, MetricSpec
@@ -98,7 +98,7 @@ class _Probe:
         if not texts or cell.kind not in (ExplanationSpec.kind, MetricSpec.kind):
             return 0.0
         spec = ExplanationSpec.of(cell)
-        spans = sentence_spans if spec.units == "sentence" else word_spans
+        spans = spans_of(spec.units)
         method = self._context.explainer(spec)
         return sum(method.passes(len(spans(text))) for text in texts) / len(texts)
 

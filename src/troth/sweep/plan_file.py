@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from troth.core.errors import TrothError, unknown
+from troth.core.units import UNIT_NAMES
 from troth.store import shapes
 from troth.store.cells import Plan
 from troth.sweep.context import Context
 
-_CHOICES = {"units": ("token", "word", "sentence"), "segments": ("first", "both")}
+_CHOICES = {"units": UNIT_NAMES, "segments": ("first", "both")}
 
 
 @dataclass(frozen=True)

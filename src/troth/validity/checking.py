@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Encoding, Example
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.looks import Ask, Look
@@ -132,7 +132,7 @@ def check(
     step: float = 0.1,
     seed: int = 0,
     *,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     target: str | int | None = None,
     references: References = "as_trained",
     variant: Variant = "calibrated",

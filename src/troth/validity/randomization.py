@@ -19,7 +19,7 @@ from troth import statistics
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution
-from troth.core.units import UnitKind
+from troth.core.units import UnitName
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
@@ -52,7 +52,7 @@ def parameter_randomization(
     explainer: str | Explainer,
     *,
     cascade: bool = False,
-    units: UnitKind = "word",
+    units: UnitName = "word",
     masking: str | Masking = "mask_token",
     seed: int = 0,
 ) -> list[Randomization]:

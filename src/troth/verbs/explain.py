@@ -11,8 +11,8 @@ from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.results import Attributions
-from troth.core.types import Attribution, Encoding, Question
-from troth.core.units import UnitKind
+from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.units import Span, UnitKind, is_span
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.data._items import Texts as Texts
@@ -27,6 +27,7 @@ from troth.models import Segments, TextClassifier, load_model
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
+Units = UnitKind | Sequence[Span] | Sequence[Sequence[Span]]  # by name, or spans of the text, or of each text
 
 
 @overload
@@ -34,7 +35,7 @@ def explain(
     model: Any,
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any],
-    units: UnitKind = ...,
+    units: Units = ...,
     target: Target = ...,
     masking: str | Masking = ...,
     seed: int = ...,
@@ -59,7 +60,7 @@ def explain(
     model: Any,
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any] | Iterable[Given] | Mapping[str, Given],
-    units: UnitKind = "word",
+    units: Units = "word",
     target: Target = "predicted",
     masking: str | Masking = "mask_token",
     seed: int = 0,
@@ -75,8 +76,9 @@ def explain(
     example's own): none for a text that has none. They share the model's passes. Several explainers give a dict of
     such lists, by the spec of each (as written, or of the object): they share the encodings and what the model says of
     the whole texts.
-    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `progress` is a bar on a
-    terminal or in a notebook.
+    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `units` are token, word,
+    sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of such
+    per text (docs/units.md). `progress` is a bar on a terminal or in a notebook.
     """
     arguments.of_kind("seed", seed, int, "a whole number")
     arguments.of_kind(
@@ -129,10 +131,14 @@ def explain_each(
     )
 
 
-def _encoded(model: TextClassifier, texts: Texts, units: UnitKind, segments: Segments) -> Iterator[list[Encoding]]:
+def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segments) -> Iterator[list[Encoding]]:
     """The encodings of the texts, some at a time."""
     if isinstance(texts, Data):
         texts = match_labels(texts, model.labels, model.name, model.outputs)
+    if not isinstance(units, str):
+        examples = list(as_examples(texts))
+        each = zip(examples, _own_units(units, examples), strict=True)
+        return (model.encode([example], own, segments) for example, own in each)
     source = iter(as_examples(texts))
     return iter(lambda: model.encode(islice(source, _CHUNK), units, segments), [])
 
@@ -169,6 +175,19 @@ def explanations(
     """One explanation per target; what does not depend on the target is asked once."""
     asks = [explanation(model, explainer, encoding, target=target, against=against, seed=seed) for target in targets]
     return [(yield from asks[0])] if len(asks) == 1 else (yield from together(asks))
+
+
+def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
+    """The spans of every text; of one text they need no list around them."""
+    arguments.iterable("units", units, "a name, or a list of (start, end)")
+    given = list(units)
+    if all(map(is_span, given)):
+        given = [given]
+    if len(given) != len(examples):
+        raise TrothError(f"units are those of {len(given)} texts, but there are {len(examples)}: give a list for each")
+    for spans in given:
+        arguments.iterable("units", spans, "a name, or a list of (start, end)")
+    return [tuple(spans) for spans in given]
 
 
 def explanation(

@@ -1,0 +1,255 @@
+"""A model that reads long texts in overlapping windows; what it says of a text is the mean over them.
+
+Each window holds as much as the model takes: its special tokens or its prompt, the second text, and a stretch of the
+first. Erasing and gradients are about the merged answer, so a word in two windows counts in both, as it does there.
+"""
+
+import copy
+import hashlib
+import json
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Example, Rows
+from troth.core.units import UnitKind
+from troth.models._prompts import SHOTS, TEXT
+from troth.models._sharing import borrowed
+from troth.models._windows import Weights, averaged, places_of, settings_of
+from troth.models.base import Output, Segments, TextClassifier
+from troth.models.encoder import Encoder
+from troth.models.prompted import Prompted
+
+_ANY_LENGTH = 10**6
+_MOST = 64  # windows that are read at a time where no gradients are needed
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What every window of a text has around its stretch, in tokens."""
+
+    before: int
+    behind: int
+    erasable: int  # of those behind: in units of the second text
+
+
+class Windowed(TextClassifier):
+    """Wraps any model that reads tokens."""
+
+    kind = "a model that reads windows"
+    loaded_with = "windows=True with a model that reads tokens"
+    options: ClassVar[tuple[str, ...]] = ("windows",)
+    pads = True  # windows are cut from what is really there
+    padding_worth = 1 << 20
+
+    def __init__(self, inner: TextClassifier, windows: bool | Mapping[str, Any] = True) -> None:
+        if not isinstance(inner, Encoder):
+            raise TrothError(
+                f"windows go with a model that reads tokens; {inner.name} is {inner.kind}: cut texts yourself"
+            )
+        if isinstance(inner, Prompted) and (TEXT in inner.template.frozen or _explains_more(inner)):
+            raise TrothError("windows go over the text alone; leave explain_parts and explain_shots out")
+        self.inner, self.window = inner, inner.max_length
+        if self.window >= _ANY_LENGTH:
+            raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
+        self.stride, self.merge = settings_of(windows, self.window)
+        self.name, self.labels, self.tokenizer = inner.name, inner.labels, inner.tokenizer
+        self.reads_last, self.masked_by = inner.reads_last, inner.masked_by
+        if hasattr(inner, "outputs"):
+            self.outputs = inner.outputs
+        if self.merge == "mean_probabilities" and getattr(self, "outputs", "classes") != "classes":
+            raise TrothError(f"merge mean_probabilities is for classes that exclude each other; {self.name} has none")
+        self._wide = copy.copy(inner)
+        self._wide.max_length = _ANY_LENGTH
+        self._frames: weakref.WeakKeyDictionary[Encoding, _Frame] = weakref.WeakKeyDictionary()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {**self.inner.spec, "windows": {"stride": self.stride, "merge": self.merge}}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        about = json.dumps([self.inner.fingerprint, self.window, self.stride, self.merge])
+        return hashlib.sha256(about.encode()).hexdigest()[:16]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        long = f"texts of more than {self.window} tokens are read in windows of {self.window}, {self.stride} apart"
+        return (*self.inner.notes, f"{long}, merged by {self.merge.replace('_', ' ')}")
+
+    def encode(
+        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
+    ) -> list[Encoding]:
+        if segments == "both" and isinstance(self.inner, Prompted):
+            raise TrothError("windows go over the first text of a prompt; leave segments out")
+        return self._wide.encode(examples, units, segments)
+
+    # Windows
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        if hidden or (attentions and (self.reads_last or torch.is_grad_enabled())):
+            raise self.lacks("hidden states or attention of a whole text", "use leave_one_out, gradient or attention")
+        stretches = [self._windows(rows, row) for row in range(len(rows))]
+        places = [(row, place) for row, several in enumerate(stretches) for place in several]
+        row_of = torch.tensor([row for row, _ in places], device=rows.ids.device)
+        logits: Tensor | None = None
+        weights: list[Weights] = []
+        for chosen in self._batches([len(place) for _, place in places]):
+            part = [places[number][1] for number in chosen]
+            origin = row_of[chosen]
+            index, cut = self._cut(rows, origin, part)
+            output = self.inner.forward(cut, attentions=attentions)
+            if logits is None:
+                logits = output.logits.new_zeros(len(places), output.logits.shape[1])
+            logits = logits.index_copy(0, torch.tensor(chosen, device=logits.device), output.logits)
+            if attentions:
+                first = tuple(
+                    layer[:, :, 0] for layer in output.attentions
+                )  # what the classifier's position attends to
+                weights.append((origin, index.masked_fill(~cut.real, -1), first))
+        assert logits is not None
+        return Output(self._merged(logits, row_of, len(rows)), averaged(weights, rows) if attentions else ())
+
+    def passes(self, rows: Rows) -> int:
+        return sum(len(self._windows(rows, row)) for row in range(len(rows)))
+
+    def _windows(self, rows: Rows, row: int) -> list[list[int]]:
+        """The places of each window's tokens in a row."""
+        encoding, length = rows.encodings[row], int(rows.lengths[row])
+        frame = self._frame(encoding)
+        behind = frame.behind
+        if frame.erasable:  # some of the second text may have been deleted
+            first = encoding.unit_segments.index(1)
+            behind += int((rows.units[row, :length] >= first).sum()) - frame.erasable
+        content, room = length - frame.before - behind, self.window - frame.before - behind
+        if room < self.stride and content > room:
+            taken = frame.before + behind
+            raise TrothError(
+                f"example {encoding.example.id}: what stands around the text takes {taken} of {self.window} tokens, "
+                f"which leaves less than a stride of {self.stride}; choose a smaller stride or a larger max_length"
+            )
+        return places_of(length, frame.before, behind, self.window, self.stride)
+
+    def _frame(self, encoding: Encoding) -> _Frame:
+        if encoding not in self._frames:
+            tokens = self._own_tokens(encoding.example)
+            second = torch.tensor([place == 1 for place in encoding.unit_segments] + [False])
+            self._frames[encoding] = _Frame(*tokens, int(second[encoding.units.clamp(min=-1)].sum()))
+        return self._frames[encoding]
+
+    def _own_tokens(self, example: Example) -> tuple[int, int]:
+        """How many tokens stand before the text, and behind it."""
+        if isinstance(self.inner, Prompted):
+            filled = self.inner.template.fill(example)
+            (tokens,) = self.inner._tokenize([filled.text])
+            here, _ = tokens.inside(filled.spans[TEXT])
+            return (int(here[0]), len(tokens) - int(here[-1]) - 1) if len(here) else (len(tokens), 0)
+        with borrowed(self.tokenizer):
+            batch = self.tokenizer(["a"], None if example.text_pair is None else [example.text_pair], verbose=False)
+        numbers = batch.encodings[0].sequence_ids
+        first = [place for place, number in enumerate(numbers) if number == 0]
+        return first[0], len(numbers) - first[-1] - 1
+
+    def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
+        """Numbers of windows that are read together; of one length where padding would change what the model says."""
+        groups: dict[int, list[int]] = {}
+        for number, length in enumerate(lengths):
+            groups.setdefault(0 if self.inner.pads else length, []).append(number)
+        for group in groups.values():
+            step = len(group) if torch.is_grad_enabled() else _MOST
+            yield from (group[start : start + step] for start in range(0, len(group), step))
+
+    def _cut(self, rows: Rows, origin: Tensor, places: list[list[int]]) -> tuple[Tensor, Rows]:
+        """[windows, width] the places of the windows' tokens, and the windows as rows of their own."""
+        device, width = rows.ids.device, max(map(len, places))
+        index = torch.tensor([[*place, *[0] * (width - len(place))] for place in places], device=device)
+        lengths = torch.tensor([len(place) for place in places], device=device)
+        missing = torch.arange(width, device=device) >= lengths[:, None]
+
+        def taken(values: Tensor | None) -> Any:
+            return None if values is None else values[origin[:, None], index]
+
+        return index, replace(
+            rows,
+            encodings=[rows.encodings[row] for row in origin.tolist()],
+            ids=taken(rows.ids).masked_fill(missing, self.filler_id),
+            units=taken(rows.units).masked_fill(missing, -1),
+            lengths=lengths,
+            token_types=taken(rows.token_types),
+            embeddings=taken(rows.embeddings),
+            attention=taken(rows.attention),
+            output_factor=taken(rows.output_factor),
+            kept=None if rows.kept is None else rows.kept[origin.cpu()],
+            **{name: getattr(rows, name)[origin] for name in ("target", "against", "keys")},
+        )
+
+    def _merged(self, logits: Tensor, row_of: Tensor, count: int) -> Tensor:
+        """[windows, classes] -> [rows, classes]"""
+        if self.merge == "max_logits":
+            lowest = logits.new_full((count, logits.shape[1]), -torch.inf)
+            return lowest.scatter_reduce(0, row_of[:, None].expand_as(logits), logits, "amax")
+        values = logits.softmax(-1) if self.merge == "mean_probabilities" else logits
+        windows = torch.bincount(row_of, minlength=count)[:, None]
+        mean = values.new_zeros(count, values.shape[1]).index_add(0, row_of, values) / windows
+        return mean.log() if self.merge == "mean_probabilities" else mean
+
+    # As the model itself
+
+    @property
+    def device(self) -> torch.device:
+        return self.inner.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.inner.dtype
+
+    @property
+    def mask_id(self) -> int:
+        return self.inner.mask_id
+
+    @property
+    def pad_id(self) -> int:
+        return self.inner.pad_id
+
+    @property
+    def filler_id(self) -> int:
+        return self.inner.filler_id
+
+    @property
+    def embedding_matrix(self) -> Tensor:
+        return self.inner.embedding_matrix
+
+    @property
+    def embedding_output_size(self) -> int:
+        return self.inner.embedding_output_size
+
+    @property
+    def has_rms_norm(self) -> bool:
+        return self.inner.has_rms_norm
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.inner.embed(ids)
+
+    def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
+        windows = 1 + max(0, -(-(length - self.window) // self.stride))
+        each = self.inner.bytes_per_row(min(length, self.window), backward=backward, attentions=attentions)
+        return windows * each
+
+    @contextmanager
+    def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
+        with self.inner.at_rest(attentions=attentions):
+            yield
+
+    def twin(self) -> Self:
+        return type(self)(self.inner.twin(), {"stride": self.stride, "merge": self.merge})
+
+
+def _explains_more(inner: Prompted) -> bool:
+    return inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)

@@ -1,0 +1,136 @@
+"""A server on this machine that answers as OpenAI, vLLM and TGI do, or as the test wants it to go wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+WORDS = {"awful": 3.0, "cold": 1.0, "dull": 2.0, "joy": -2.0, "good": -3.0}
+
+
+def probability(prompt: str) -> float:
+    """That the next word is "bad": a sum over the words of the prompt's last line but one, so order matters nowhere."""
+    text = prompt.rpartition("Text:")[2]
+    total = sum(weight for word, weight in WORDS.items() if word in text)
+    return 1 / (1 + math.exp(-total)) * 0.9
+
+
+def listed(prompt: str) -> dict[str, float]:
+    """The likeliest tokens and their log-probabilities; " bad" is split over two spellings."""
+    bad = probability(prompt)
+    shares = {"bad": 0.75 * bad, " bad": 0.25 * bad, " good": 0.9 - bad, "The": 0.06, "?": 0.02}
+    return {token: math.log(share) for token, share in shares.items()}
+
+
+def prompt_of(body):
+    if "messages" in body:
+        return body["messages"][-1]["content"]
+    return body.get("prompt", body.get("inputs"))
+
+
+def chat(body):
+    top = [{"token": token, "logprob": number} for token, number in listed(prompt_of(body)).items()]
+    choice = {"message": {"content": "bad"}, "logprobs": {"content": [{**top[0], "top_logprobs": top}]}}
+    return {"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 1}}
+
+
+def completions(body):
+    prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+    choices = []
+    for index, prompt in enumerate(prompts):
+        if body.get("echo"):
+            before, word = prompt.rsplit(" ", 1)
+            pieces = [" ", *word]  # a token per letter; the word's whole log-probability is on them together
+            logprob = math.log({"bad": probability(before), "good": 0.9 - probability(before)}[word])
+            tokens = ["<s>", before, *pieces, "\n"]
+            numbers = [None, -50.0, *[logprob / len(pieces)] * len(pieces), -9.0]
+            found = {"tokens": tokens, "token_logprobs": numbers}
+        else:
+            found = {"top_logprobs": [listed(prompt)]}
+        choices.append({"index": index, "text": "", "logprobs": found})
+    usage = {"prompt_tokens": 10 * len(prompts), "completion_tokens": len(prompts)}
+    return {"choices": choices[::-1], "usage": usage}  # in the wrong order
+
+
+def generate(body):
+    top = [{"id": 0, "text": token, "logprob": number} for token, number in listed(body["inputs"]).items()]
+    return {"generated_text": "bad", "details": {"generated_tokens": 1, "prefill": [], "top_tokens": [top]}}
+
+
+ANSWERS = {"/v1/chat/completions": chat, "/v1/completions": completions, "/generate": generate}
+
+
+class Server(ThreadingHTTPServer):
+    """`plan` is what is done with each request in turn; then all are answered well."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, plan):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.plan, self.seen, self.answered = list(plan), [], []
+        self.held, self.most_held = 0, 0
+        self.limit = None  # after so many answers all others wait
+        self.lock = threading.Lock()
+        self.free = threading.Event()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        server, raw = self.server, self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(raw)
+        with server.lock:
+            server.seen.append((self.path, dict(self.headers), body))
+            step = server.plan.pop(0) if server.plan else None
+            stopped = server.limit is not None and len(server.answered) >= server.limit
+            if not stopped:
+                server.answered.append(raw)
+            server.held += 1
+            server.most_held = max(server.most_held, server.held)
+        try:
+            if stopped:
+                server.free.wait(60)
+                return
+            status, headers, content = self.step(step, body)
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+        except OSError:
+            pass  # the client did not wait
+        finally:
+            with server.lock:
+                server.held -= 1
+
+    def step(self, step, body):
+        if isinstance(step, float):
+            time.sleep(step)
+        elif step is not None:
+            return step
+        return 200, {}, json.dumps(ANSWERS[self.path](body)).encode()
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def serving(*plan):
+    server = Server(plan)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.free.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def failure(status, message="", **headers):
+    return status, headers, json.dumps({"error": {"message": message}}).encode()
