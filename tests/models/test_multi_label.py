@@ -243,6 +243,7 @@ def test_bad_input_is_one_clear_line():
         "no label is called 'rud'; did you mean rude? there are: rude, warm"
     )
     assert "target names 'rude' twice" in fails(explain, model, TEXT, "random", target=["rude", "rude"])
+    assert "target must be" in fails(explain, model, TEXT, "random", target=["rude", None])
     assert "target is an empty list" in fails(explain, model, TEXT, "random", target=[])
     assert "no class is called 'x'" in fails(explain, fakes.encoder(), TEXT, "random", target=["LABEL_0", "x"])
     assert "above_threshold goes with a multi-label model" in fails(

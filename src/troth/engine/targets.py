@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from troth.core import arguments
 from troth.core.errors import TrothError, unknown
 from troth.core.outputs import PREDICTED, Outputs
 from troth.core.types import Example
@@ -53,6 +54,11 @@ _KINDS = {"classes": "class", "labels": "label", "values": "value"}
 _PLURAL = {"class": "classes", "label": "labels", "value": "values"}
 
 
+def each_target(target: Target) -> list[str | int]:
+    """The targets of a list, or the only one; a number may be one of numpy's."""
+    return list(target) if isinstance(target, list | tuple) else [target]  # type: ignore[list-item]
+
+
 def require_class(model: TextClassifier, *classes: Target | None, several: bool = False) -> None:
     """A class the model does not have is refused before anything is computed; gold ones differ by example."""
     for target in classes:
@@ -62,7 +68,7 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             )
         if target is None:
             continue
-        named = [target] if isinstance(target, str | int) else list(target)
+        named = each_target(target)
         if not named:
             raise TrothError("target is an empty list; name at least one class or label")
         if len(set(named)) < len(named):
@@ -73,6 +79,7 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
                 "probable one) or gold (the most probable of the example's labels)"
             )
         for name in named:
+            arguments.of_kind("target", name, (str, int), '"predicted", "gold", a class index or a label')
             if model.outputs == "values" and name not in ("predicted", *model.labels, *_numbers(model.labels)):
                 raise TrothError(
                     f"{model.name} gives {_listed(model.labels)}, no classes, so {name!r} cannot be explained; leave "

@@ -19,7 +19,7 @@ from troth.data._items import Texts as Texts
 from troth.data._items import as_examples as as_examples
 from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.engine.prober import Prober
-from troth.engine.targets import ABOVE, Target, class_of, gold_labels, require_class
+from troth.engine.targets import ABOVE, Target, class_of, each_target, gold_labels, require_class
 from troth.engine.together import together
 from troth.explainers import Explainer
 from troth.maskings import Masking
@@ -151,7 +151,7 @@ def _targets(
         return list(Prober(model, masking).run(_above(encoding) for encoding in encodings))
     if target == "gold" and model.outputs == "labels":
         return [gold_labels(model.labels, encoding.example) for encoding in encodings]
-    return [[target] if isinstance(target, str | int) else target] * len(encodings)
+    return [each_target(target)] * len(encodings)
 
 
 def _above(encoding: Encoding) -> Ask[Sequence[str | int]]:
