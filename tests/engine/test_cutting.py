@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import troth
 from fakes import encoder, planted
-from troth.engine.jobs import _distinct
+from troth.engine.jobs import distinct
 from troth.engine.looks import LOGITS
 from troth.engine.prober import Prober
 
@@ -71,6 +71,8 @@ def test_a_callable_is_asked_as_seldom_as_can_be():
 def test_repeated_rows_are_found(values):
     generator = torch.Generator().manual_seed(0)
     keep = torch.tensor(values)[torch.randint(len(values), (200, 4), generator=generator)]
-    rows, of_row = _distinct(keep)
-    assert torch.equal(rows[of_row], keep)
+    if values == (0.0, 1.0):
+        keep = keep == 1
+    rows, of_row = distinct(keep.numpy())
+    assert np.array_equal(rows[of_row], keep)
     assert len(rows) == len({tuple(row) for row in keep.tolist()})

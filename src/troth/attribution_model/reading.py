@@ -79,18 +79,17 @@ def read(model: AttributionModel, rows: Rows) -> Page:
         reach,
         present,
     )
-    if rows.kept is not None and bool((rows.kept == 0).any()):
-        _erase(model, page, rows)
+    if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
+        _erase(model, page, rows, kept)
     return Page(*(part.to(model.device) for part in vars(page).values()))
 
 
-def _erase(model: AttributionModel, page: Page, rows: Rows) -> None:
+def _erase(model: AttributionModel, page: Page, rows: Rows, erased: Tensor) -> None:
     """Tokens of units that are gone become the mask token or, where the masking shortened the row, are not seen."""
-    assert rows.kept is not None
     mask, lengths = model.tokenizer.mask_token_id, rows.lengths.tolist()
     for row, encoding in enumerate(rows.encodings):
         gone = torch.zeros(page.reach.shape[1], dtype=torch.bool)
-        gone[: encoding.n_units] = rows.kept[row, : encoding.n_units] == 0
+        gone[: encoding.n_units] = erased[row, : encoding.n_units]
         places = page.reach[row][gone].flatten()
         places = places[places >= 0]
         if mask is None or lengths[row] < len(encoding.ids):

@@ -53,8 +53,8 @@ def seeded(seed: int) -> Iterator[None]:
             torch.cuda.set_rng_state_all(gpus)
 
 
-def row_keys(base: int, rows: Tensor) -> Tensor:
-    """A key for each row number. [rows] -> [rows]"""
+def row_keys(base: int | Tensor, rows: Tensor) -> Tensor:
+    """A key for each row number, of one base or of a base each. [rows] -> [rows]"""
     return _mix(rows.to(torch.int64) * _GOLDEN + base)
 
 

@@ -82,7 +82,12 @@ class Encoding:
     @cached_property
     def tokenless(self) -> Tensor:
         """[units] True where no token joins the unit."""
-        return torch.bincount(self.units[self.units >= 0], minlength=self.n_units) == 0
+        units = self.units.numpy()
+        return torch.from_numpy(np.bincount(units[units >= 0], minlength=self.n_units) == 0)
+
+    @cached_property
+    def has_tokenless(self) -> bool:
+        return bool(self.tokenless.any())
 
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
@@ -246,7 +251,10 @@ class Rows:
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
     output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives
-    kept: Tensor | None = None  # [rows, units] how much of each unit is left here, on the CPU; None = all
+    kept: Tensor | None = None  # [rows, units] how much of each unit is left here; None = all
+    # What asking the device would cost a wait for; None = ask it.
+    width: int | None = None  # tokens of the longest row, once what is to be deleted is
+    is_even: bool | None = None  # whether all rows are as long as that
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -255,6 +263,13 @@ class Rows:
     def real(self) -> Tensor:
         """[rows, length] True where there is a token, False where there is padding."""
         return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether some row is shorter than the batch is wide."""
+        if self.is_even is None or self.width != self.ids.shape[1]:
+            return not bool((self.lengths == self.ids.shape[1]).all())
+        return not self.is_even
 
     def vectors(self, model: TextClassifier) -> Tensor:
         """[rows, length, hidden] the word vectors as they are now."""

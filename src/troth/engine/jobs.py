@@ -1,13 +1,11 @@
 """What the engine has under way: an ask between two looks, and a look whose rows are being answered."""
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
@@ -22,7 +20,7 @@ class Running(Generic[T]):
 
     def __init__(self, ask: Ask[T]) -> None:
         self.ask = ask
-        self.look: Look | None = None
+        self.look: Look | None = None  # what it waits for
         self.answer: Answer | None = None
         self.done = False
         self.result: T
@@ -36,104 +34,135 @@ class Running(Generic[T]):
         self.answer = None
         return self.look
 
+    @property
+    def can_advance(self) -> bool:
+        return not self.done and self.look is None
 
-@dataclass(eq=False)
+    def receive(self, answer: Answer) -> None:
+        self.look, self.answer = None, answer
+
+
 class Job:
-    """One look, its repeated rows dropped, and what has been answered of it."""
+    """One look, its repeated rows dropped."""
 
-    look: Look | None
-    default: Masking
-    elsewhere: dict[int, tuple["Job", int]] = field(default_factory=dict)  # rows that another job has
-    parts: dict[tuple[str, str], Tensor] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        look = self.look
-        assert look is not None
-        self.question, self.encoding, self.want = look.question, look.question.encoding, look.want
-        if not self.encoding.readable:
+    def __init__(self, look: Look, default: Masking) -> None:
+        self.look, self.question, self.encoding = look, look.question, look.question.encoding
+        encoding, base = self.encoding, self.question.base
+        if not encoding.readable:
             raise TrothError(
-                f"example {self.encoding.example.id} was read back without its model; "
+                f"example {encoding.example.id} was read back without its model; "
                 "use Attribution.from_dict(facts, model) to ask about it"
             )
-        if look.keep.dim() != 2 or look.keep.shape[1] != self.encoding.n_units:
-            raise ValueError(f"keep must be [rows, {self.encoding.n_units} units], not {list(look.keep.shape)}")
-        self.masking = look.masking or self.default
-        self.others = look.others
-        self.against = -1 if self.question.against is None else self.question.against
+        if look.keep.dim() != 2 or look.keep.shape[1] != encoding.n_units:
+            raise ValueError(f"keep must be [rows, {encoding.n_units} units], not {list(look.keep.shape)}")
+        self.want, self.others = look.want, look.others
+        self.masking = look.masking or default
         # Erased already by the same masking: one operation does both. By another: first that, then this.
-        self.erased_by = None if self.question.base is None else self.question.erased_by or self.default
+        self.erased_by = None if base is None else self.question.erased_by or default
         keep = look.keep.detach().to("cpu", torch.float32)
-        # A unit that no token joins cannot be erased: such rows are one, and its score exactly 0.
-        keep = torch.where(self.encoding.tokenless, 1.0, keep)
-        if self.erased_by == self.masking:
-            keep, self.erased_by = keep * self.question.left, None
-        if self.masking.whole and not bool(((keep == 0) | (keep == 1)).all()):
+        if encoding.has_tokenless:
+            # A unit that no token joins cannot be erased: such rows are one, and its score exactly 0.
+            keep = torch.where(encoding.tokenless, 1.0, keep)
+        if base is not None and self.erased_by == self.masking:
+            keep, self.erased_by = keep * base, None
+        self.asked = len(keep)  # rows
+        self.keep: NDArray[Any] = keep.numpy()  # [rows, units] bool where every unit is kept or erased
+        self.inverse: NDArray[np.int64] | None = None  # which of its rows each row asked for is; None = the same
+        kept = self.keep == 1
+        self.is_binary = bool((kept | (self.keep == 0)).all())
+        if self.is_binary:
+            self.keep = kept
+        elif self.masking.whole:
             name = catalog.name_of(self.masking)
             raise TrothError(f"{name} erases whole units; to fade them use zero, mix, soft, gaussian or attention")
-        if self.masking.stochastic or self.others is not None or len(keep) == 1 or keep.shape[1] == 0:
-            self.keep, self.inverse = keep, torch.arange(len(keep))
-        else:
-            self.keep, self.inverse = _distinct(keep)
-        self.lengths = self.masking.lengths(self.encoding, self.keep)
-        if self.erased_by is not None:
-            before = self.erased_by.lengths(self.encoding, self.question.left[None])
-            self.lengths = torch.minimum(self.lengths, before)  # at most one of the two deletes
-        self.group: Hashable = (self.want, self.masking, self.erased_by)
-        # What was erased at random before stays the same in every row.
-        by_chance = self.erased_by is not None and self.erased_by.stochastic
-        self.base_key = self.question.draws(catalog.spec(self.erased_by, full=True)).key if by_chance else 0
-        seed = self.question.seed
-        self.key = draws.key(seed, self.encoding.example.id, look.purpose, catalog.spec(self.masking, full=True))
+        differs = look.distinct and not encoding.has_tokenless
+        alike = self.asked > 1 and encoding.n_units > 0 and not differs  # perhaps
+        if alike and not self.masking.stochastic and self.others is None:
+            self.keep, self.inverse = distinct(self.keep)
+
+    def __len__(self) -> int:
+        return len(self.keep)
+
+    @property
+    def group(self) -> Hashable:
+        """Jobs that share it share batches."""
+        return (self.want, self.masking, self.erased_by)
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether its rows are worth a place in memory: looks of many rows, or of fractions, seldom repeat."""
+        return (
+            self.is_binary and len(self.keep) <= _REMEMBERED_ROWS
+            and not self.masking.stochastic and self.want.remembered
+        )  # fmt: skip
 
     @property
     def is_whole(self) -> bool:
         """Whether it asks about the input as it is, and nothing else."""
-        return len(self.keep) == 1 and bool((self.keep == 1).all()) and self.erased_by is None and self.others is None
+        return len(self.keep) == 1 and self.erased_by is None and self.others is None and bool(self.keep.all())
 
-    def own_rows(self) -> NDArray[np.int64]:
-        """Numbers of the rows that no other job has."""
-        return np.delete(np.arange(len(self.keep)), list(self.elsewhere))
+    @property
+    def against(self) -> int:
+        return -1 if self.question.against is None else self.question.against
 
-    def row_keys(self) -> Iterator[Hashable]:
+    def lengths(self) -> NDArray[np.int64]:
+        """[rows] how many tokens each row has once it is erased."""
+        lengths = self._lengths(self.masking, self.keep)
+        if self.erased_by is None:
+            return lengths
+        # At most one of the two deletes.
+        return np.minimum(lengths, self._lengths(self.erased_by, self.question.left[None].numpy()))
+
+    def _lengths(self, masking: Masking, keep: NDArray[Any]) -> NDArray[np.int64]:
+        if type(masking).lengths is Masking.lengths:
+            return np.full(len(keep), len(self.encoding.ids))
+        lengths: NDArray[np.int64] = masking.lengths(self.encoding, torch.from_numpy(keep).float()).numpy()
+        return lengths
+
+    def about(self, kind: int) -> Hashable:
+        """What its rows are about; `kind` is the number of its group."""
         question = self.question
         left = b"" if question.base is None or self.erased_by is None else question.base.numpy().tobytes()
         target = (question.target, question.against) if self.want.about_target else None
-        about = (self.group, target, left, self.base_key)
-        others = np.ones(len(self.keep)) if self.others is None else self.others.numpy()
-        return ((about, float(other), row.tobytes()) for other, row in zip(others, self.keep.numpy(), strict=True))
+        return kind, target, left, self.base_key
 
-    def store(self, rows: Tensor, parts: dict[tuple[str, str], Tensor]) -> None:
-        for name, part in parts.items():
-            if name[0] == "units":
-                part = part[:, : self.encoding.n_units]
-            if name not in self.parts:
-                self.parts[name] = part.new_empty(len(self.keep), *part.shape[1:])
-            self.parts[name][rows] = part
+    def row_keys(self) -> list[Hashable]:
+        """A name for each row; only of whole units."""
+        names: list[Hashable] = packed(self.keep).tolist()
+        return names if self.others is None else list(zip(self.others.tolist(), names, strict=True))
 
-    def answer(self) -> Answer:
-        for row, (job, other) in self.elsewhere.items():
-            self.store(torch.tensor([row]), {name: part[other : other + 1] for name, part in job.parts.items()})
-        parts: dict[str, dict[str, Any]] = {"logits": {}, "units": {}, "rest": {}, "rows": {}}
-        for (kind, name), part in self.parts.items():
-            parts[kind][name] = part[self.inverse]
-        return Answer(
-            self.question, parts["logits"].get("", torch.empty(0, 0)), parts["units"], parts["rest"], parts["rows"]
-        )
+    @property
+    def base_key(self) -> int:
+        """What was erased at random before stays the same in every row."""
+        by_chance = self.erased_by is not None and self.erased_by.stochastic
+        return self.question.draws(catalog.spec(self.erased_by, full=True)).key if by_chance else 0
 
-    def forget(self) -> None:
-        """Lets go of the example, so that a finished job can be remembered under it."""
-        del self.look, self.question, self.encoding
-        self.elsewhere = {}
+    @property
+    def key(self) -> int:
+        """Of the random draws of its rows."""
+        spec = catalog.spec(self.masking, full=True)
+        return draws.key(self.question.seed, self.encoding.example.id, self.look.purpose, spec)
 
 
-def _distinct(keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row once, and which of these every row is."""
-    if not bool(((keep == 0) | (keep == 1)).all()):
-        rows, of_row = torch.unique(keep, dim=0, return_inverse=True)
-        return rows, of_row
+_REMEMBERED_ROWS = 32
+
+
+def packed(keep: NDArray[np.bool_]) -> NDArray[Any]:
+    """A number for each row, or bytes where it has more than 64 units, in the order of the rows. [rows, units] -> [rows]"""
     # Eight units a byte: searches ask about so many rows that sorting them would cost as much as a fast model.
-    packed = np.packbits(keep.numpy() == 1, axis=1)
-    _, first, inverse = np.unique(
-        packed.view(np.dtype((np.void, packed.shape[1])))[:, 0], return_index=True, return_inverse=True
-    )
-    return keep[torch.from_numpy(first)], torch.from_numpy(inverse)
+    bits = np.packbits(keep, axis=1)
+    if bits.shape[1] > 8:
+        return bits.view(np.dtype((np.void, bits.shape[1])))[:, 0]
+    padded = np.zeros((len(bits), 8), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return padded.view(">u8")[:, 0].astype(np.uint64)
+
+
+def distinct(keep: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Each row once, and which of these every row is."""
+    if keep.dtype != np.bool_:
+        rows, of_row = torch.unique(torch.from_numpy(keep), dim=0, return_inverse=True)
+        return rows.numpy(), of_row.numpy()
+    _, first, inverse = np.unique(packed(keep), return_index=True, return_inverse=True)
+    return keep[first], inverse
+

@@ -119,6 +119,7 @@ class Look:
     want: Want = LOGITS
     others: Tensor | None = None  # [rows] how much is kept of tokens in no unit; None = all
     purpose: str = ""  # of the random draws of a stochastic masking
+    distinct: bool = False  # no row is there twice, so that none need be looked for
 
 
 @dataclass(frozen=True, eq=False)

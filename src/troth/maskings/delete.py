@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,8 @@ class Delete(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         stays = (keep > 0) & rows.real
         lengths = stays.sum(1)
-        width = max(int(lengths.max()), 1) if len(rows) else 1
+        longest = rows.width if rows.width is not None else int(lengths.max()) if len(rows) else 1
+        width = max(longest, 1)
         # Stable, so what stays keeps its order and what goes ends up after the new length.
         order = torch.argsort((~stays).to(torch.uint8), dim=1, stable=True)[:, :width]
         gone = torch.arange(width, device=order.device) >= lengths[:, None]
@@ -35,9 +37,10 @@ class Delete(Masking):
         )
 
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
-        erasable = encoding.units[encoding.units >= 0]
-        tokens = torch.bincount(erasable, minlength=encoding.n_units).to(torch.float32)
-        return ((keep > 0).to(torch.float32) @ tokens).long() + len(encoding.ids) - len(erasable)
+        units = encoding.units.numpy()
+        erasable = units[units >= 0]
+        tokens = np.bincount(erasable, minlength=encoding.n_units)
+        return torch.from_numpy((keep.numpy() > 0) @ tokens + len(units) - len(erasable))
 
 
 def _moved(values: Tensor | None, order: Tensor) -> Tensor | None:

@@ -258,7 +258,7 @@ class Encoder(TextClassifier):
 
     def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
         if rows.attention is None:
-            return None if bool((rows.lengths == rows.ids.shape[1]).all()) else rows.real.long()
+            return rows.real.long() if rows.is_padded else None
         config, length = self.model.config, rows.ids.shape[1]
         averages = families.averages_tokens(config)
         if config.model_type not in families.ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):

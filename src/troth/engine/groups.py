@@ -1,0 +1,129 @@
+"""Looks of many examples that want the same of the model under the same masking: asked together, each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from troth.engine.answers import Block, joined
+from troth.engine.jobs import Job
+from troth.engine.looks import Answer
+
+Place = tuple[Block, int]  # where a row's answer is, or will be
+
+
+class Known:
+    """The rows of one example that the model has been asked about."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Hashable, dict[Hashable, Place]] = {}  # by what they are about, then by row
+        self._whole: list[tuple[Hashable, Hashable]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def note_whole(self, about: Hashable, row: Hashable) -> None:
+        """A row that a look asked for alone, with nothing erased."""
+        self._whole.append((about, row))
+
+    def forget_erased(self) -> None:
+        """Keeps only those."""
+        before, self.rows = self.rows, {}
+        for about, row in self._whole:
+            self.rows.setdefault(about, {})[row] = before[about][row]
+
+
+class Group:
+    """The jobs, which rows of each are to be asked, and where the answers to the others are."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.jobs: list[Job] = []
+        self.block = Block()
+        self._own: list[NDArray[np.int64]] = []  # of each job: the rows that nobody has asked for
+        self._places: list[NDArray[np.int64]] = []  # of each job: its rows in the block; -1 - i is the i-th borrowed one
+        self._borrowed: list[Place] = []
+        self._count = 0  # rows to be asked
+
+    def add(self, job: Job, known: Known | None) -> None:
+        """One more look; with `known`, its rows are remembered and those that were asked before are not asked again."""
+        self.jobs.append(job)
+        if known is None:
+            own, places = np.arange(len(job)), np.arange(self._count, self._count + len(job))
+        else:
+            own, places = self._sorted_out(job, known)
+        self._own.append(own)
+        self._places.append(places)
+        self._count += len(own)
+
+    def _sorted_out(self, job: Job, known: Known) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        about = job.about(self.number)
+        rows, keys = known.rows.setdefault(about, {}), job.row_keys()
+        own: list[int] = []
+        places: list[int] = []
+        for row, key in enumerate(keys):
+            new = self.block, self._count + len(own)
+            block, place = rows.setdefault(key, new)
+            if block is not self.block:
+                self._borrowed.append((block, place))
+                place = -len(self._borrowed)
+            elif place == new[1]:
+                own.append(row)
+            places.append(place)
+        if own and job.is_whole:
+            known.note_whole(about, keys[0])
+        return np.array(own, np.int64), np.array(places, np.int64)
+
+    def table(self) -> NDArray[np.int64]:
+        """[rows to be asked, 3] the job, the number in it and the length of each."""
+        jobs = np.repeat(np.arange(len(self.jobs)), [len(own) for own in self._own])
+        lengths = [job.lengths()[own] for job, own in zip(self.jobs, self._own, strict=True)]
+        return np.column_stack([jobs, np.concatenate(self._own), np.concatenate(lengths)])
+
+    def job_of(self, row: int) -> Job:
+        """The job that asks a row of the block."""
+        ends = np.cumsum([len(own) for own in self._own])
+        return self.jobs[int(np.searchsorted(ends, row, side="right"))]
+
+    def answers(self) -> Iterator[Answer]:
+        """Of each job, once the block has settled."""
+        sizes = [job.asked for job in self.jobs]
+        parts = {name: part.split(sizes) for name, part in self._asked().items()}
+        logits = parts.pop(("logits", ""), [torch.empty(0, 0)] * len(sizes))
+        for number, job in enumerate(self.jobs):
+            rest: dict[str, dict[str, Any]] = {"units": {}, "rest": {}, "rows": {}}
+            for (kind, name), part in parts.items():
+                rest[kind][name] = part[number][:, : job.encoding.n_units] if kind == "units" else part[number]
+            yield Answer(job.question, logits[number], **rest)
+
+    def _asked(self) -> dict[tuple[str, str], Tensor]:
+        """The answers to all rows that were asked for, in the order of the jobs."""
+        parts = self.block.parts
+        if sum(job.asked for job in self.jobs) == self._count and all(job.inverse is None for job in self.jobs):
+            return parts  # every row has been asked anew, in this order
+        by_block: dict[Block, list[int]] = {}
+        for number, (block, _) in enumerate(self._borrowed):
+            by_block.setdefault(block, []).append(number)
+        at, sources = np.array([place for _, place in self._borrowed], np.int64), []
+        behind, end = np.empty(len(at), np.int64), self._count
+        for block, numbers in by_block.items():
+            behind[numbers] = np.arange(end, end + len(numbers))
+            end += len(numbers)
+            sources.append((block, torch.from_numpy(at[numbers])))
+        places = [
+            rows if job.inverse is None else rows[job.inverse]
+            for job, rows in zip(self.jobs, self._places, strict=True)
+        ]  # fmt: skip
+        index = np.concatenate(places)
+        index[index < 0] = behind[-1 - index[index < 0]]
+        chosen = torch.from_numpy(index)
+        names = parts or sources[0][0].parts
+        return {
+            name: joined([*([parts[name]] if parts else []), *(block.parts[name][rows] for block, rows in sources)])[chosen]
+            for name in names
+        }
