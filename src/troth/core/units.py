@@ -7,7 +7,8 @@ apostrophes, so the default rules are spelled out here.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,28 @@ def word_spans(text: str) -> list[Span]:
     >>> [text[a:b] for text in ["can't pay $3.50!"] for a, b in word_spans(text)]
     ["can't", 'pay', '$', '3.50', '!']
     """
-    return [match.span() for match in _WORD.finditer(text) if not match[0].isspace()]
+    return list(_words(text))
+
+
+def words_until(text: str, end: int) -> tuple[list[Span], int]:
+    """The words that start before `end`, and how many come after them.
+
+    >>> words_until("it was not good", 7)
+    ([(0, 2), (3, 6)], 2)
+    """
+    words = _words(text)
+    spans = []
+    for span in words:
+        if span[0] >= end:
+            return spans, 1 + sum(1 for _ in words)
+        spans.append(span)
+    return spans, 0
+
+
+def _words(text: str) -> Iterator[Span]:
+    if text.isascii():
+        return (match.span() for match in _ASCII_WORD.finditer(text))
+    return (match.span() for match in _WORD.finditer(text) if not match[0].isspace())
 
 
 def sentence_spans(text: str) -> list[Span]:
@@ -86,6 +108,22 @@ _WORD = regex.compile(
     rf"|(?:{_CONNECTOR})++|{_FLAG}{_FLAG}|(?s:.){_SKIP})"
     rf"(?:(?<=\u200d)\p{{Extended_Pictographic}}{_SKIP})*+",
     regex.V1,
+)
+
+
+
+def _ascii(*names: str) -> str:
+    """The ASCII characters of some classes, as they are written inside brackets."""
+    members = regex.compile(_property(*names), regex.V1)
+    return "".join(re.escape(character) for character in map(chr, range(128)) if members.match(character))
+
+
+# The same rules where nothing but ASCII is written, forty times as fast. White space is not matched at all.
+_ASCII_LETTER, _ASCII_NUMBER = _ascii("ALetter"), _ascii("Numeric")
+_ASCII_WORD = re.compile(
+    rf"(?:[{_ASCII_LETTER}]++(?:[{_ascii('MidLetter', 'MidNumLet', 'Single_Quote')}](?=[{_ASCII_LETTER}]))?+"
+    rf"|[{_ASCII_NUMBER}]++(?:[{_ascii('MidNum', 'MidNumLet', 'Single_Quote')}](?=[{_ASCII_NUMBER}]))?+"
+    rf"|[{_ascii('ExtendNumLet')}]++)++|\S"
 )
 
 _IGNORED = r"[\p{SB=Extend}\p{SB=Format}]*+"

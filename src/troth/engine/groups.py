@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,19 @@ from troth.engine.answers import Block, joined
 from troth.engine.jobs import Job
 from troth.engine.looks import Answer
 
-Place = tuple[Block, int]  # where a row's answer is, or will be
+_ROW_BITS = 40
+_NUMBERS = count()
 
 
 class Known:
-    """The rows of one example that the model has been asked about."""
+    """The rows of one example that the model has been asked about.
+
+    A row's place is one number, not a pair: of objects that hold others Python's garbage collector looks at every one.
+    """
 
     def __init__(self) -> None:
-        self.rows: dict[Hashable, dict[Hashable, Place]] = {}  # by what they are about, then by row
+        self.rows: dict[Hashable, dict[Hashable, int]] = {}  # their places, by what they are about, then by row
+        self.blocks: dict[int, Block] = {}  # by the place of their first row
         self._whole: list[tuple[Hashable, Hashable]] = []
 
     def __bool__(self) -> bool:
@@ -36,6 +42,13 @@ class Known:
         before, self.rows = self.rows, {}
         for about, row in self._whole:
             self.rows.setdefault(about, {})[row] = before[about][row]
+        used = {_first(place) for rows in self.rows.values() for place in rows.values()}
+        self.blocks = {first: block for first, block in self.blocks.items() if first in used}
+
+
+def _first(place: int) -> int:
+    """The place of the first row of the block that a place is in."""
+    return place >> _ROW_BITS << _ROW_BITS
 
 
 class Group:
@@ -45,9 +58,10 @@ class Group:
         self.number = number
         self.jobs: list[Job] = []
         self.block = Block()
+        self._first = next(_NUMBERS) << _ROW_BITS
         self._own: list[NDArray[np.int64]] = []  # of each job: the rows that nobody has asked for
         self._places: list[NDArray[np.int64]] = []  # of each job: its rows in the block; -1 - i is the i-th borrowed one
-        self._borrowed: list[Place] = []
+        self._borrowed: list[tuple[Block, int]] = []  # and the row there
         self._count = 0  # rows to be asked
 
     def add(self, job: Job, known: Known | None) -> None:
@@ -67,14 +81,18 @@ class Group:
         own: list[int] = []
         places: list[int] = []
         for row, key in enumerate(keys):
-            new = self.block, self._count + len(own)
-            block, place = rows.setdefault(key, new)
-            if block is not self.block:
-                self._borrowed.append((block, place))
-                place = -len(self._borrowed)
-            elif place == new[1]:
+            new = self._first + self._count + len(own)
+            place = rows.setdefault(key, new)
+            if place == new:
                 own.append(row)
-            places.append(place)
+            first = _first(place)
+            if first != self._first:
+                self._borrowed.append((known.blocks[first], place - first))
+                places.append(-len(self._borrowed))
+            else:
+                places.append(place - first)
+        if own:
+            known.blocks[self._first] = self.block
         if own and job.is_whole:
             known.note_whole(about, keys[0])
         return np.array(own, np.int64), np.array(places, np.int64)

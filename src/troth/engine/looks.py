@@ -134,9 +134,11 @@ class Answer:
 
     def value(self, of: Of = "logit") -> Tensor:
         """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
-        target = torch.full((len(self.logits),), self.question.target)
-        against = -1 if self.question.against is None else self.question.against
-        return value_of(of, self.logits, target, torch.full_like(target, against))
+        target, against = self.question.target, self.question.against
+        if of == "logit" and against is None and target != PREDICTED:
+            return at_least_single(self.logits)[:, target]  # by far the most often
+        wanted = torch.full((len(self.logits),), target)
+        return value_of(of, self.logits, wanted, torch.full_like(wanted, -1 if against is None else against))
 
     @cached_property
     def probability(self) -> Tensor:

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar, Self
 
+from troth.core import catalog
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import LOGITS, Ask, Want
 from troth.engine.prober import Prober
@@ -23,6 +24,11 @@ class Explainer(ABC):
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""
         return self
+
+    @cached_property
+    def full_spec(self) -> str:
+        """Its spec text with every option, as results note it."""
+        return catalog.spec(self, full=True)
 
     @property
     def gives_signed(self) -> bool:

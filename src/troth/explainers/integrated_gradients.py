@@ -8,6 +8,7 @@ the path: `variant="released"`.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from troth.explainers._players import faded
 from troth.maskings.mix import Mix, Reference
 
 
+@cache
 def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Tensor, Tensor]:
     """Where on [0, 1] the gradient is taken, and how much each place counts. -> [steps], [steps]"""
     if rule == "right":
@@ -52,7 +54,8 @@ class IntegratedGradients(SignedExplainer):
         places, weights = quadrature(self.steps, self.rule)
         everything = self.moves == "all"
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
-        answer = yield Look(question, faded(question, places), path, want, others=places if everything else None)
+        others = places if everything else None
+        answer = yield Look(question, faded(question, places), path, want, others, distinct=True)
         # The right rule's last place is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
         change = yield Look(question, faded(question, ends), path, others=ends if everything else None)

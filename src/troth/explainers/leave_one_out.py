@@ -17,6 +17,7 @@ class LeaveOneOut(SignedExplainer):
         return 1 + n_units
 
     def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)]))
+        keep = torch.cat([keep_without_each(question), keep_all(question)])
+        answer = yield Look(question, keep, distinct=question.base is None)
         value = answer.value(self.of)
-        return Attribution(question, (value[0] - value[1:]).numpy(), signed=self.signed)
+        return Attribution(question, (value[-1] - value[:-1]).numpy(), signed=self.signed)

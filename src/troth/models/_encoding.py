@@ -1,6 +1,7 @@
 """Texts to encodings: the tokenizer's own template, units by character overlap, the end of the first text cut off."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,9 @@ def encode(
         pairs = [examples[index].text_pair for index in chosen] if is_pair else None
         with borrowed(tokenizer):
             batch = tokenizer([examples[index].text for index in chosen], pairs, verbose=False)
-        for place, index in enumerate(chosen):
-            types = batch["token_type_ids"][place] if "token_type_ids" in batch else None
-            encodings[index] = _encoding(examples[index], batch.encodings[place], types, units, segments, max_length)
+        texts = [examples[index] for index in chosen]
+        for index, encoding in zip(chosen, _encodings(texts, batch, units, segments, max_length), strict=True):
+            encodings[index] = encoding
     return [encodings[index] for index in range(len(examples))]
 
 
@@ -60,40 +61,69 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
     return max_length
 
 
-def _within(example: Example, sequence: Sequence[int | None], max_length: int) -> NDArray[np.int64]:
-    """Numbers of the tokens that stay: all, or the first text less its end."""
-    excess = len(sequence) - max_length
-    first = [place for place, number in enumerate(sequence) if number == 0]
-    if excess <= 0:
-        return np.arange(len(sequence))
-    fixed = len(sequence) - len(first)
-    if fixed >= max_length:
-        others = "the special tokens" if example.text_pair is None else "the second text and the special tokens"
-        remedy = "give a larger max_length" if example.text_pair is None else "shorten the second text"
-        raise TrothError(
-            f"example {example.id}: {others} take {fixed} of {max_length} tokens, "
-            f"so no room is left for the text; {remedy}"
+def _encodings(
+    examples: Sequence[Example], batch: Any, units: UnitKind, segments: Segments, max_length: int
+) -> Iterator[Encoding]:
+    """The examples of one call of the tokenizer, whose tokens lie one after another in every array here."""
+    counts = np.array([len(ids) for ids in batch["input_ids"]])
+    sequence = _flat((tokens.sequence_ids for tokens in batch.encodings), float)  # a special token's is None: NaN
+    stays = _stays(examples, sequence == 0, counts, max_length)
+    ids = _flat(batch["input_ids"])[stays]
+    types = _flat(batch["token_type_ids"])[stays] if "token_type_ids" in batch else None
+    segment_of = np.where(np.isnan(sequence), -1, sequence)[stays]
+    of_text = np.repeat(np.arange(len(counts)), counts)
+    ends = np.cumsum(np.bincount(of_text[stays], minlength=len(counts))).tolist()
+    # [tokens, 2] characters; a call without texts has none.
+    offsets = _flat(tokens.offsets for tokens in batch.encodings).reshape(-1, 2)[stays]
+    for example, start, end, count in zip(examples, [0, *ends], ends, counts.tolist(), strict=False):
+        here = slice(start, end)
+        assembled = Units(units, end - start)
+        _join(assembled, example, segment_of[here], offsets[here], segments, cut=count - (end - start))
+        yield assembled.encoding(
+            example,
+            ids=torch.from_numpy(ids[here]),
+            token_types=None if types is None else torch.from_numpy(types[here]),
         )
-    return np.delete(np.arange(len(sequence)), first[-excess:])
 
 
-def _encoding(
-    example: Example, tokens: Any, types: Sequence[int] | None, units: UnitKind, segments: Segments, max_length: int
-) -> Encoding:
-    stays = _within(example, tokens.sequence_ids, max_length)
-    cut = len(tokens.ids) - len(stays)
-    segment_of = np.array([-1 if number is None else number for number in tokens.sequence_ids])[stays]
-    assembled = Units(units, len(stays))
+def _stays(
+    examples: Sequence[Example], is_first: NDArray[np.bool_], counts: NDArray[np.int64], max_length: int
+) -> NDArray[np.bool_]:
+    """Which tokens stay: all, or the first text's less its end."""
+    excess = counts - max_length
+    if (excess <= 0).all():
+        return np.ones(len(is_first), dtype=np.bool_)
+    of_text = np.repeat(np.arange(len(counts)), counts)
+    firsts = np.bincount(of_text[is_first], minlength=len(counts))
+    for number in np.flatnonzero(excess >= np.maximum(firsts, 1)).tolist():
+        _refuse(examples[number], int(counts[number] - firsts[number]), max_length)
+    before = np.cumsum(firsts) - firsts  # tokens of the first texts of the examples before
+    rank = np.cumsum(is_first) - 1 - before[of_text]
+    stays: NDArray[np.bool_] = ~is_first | (rank < (firsts - np.maximum(excess, 0))[of_text])
+    return stays
+
+
+def _refuse(example: Example, fixed: int, max_length: int) -> None:
+    others = "the special tokens" if example.text_pair is None else "the second text and the special tokens"
+    remedy = "give a larger max_length" if example.text_pair is None else "shorten the second text"
+    raise TrothError(
+        f"example {example.id}: {others} take {fixed} of {max_length} tokens, so no room is left for the text; {remedy}"
+    )
+
+
+def _join(
+    units: Units, example: Example, segment_of: NDArray[Any], offsets: NDArray[np.int64], segments: Segments, cut: int
+) -> None:
+    """Finds the units of an example's texts and the tokens of each."""
     for segment, text in enumerate([example.text, example.text_pair]):
         if text is None or (segment == 1 and segments == "first"):
             continue
         here = np.flatnonzero(segment_of == segment)
-        pieces = [tokens.offsets[place] for place in stays[here]]
+        pieces = offsets[here]
         lost = cut if segment == 0 else 0
-        end = max((piece[1] for piece in pieces), default=0) if lost else None
-        assembled.add(segment, text, here, pieces, end=end, lost_tokens=lost)
-    return assembled.encoding(
-        example,
-        ids=torch.tensor(tokens.ids)[stays],
-        token_types=None if types is None else torch.tensor(types)[stays],
-    )
+        end = int(pieces[:, 1].max(initial=0)) if lost else None
+        units.add(segment, text, here, pieces, end=end, lost_tokens=lost)
+
+
+def _flat(lists: Iterable[Sequence[Any]], kind: type = np.int64) -> NDArray[Any]:
+    return np.array(list(chain.from_iterable(lists)), kind)

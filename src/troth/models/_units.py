@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core.types import Encoding, Example
-from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans
+from troth.core.units import Span, UnitKind, join, sentence_spans, word_spans, words_until
 
 
 class Units:
@@ -28,7 +28,7 @@ class Units:
         segment: int,
         text: str,
         tokens: NDArray[np.int64] | None = None,
-        pieces: Sequence[Span] = (),
+        pieces: Sequence[Span] | NDArray[np.int64] = (),
         *,
         end: int | None = None,
         lost_tokens: int = 0,
@@ -41,7 +41,10 @@ class Units:
         if whole:
             spans = [(0, len(text))]
         elif self.kind == "token":
-            spans, self.truncated = list(pieces), self.truncated + lost_tokens
+            spans, self.truncated = [(int(start), int(stop)) for start, stop in pieces], self.truncated + lost_tokens
+        elif self.kind == "word" and end is not None:
+            spans, beyond = words_until(text, end)
+            self.truncated += beyond
         else:
             every = word_spans(text) if self.kind == "word" else sentence_spans(text)
             spans = every if end is None else [span for span in every if span[0] < end]
@@ -56,11 +59,10 @@ class Units:
 
     def encoding(self, example: Example, ids: Tensor | None = None, **more: Any) -> Encoding:
         """The example with these units; without ids each unit is its own token, whose id is its number."""
-        numbers = torch.arange(len(self.spans))
         return Encoding(
             example,
-            ids=numbers if ids is None else ids,
-            units=numbers.clone() if ids is None else torch.from_numpy(self.of_token),
+            ids=torch.arange(len(self.spans)) if ids is None else ids,
+            units=torch.arange(len(self.spans)) if ids is None else torch.from_numpy(self.of_token),
             unit_texts=tuple(self.texts),
             unit_spans=tuple(self.spans),
             unit_segments=tuple(self.segments),

@@ -98,9 +98,8 @@ class Encoder(TextClassifier):
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
         encodings = encode(self.tokenizer, examples, units, segments, self.max_length)
-        for encoding in encodings:
-            if len(encoding.ids):
-                self._known_id(int(encoding.ids.max()))
+        if ids := [encoding.ids for encoding in encodings if len(encoding.ids)]:
+            self._known_id(int(torch.cat(ids).max()))
         return encodings
 
     def _known_id(self, number: int) -> int:

@@ -148,11 +148,11 @@ def explanation(
     other = None if against is None else class_of(model.labels, against, encoding.example, predicted)
     if other == chosen:
         other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
-    ask = explainer.ask(replace(blank, target=chosen, against=other))
+    ask = explainer.ask(Question(encoding, chosen, other, seed=seed))
     attribution = yield from (_answered(ask, want, answer) if want.about_target else ask)
     return replace(
         attribution,
-        explainer=catalog.spec(explainer, full=True),
+        explainer=explainer.full_spec,
         model=model.fingerprint,
         labels=model.labels,
         probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
