@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
+_GOLDEN_BITS = np.uint64(_GOLDEN + (1 << 64))
 _MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
 _MIX_2 = 0x94D049BB133111EB - (1 << 64)
 
@@ -79,6 +81,13 @@ def _mix(bits: Tensor) -> Tensor:
     return bits ^ ((bits >> 31) & ((1 << 33) - 1))
 
 
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The same as `_mix`; whole numbers here have no sign."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(_MIX_1 + (1 << 64))
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(_MIX_2 + (1 << 64))
+    return bits ^ (bits >> np.uint64(31))
+
+
 @dataclass(frozen=True)
 class Draws:
     """The random numbers of one purpose on one example."""
@@ -87,7 +96,11 @@ class Draws:
 
     def uniforms(self, rows: int, width: int) -> Tensor:
         """[rows, width] numbers in [0, 1); row i is the same whatever `rows` is."""
-        return uniforms(row_keys(self.key, torch.arange(rows)), width)
+        # In numpy: on so few numbers torch's calls take longer than what they do.
+        with np.errstate(over="ignore"):
+            keys = _mixed(np.arange(rows, dtype=np.uint64) * _GOLDEN_BITS + np.uint64(self.key))
+            bits = _mixed(keys[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
+        return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
 
     def normals(self, rows: int, width: int) -> Tensor:
         """[rows, width] standard normal numbers."""

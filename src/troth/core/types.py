@@ -79,6 +79,10 @@ class Encoding:
     def n_units(self) -> int:
         return len(self.unit_texts)
 
+    @property
+    def n_tokens(self) -> int:
+        return self.ids.shape[0]
+
     @cached_property
     def tokenless(self) -> Tensor:
         """[units] True where no token joins the unit."""
@@ -87,7 +91,7 @@ class Encoding:
 
     @cached_property
     def has_tokenless(self) -> bool:
-        return bool(self.tokenless.any())
+        return len({unit for unit in self.units.tolist() if unit >= 0}) < self.n_units
 
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""

@@ -25,6 +25,8 @@ def word_spans(text: str) -> list[Span]:
     >>> [text[a:b] for text in ["can't pay $3.50!"] for a, b in word_spans(text)]
     ["can't", 'pay', '$', '3.50', '!']
     """
+    if text.isascii():
+        return [match.span() for match in _ASCII_WORD.finditer(text)]
     return list(_words(text))
 
 

@@ -1,11 +1,13 @@
 """What the engine has under way: an ask between two looks, and a look whose rows are being answered."""
 
 from collections.abc import Hashable
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
@@ -59,17 +61,18 @@ class Job:
         self.masking = look.masking or default
         # Erased already by the same masking: one operation does both. By another: first that, then this.
         self.erased_by = None if base is None else self.question.erased_by or default
-        keep = look.keep.detach().to("cpu", torch.float32)
+        keep = look.keep if _is_plain(look.keep) else look.keep.detach().to("cpu", torch.float32)
         if encoding.has_tokenless:
             # A unit that no token joins cannot be erased: such rows are one, and its score exactly 0.
             keep = torch.where(encoding.tokenless, 1.0, keep)
         if base is not None and self.erased_by == self.masking:
             keep, self.erased_by = keep * base, None
-        self.asked = len(keep)  # rows
         self.keep: NDArray[Any] = keep.numpy()  # [rows, units] bool where every unit is kept or erased
+        self.asked = len(self.keep)  # rows
         self.inverse: NDArray[np.int64] | None = None  # which of its rows each row asked for is; None = the same
         kept = self.keep == 1
-        self.is_binary = bool((kept | (self.keep == 0)).all())
+        self.erases = not kept.all() or (self.others is not None and bool((self.others != 1).any()))
+        self.is_binary = not self.erases or bool((kept | (self.keep == 0)).all())
         if self.is_binary:
             self.keep = kept
         elif self.masking.whole:
@@ -99,7 +102,7 @@ class Job:
     @property
     def is_whole(self) -> bool:
         """Whether it asks about the input as it is, and nothing else."""
-        return len(self.keep) == 1 and self.erased_by is None and self.others is None and bool(self.keep.all())
+        return not self.erases and len(self.keep) == 1 and self.erased_by is None and self.others is None
 
     @property
     def against(self) -> int:
@@ -115,7 +118,7 @@ class Job:
 
     def _lengths(self, masking: Masking, keep: NDArray[Any]) -> NDArray[np.int64]:
         if type(masking).lengths is Masking.lengths:
-            return np.full(len(keep), len(self.encoding.ids))
+            return np.full(len(keep), self.encoding.n_tokens)
         lengths: NDArray[np.int64] = masking.lengths(self.encoding, torch.from_numpy(keep).float()).numpy()
         return lengths
 
@@ -128,6 +131,8 @@ class Job:
 
     def row_keys(self) -> list[Hashable]:
         """A name for each row; only of whole units."""
+        if self.is_whole:
+            return [_all_of(self.keep.shape[1])]
         names: list[Hashable] = packed(self.keep).tolist()
         return names if self.others is None else list(zip(self.others.tolist(), names, strict=True))
 
@@ -145,6 +150,17 @@ class Job:
 
 
 _REMEMBERED_ROWS = 32
+
+
+def _is_plain(keep: Tensor) -> bool:
+    return keep.dtype == torch.float32 and keep.device.type == "cpu" and not keep.requires_grad
+
+
+@cache
+def _all_of(n_units: int) -> Hashable:
+    """The name of the row that keeps every unit."""
+    name: Hashable = packed(np.ones((1, n_units), np.bool_)).tolist()[0]
+    return name
 
 
 def packed(keep: NDArray[np.bool_]) -> NDArray[Any]:

@@ -26,7 +26,7 @@ class Sheet:
         self.jobs, self.table, self.model = jobs, table, model
         self.encodings = [job.encoding for job in jobs]
         self.masking, self.erased_by = jobs[0].masking, jobs[0].erased_by
-        self.lengths = np.array([len(encoding.ids) for encoding in self.encodings])
+        self.lengths = np.array([encoding.n_tokens for encoding in self.encodings])
         self.n_units = np.array([encoding.n_units for encoding in self.encodings])
         job, row = table[:, 0], table[:, 1]
         self.is_whole = np.concatenate([_whole_rows(job) for job in jobs])[_starts([len(job) for job in jobs])[job] + row]
@@ -125,7 +125,9 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 def _whole_rows(job: Job) -> NDArray[np.bool_]:
     """[rows] which of them erase nothing."""
-    rows: NDArray[np.bool_] = (job.keep == 1).all(1) if not job.is_binary else job.keep.all(1)
+    if not job.erases:
+        return np.ones(len(job), np.bool_)
+    rows: NDArray[np.bool_] = (job.keep if job.is_binary else job.keep == 1).all(1)
     return rows if job.others is None else rows & (job.others.numpy() == 1)
 
 

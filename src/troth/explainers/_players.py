@@ -28,6 +28,8 @@ def faded(question: Question, places: Tensor) -> Tensor:
     Units that were erased before stay as their masking left them: a mask token's vector is part of the input explained,
     and of its baseline, so it gets no share and what the others get sums to the change they bring.
     """
+    if question.base is None:
+        return places[:, None].repeat(1, question.n_units)
     return torch.where(question.left > 0, places[:, None], 1.0)
 
 

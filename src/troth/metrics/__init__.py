@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -118,13 +119,18 @@ class Erasing(Metric):
     @property
     def perturbation(self) -> Masking:
         """How units are erased."""
-        masking: Masking = catalog.build("maskings", self.masking)
-        return masking
+        return _masking(self.masking)
 
     @property
     def erased(self) -> tuple[float, float]:
         """The least and the most of a text that is gone from the inputs asked about, as shares."""
         return (0.0, 1.0)
+
+
+@cache
+def _masking(spec: str) -> Masking:
+    """Asked for with every text; reading the catalog takes as long as measuring one."""
+    return catalog.build("maskings", spec)
 
 
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:

@@ -58,11 +58,10 @@ def steps_of(step: float, n_units: int) -> list[int]:
 
 def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
     """[counts, units] 1 for the units with the highest scores, as many as each count says."""
-    order = ranking(scores)
-    top = torch.zeros(len(counts), len(order))
-    for row, count in enumerate(counts):
-        top[row, order[:count]] = 1
-    return top
+    order = ranking(scores).numpy()
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return torch.from_numpy((rank < np.array(counts)[:, None]).astype(np.float32))
 
 
 def recursively_erased(
@@ -77,20 +76,22 @@ def recursively_erased(
 
     `points` are the shares erased in basis points, rising; 10,000 erases all without explaining.
     """
-    left = torch.ones(question.n_units)
+    n_units = question.n_units
+    left, gone = np.ones(n_units, np.float32), 0
     steps = []
     for point in points:
-        missing = question.n_units * point // 10_000 - int((left == 0).sum())
+        missing = n_units * point // 10_000 - gone
         if point == 10_000:
-            left = torch.zeros_like(left)
+            left = np.zeros_like(left)
         elif missing:
-            if recompute and not bool(left.all()):
-                attribution = yield from explain(question.erased(left, masking))
-            order = ranking(attribution.scores)
-            left = left.clone()
+            if recompute and gone:
+                attribution = yield from explain(question.erased(torch.from_numpy(left), masking))
+            order = ranking(attribution.scores).numpy()
+            left = left.copy()  # the question keeps what it was asked about
             left[order[left[order] == 1][:missing]] = 0
+            gone += missing
         steps.append(left)
-    return torch.stack(steps)
+    return torch.from_numpy(np.stack(steps))
 
 
 def target_probability(answer: Answer, logs: bool = False) -> Floats:

@@ -169,8 +169,9 @@ def _answered(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
         except StopIteration as stop:
             result: T = stop.value
             return result
-        whole = len(look.keep) == 1 and bool((look.keep == 1).all()) and look.others is None and look.masking is None
-        reply = replace(answer, question=look.question) if whole and look.want == want else (yield look)
+        whole = look.want == want and look.masking is None and look.others is None and len(look.keep) == 1
+        known = whole and bool((look.keep == 1).all())
+        reply = replace(answer, question=look.question) if known else (yield look)
 
 
 def _second(logits: list[float], chosen: int) -> int:

@@ -92,16 +92,16 @@ def measure_each(
     """As `measure`, one score at a time."""
     judge = catalog.build("metrics", metric)
     name = catalog.name_of(judge)
-    prepared: dict[str, tuple[Metric, Explain]] = {}
+    prepared: dict[tuple[str, bool] | None, tuple[Metric, Explain]] = {}
 
     def again(attribution: Attribution) -> tuple[Metric, Explain]:
-        method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
-        key = "" if method is None else catalog.spec(method, full=True)
-        if key not in prepared:
+        made_with = (attribution.explainer, attribution.signed) if explainer is None else None
+        if made_with not in prepared:
+            method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
             encodings = [each.question.encoding for each in attributions]
             explain = _explain_with(prober, method, name, encodings)
-            prepared[key] = (judge if method is None else judge.for_explainer(method)), explain
-        return prepared[key]
+            prepared[made_with] = (judge if method is None else judge.for_explainer(method)), explain
+        return prepared[made_with]
 
     def asks() -> Iterator[Ask[Score]]:
         for attribution in attributions:
