@@ -35,13 +35,14 @@ def test_a_metric_that_erases_says_so(name, monkeypatch):
     model = encoder("bert")
     metric = catalog.build("metrics", name)
     attributions = troth.explain(model, EXAMPLES, "gradient")  # which erases nothing where a metric explains again
-    erased, asked = [], Prober._round
+    erased, start = [], Prober._start
 
-    def spied(self, running):
-        asked(self, running)
-        erased.extend(bool((look.keep < 1).any()) for one in running if (look := one.look) is not None and not one.done)
+    def spied(self, ready):
+        started = start(self, ready)
+        erased.extend(bool((one.look.keep < 1).any()) for one in ready if one.look is not None)
+        return started
 
-    monkeypatch.setattr(Prober, "_round", spied)
+    monkeypatch.setattr(Prober, "_start", spied)
     scores = list(measure_each(Prober(model), attributions, metric))
     assert any(erased) == isinstance(metric, Erasing)
     mean = np.nanmean([score.value for score in scores])
