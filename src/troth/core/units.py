@@ -113,7 +113,6 @@ _WORD = regex.compile(
 )
 
 
-
 def _ascii(*names: str) -> str:
     """The ASCII characters of some classes, as they are written inside brackets."""
     members = regex.compile(_property(*names), regex.V1)

@@ -86,4 +86,3 @@ def joined(batches: Sequence[Tensor]) -> Tensor:
         missing = [size for gap in reversed((widest - shape).tolist()) for size in (0, gap)]
         filled.append((pad(batch, missing) if any(missing) else batch).to(device))
     return torch.cat(filled)
-

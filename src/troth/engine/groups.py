@@ -60,7 +60,9 @@ class Group:
         self.block = Block()
         self._first = next(_NUMBERS) << _ROW_BITS
         self._own: list[NDArray[np.int64]] = []  # of each job: the rows that nobody has asked for
-        self._places: list[NDArray[np.int64]] = []  # of each job: its rows in the block; -1 - i is the i-th borrowed one
+        self._places: list[
+            NDArray[np.int64]
+        ] = []  # of each job: its rows in the block; -1 - i is the i-th borrowed one
         self._borrowed: list[tuple[Block, int]] = []  # and the row there
         self._count = 0  # rows to be asked
 
@@ -140,8 +142,8 @@ class Group:
         index = np.concatenate(places)
         index[index < 0] = behind[-1 - index[index < 0]]
         chosen = torch.from_numpy(index)
-        names = parts or sources[0][0].parts
-        return {
-            name: joined([*([parts[name]] if parts else []), *(block.parts[name][rows] for block, rows in sources)])[chosen]
-            for name in names
-        }
+        asked: dict[tuple[str, str], Tensor] = {}
+        for name in parts or sources[0][0].parts:
+            own = [parts[name]] if parts else []
+            asked[name] = joined([*own, *(block.parts[name][rows] for block, rows in sources)])[chosen]
+        return asked
