@@ -61,9 +61,8 @@ class Group:
         self.block = Block()
         self._first = next(_NUMBERS) << _ROW_BITS
         self._own: list[NDArray[np.int64]] = []  # of each job: the rows that nobody has asked for
-        self._places: list[
-            NDArray[np.int64]
-        ] = []  # of each job: its rows in the block; -1 - i is the i-th borrowed one
+        # Of each job: where its rows are in the block; -1 - i is the i-th borrowed one.
+        self._places: list[NDArray[np.int64]] = []
         self._borrowed: list[tuple[Block, int]] = []  # and the row there
         self._count = 0  # rows to be asked
 
@@ -133,6 +132,7 @@ class Group:
         at, sources = np.array([place for _, place in self._borrowed], np.int64), []
         behind, end = np.empty(len(at), np.int64), self._count
         for block, numbers in by_block.items():
+            block.settle()  # whoever asked for it may have stopped before it came
             behind[numbers] = np.arange(end, end + len(numbers))
             end += len(numbers)
             sources.append((block, torch.from_numpy(at[numbers])))
@@ -143,10 +143,8 @@ class Group:
         index = np.concatenate(places)
         index[index < 0] = behind[-1 - index[index < 0]]
         chosen = torch.from_numpy(index)
-        names = parts or sources[0][0].parts
-        return {
-            name: joined([*([parts[name]] if parts else []), *(block.parts[name][rows] for block, rows in sources)])[
-                chosen
-            ]
-            for name in names
-        }
+        asked: dict[tuple[str, str], Tensor] = {}
+        for name in parts or sources[0][0].parts:
+            own = [parts[name]] if parts else []
+            asked[name] = joined([*own, *(block.parts[name][rows] for block, rows in sources)])[chosen]
+        return asked

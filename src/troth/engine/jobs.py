@@ -164,7 +164,7 @@ def _all_of(n_units: int) -> Hashable:
 
 
 def packed(keep: NDArray[np.bool_]) -> NDArray[Any]:
-    """A number for each row, or bytes where it has more than 64 units, in the order of the rows. [rows, units] -> [rows]"""
+    """A name for each row, in the order of rows: a number, or bytes of over 64 units. [rows, units] -> [rows]"""
     # Eight units a byte: searches ask about so many rows that sorting them would cost as much as a fast model.
     bits = np.packbits(keep, axis=1)
     if bits.shape[1] > 8:
@@ -179,5 +179,15 @@ def distinct(keep: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if keep.dtype != np.bool_:
         rows, of_row = torch.unique(torch.from_numpy(keep), dim=0, return_inverse=True)
         return rows.numpy(), of_row.numpy()
-    _, first, inverse = np.unique(packed(keep), return_index=True, return_inverse=True)
-    return keep[first], inverse
+    names = packed(keep)
+    if len(keep) > _REMEMBERED_ROWS:
+        _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
+        return keep[first], inverse
+    # The same without numpy, which takes longer on so few.
+    places: dict[Any, int] = {}
+    listed = names.tolist()
+    for row, name in enumerate(listed):
+        places.setdefault(name, row)
+    ordered = sorted(places)
+    number = {name: place for place, name in enumerate(ordered)}
+    return keep[[places[name] for name in ordered]], np.array([number[name] for name in listed])

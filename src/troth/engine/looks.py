@@ -6,7 +6,7 @@ An `Ask` is a generator that reads as sequential code about one example: it yiel
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, TypeAlias, TypeVar
 
 import torch
@@ -178,3 +178,11 @@ def keep_all(question: Question) -> Tensor:
 def keep_without_each(question: Question) -> Tensor:
     """[units, units] row i erases unit i."""
     return 1 - torch.eye(question.n_units)
+
+
+@lru_cache(maxsize=64)
+def without_each_and_whole(n_units: int) -> Tensor:
+    """[units + 1, units] row i erases unit i, the last one none; the same tensor for every text of so many units."""
+    keep = torch.ones(n_units + 1, n_units)
+    keep[:n_units].fill_diagonal_(0)
+    return keep

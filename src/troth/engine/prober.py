@@ -56,7 +56,8 @@ class Prober:
         on_gpu = model.device.type == "cuda"
         usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
-        self.window = window or model.examples_under_way
+        # Examples under way at a time: a GPU needs as long to be told what to do for many as for few.
+        self.window = window or (2 if on_gpu else 1) * model.examples_under_way
         self.shifts = 2 if on_gpu else 1  # parts of the window that take turns
         self.cost = Cost()
         self._answers: weakref.WeakKeyDictionary[Encoding, Known] = weakref.WeakKeyDictionary()
@@ -67,12 +68,14 @@ class Prober:
         source = iter(asks)
         running: deque[Running[T]] = deque()
         rounds: deque[_Round] = deque()  # that the model is working on
+        most = -(-self.window // self.shifts)
         while True:
-            while len(running) < self.window and (ask := next(source, None)) is not None:
+            ready = [ask for ask in running if ask.can_advance][:most]
+            while len(ready) < most and len(running) < self.window and (ask := next(source, None)) is not None:
                 running.append(Running(ask))
+                ready.append(running[-1])
             if not running:
                 return
-            ready = [ask for ask in running if ask.can_advance][: -(-self.window // self.shifts)]
             if started := self._start(ready):
                 rounds.append(started)
             if rounds and (len(rounds) == self.shifts or not ready):

@@ -20,7 +20,7 @@ from troth.models import TextClassifier
 
 
 class Sheet:
-    """The rows of a group: `table` has the job, the number in that job and the length of each, in the order of batches."""
+    """The rows of a group; `table` has the job, the number in it and the length of each, in the order of batches."""
 
     def __init__(self, jobs: Sequence[Job], table: NDArray[np.int64], model: TextClassifier) -> None:
         self.jobs, self.table, self.model = jobs, table, model
@@ -29,9 +29,8 @@ class Sheet:
         self.lengths = np.array([encoding.n_tokens for encoding in self.encodings])
         self.n_units = np.array([encoding.n_units for encoding in self.encodings])
         job, row = table[:, 0], table[:, 1]
-        self.is_whole = np.concatenate([_whole_rows(job) for job in jobs])[
-            _starts([len(job) for job in jobs])[job] + row
-        ]
+        places = _starts([len(each) for each in jobs])[job] + row
+        self.is_whole = np.concatenate([_whole_rows(each) for each in jobs])[places]
         # What lies behind the last value of each stands for padding.
         self._ids = self._joined([encoding.ids for encoding in self.encodings], model.filler_id)
         self._units = self._joined([encoding.units for encoding in self.encodings], -1)

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
+from troth.engine.looks import Ask, Look, Of, without_each_and_whole
 from troth.explainers import SignedExplainer
 
 
@@ -17,7 +15,6 @@ class LeaveOneOut(SignedExplainer):
         return 1 + n_units
 
     def ask(self, question: Question) -> Ask[Attribution]:
-        keep = torch.cat([keep_without_each(question), keep_all(question)])
-        answer = yield Look(question, keep, distinct=question.base is None)
+        answer = yield Look(question, without_each_and_whole(question.n_units), distinct=question.base is None)
         value = answer.value(self.of)
         return Attribution(question, (value[-1] - value[:-1]).numpy(), signed=self.signed)

@@ -26,6 +26,8 @@ WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 
 def ranking(scores: Scores | Tensor) -> Tensor:
     """Units from the highest score to the lowest; ties keep reading order."""
+    if isinstance(scores, np.ndarray) and scores.dtype == np.float32 and not np.isnan(scores).any():
+        return torch.from_numpy(np.argsort(-scores, kind="stable"))  # for so few numbers faster than torch
     return torch.argsort(torch.as_tensor(scores), descending=True, stable=True)
 
 

@@ -260,16 +260,28 @@ class Encoder(TextClassifier):
     def _has_global_attention(self) -> bool:
         return families.has_global_attention(self.model)
 
+    @property
+    def _prepares_masks(self) -> bool:
+        """Whether padding is masked here: transformers looks at a plain mask, and so waits for the GPU."""
+        config = self.model.config
+        known = config.model_type in families.ADDITIVE_MASK and not families.averages_tokens(config)
+        return known and self.device.type != "cpu" and self._implementation == "sdpa"
+
     def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
-        if rows.attention is None:
-            return rows.real.long() if rows.is_padded else None
+        attention = rows.attention
+        if attention is None:
+            if not rows.is_padded:
+                return None
+            if not self._prepares_masks:
+                return rows.real.long()
+            attention = torch.zeros(rows.ids.shape, device=rows.ids.device)
         config, length = self.model.config, rows.ids.shape[1]
         averages = families.averages_tokens(config)
         if config.model_type not in families.ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):
             kind = f"{config.model_type}, {self._implementation} attention{', mean pooling' if averages else ''}"
             raise TrothError(f"{self.name} ({kind}) takes no additive attention mask; use masking zero, soft or delete")
         lowest = torch.finfo(self.dtype).min
-        bias = rows.attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
+        bias = attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
         everywhere = bias[:, None, None, :].expand(-1, 1, length, -1)
         if config.model_type not in families.WINDOWED_MASK:
             return everywhere
