@@ -135,6 +135,8 @@ class Prober:
             return
         table = table[np.argsort(table[:, 2], kind="stable")]
         want = jobs[0].want
+        for masking in filter(None, {jobs[0].masking, jobs[0].erased_by}):
+            self.model.ready(masking.level, backward=want.backward)
         with self.model.at_rest(attentions=want.attentions):
             for batch in self._cut(table, want):
                 self._answer(jobs, batch)
