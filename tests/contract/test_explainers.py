@@ -114,6 +114,7 @@ def test_an_exception_in_the_middle_leaves_the_model_as_it_was(name, monkeypatch
         return original(self, *arguments, **options)
 
     assert wrapped.pads  # found out by passes of its own, on first use
+    wrapped.ready("embeddings", backward=True)
     monkeypatch.setattr(type(wrapped), "forward", counting)
     troth.explain(wrapped, texts, spec)
     for number in {1, len(passes)}:

@@ -1,4 +1,4 @@
-"""What is known of single families stands in one file, and each list holds where it can be tried."""
+"""What is known of single families stands in one file; what can be tried is tried."""
 
 import ast
 from pathlib import Path
@@ -26,13 +26,13 @@ def test_no_other_file_names_a_family():
 
 
 @pytest.mark.parametrize("family", fakes.FAMILIES)
-def test_the_lists_agree_with_the_networks(family):
+def test_what_is_found_of_the_families_that_every_test_uses(family):
     model = fakes.encoder(family)
-    kind = model.model.config.model_type
-    assert (model.first_position is not None) == (kind in families.POSITIONS_AFTER_PADDING)
-    assert (model.embedding_output_size != model.model.config.hidden_size) == (kind in families.OWN_EMBEDDING_SIZE)
+    assert (model.habits.first_position is not None) == ("roberta" in family)
+    assert (model.embedding_output_size != model.model.config.hidden_size) == (family in ("albert", "electra"))
+    assert (model.habits.reads, model.habits.decoder_start, model.habits.width) == ("first", None, None)
+    assert not model.habits.needs_mask
     assert families.reads_both_ways(model.model.config)
-    assert not families.has_global_attention(model.model)
     assert not families.is_block_sparse(model.model)
 
 
@@ -43,3 +43,12 @@ def test_decoders():
     assert not families.writes(fakes.hf_model("bert").config)
     assert families.has_rms_norm(fakes.causal_model("llama"))
     assert not families.has_rms_norm(fakes.causal_model("gpt2"))
+
+
+def test_how_far_layers_reach():
+    """Longformer's windows are a list, BERT names none."""
+    assert families.reach(fakes.hf_model("bert").config) == 0
+    assert families.reach(type("Config", (), {})()) == 0
+    config = type("Config", (), {})()
+    config.attention_window, config.local_attn_chunk_length, config.hidden_size = [4, 8], 6, 768
+    assert families.reach(config) == 8

@@ -64,7 +64,7 @@ class AttributionModel(nn.Module):
         limits = [min(self.tokenizer.model_max_length, 10**6)]
         positions = getattr(config, "max_position_embeddings", None)
         if positions:
-            limits.append(positions - (2 if config.model_type in families.POSITIONS_AFTER_PADDING else 0) - 1)
+            limits.append(positions - (families.first_position(self.backbone) or 0) - 1)
         return int(min(limits))
 
     def require_fit(self, model: TextClassifier) -> None:
@@ -94,7 +94,6 @@ class AttributionModel(nn.Module):
         vectors = self.backbone.get_input_embeddings()(ids)
         vectors = torch.where(label[..., None], label_vector[:, None], vectors)
         inputs: dict[str, Tensor] = {"inputs_embeds": vectors}
-        kind = self.backbone.config.model_type
         if getattr(self.backbone.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = types
         elif mapped and hasattr(self.backbone.config, "type_vocab_size"):
@@ -104,8 +103,8 @@ class AttributionModel(nn.Module):
             lowest = torch.finfo(vectors.dtype).min
             bias = torch.zeros_like(vectors[..., 0]).masked_fill(~real, lowest)
             inputs["attention_mask"] = bias[:, None, None].expand(-1, 1, ids.shape[1], -1)
-            if kind not in families.NO_POSITION_IDS:
-                first = self.backbone.config.pad_token_id + 1 if kind in families.POSITIONS_AFTER_PADDING else 0
+            if families.takes(self.backbone, "position_ids"):
+                first = families.first_position(self.backbone) or 0
                 inputs["position_ids"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids) + first
         else:
             inputs["attention_mask"] = real.long()

@@ -155,8 +155,10 @@ class Prober:
         order = np.argsort(table[:, 2], kind="stable")
         table = table[order]
         sheet = Sheet(group.jobs, table, self.model)
-        want = group.jobs[0].want
-        start = 0
+        first, start = group.jobs[0], 0
+        want = first.want
+        for masking in filter(None, {first.masking, first.erased_by}):
+            self.model.ready(masking.level, backward=want.backward)
         with self.model.at_rest(attentions=want.attentions):
             for batch in self._cut(table, want):
                 self._answer(group, sheet, start, start + len(batch))

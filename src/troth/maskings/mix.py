@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from troth.core.types import Rows
@@ -21,7 +22,9 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
     matrix = model.embedding_matrix
     if reference == "zero":
         return matrix.new_zeros(matrix.shape[1])
-    return matrix[mask_of(model) if reference == "mask" else model.pad_id].detach()
+    # As the model looks it up: some families (Gemma, PLBART) scale what stands in the matrix.
+    token = torch.tensor([mask_of(model) if reference == "mask" else model.pad_id], device=matrix.device)
+    return model.embed(token)[0].detach()
 
 
 @dataclass(frozen=True)

@@ -1,51 +1,158 @@
-"""A model proves on first use that padding changes nothing: it reads a short and a long text alone and padded together.
+"""How a classifier shows on first use how it reads: it is given a short and a long text, alone and together.
 
-XLNet, FNet, ConvBERT and others mix padding into what they read. They are tested rather than listed; their rows share
-a batch only with rows of the same length.
+What was found holds for the network, whatever wrappers it has. Differences below numerical noise do not count. A
+network that says the same of both texts (it is not trained yet) has shown nothing: it is asked again when its weights
+have changed.
 """
 
+from __future__ import annotations
+
 import weakref
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
-from troth.models import families
-from troth.models.base import TextClassifier
+
+if TYPE_CHECKING:
+    from troth.models.encoder import Encoder
+
+T = TypeVar("T")
 
 _TEXTS = ("good", "it was not what we had hoped for , but the end of it is good and we would see it again")
-_PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+_FOUND: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+_TRYING: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def pads(model: TextClassifier) -> bool:
-    """Whether the model says the same of a text however much padding follows it."""
-    if families.is_block_sparse(model.model):
-        return False
-    if (proved := _PROVED.get(model.model)) is not None:
-        return proved
+def once(model: Encoder, what: str, find: Callable[[Encoder], T]) -> T:
+    """What was found about the network, or is now: with the model at rest, without gradients."""
+    found = noted(model)
+    if is_silent(model) and model.model not in _TRYING and found["silent"] != _version(model):
+        found.clear()
+    if what not in found:
+        with _trying(model):
+            found[what] = find(model)
+    result: T = found[what]
+    return result
+
+
+def noted(model: Encoder) -> dict[str, Any]:
+    """All that was found about the network so far; while it is tried, also what is being tried."""
+    return _FOUND.setdefault(model.model, {})
+
+
+def note_silence(model: Encoder) -> None:
+    """It says the same of both texts."""
+    noted(model)["silent"] = _version(model)
+
+
+def is_silent(model: Encoder) -> bool:
+    """Whether it says the same of both texts, so that nothing it does could be told from anything else."""
+    return "silent" in noted(model)
+
+
+@contextmanager
+def _trying(model: Encoder) -> Iterator[None]:
+    network = model.model
+    nested, before = network in _TRYING, dict(noted(model))
     with model.at_rest(), torch.no_grad():
-        encodings = model.encode([Example(str(number), text) for number, text in enumerate(_TEXTS)], "token")
-        if len({len(encoding.ids) for encoding in encodings}) == 1:
-            return False  # it reads so few tokens that both are cut alike: nothing could be proved
-        alone = torch.cat([model.forward(_rows(model, [encoding])).logits for encoding in encodings]).double()
-        noise = torch.finfo(model.dtype).eps ** 0.5 * float(alone.abs().max())
-        if bool((alone[0] - alone[1]).abs().max() <= noise):
-            return True  # it says the same of everything; once it is trained it is asked again
-        rows = _rows(model, encodings)
-        padded = [model.forward(rows).logits]
-        with suppress(TrothError):  # a model that takes no vectors is only ever asked with ids
-            padded.append(model.forward(replace(rows, embeddings=rows.vectors(model))).logits)
-        _PROVED[model.model] = all(bool((logits.double() - alone).abs().max() <= noise) for logits in padded)
-        return _PROVED[model.model]
+        _TRYING.add(network)
+        try:
+            yield
+        except BaseException:
+            noted(model).clear()
+            noted(model).update(before)
+            raise
+        finally:
+            if not nested:
+                _TRYING.discard(network)
+                noted(model).pop("said", None)
 
 
-def _rows(model: TextClassifier, encodings: Sequence[Encoding]) -> Rows:
+def _version(model: Encoder) -> int:
+    return sum(parameter._version for parameter in model.model.parameters())
+
+
+def texts(model: Encoder) -> list[Encoding]:
+    """A short and a long text."""
+    return model.encode([Example(str(number), text) for number, text in enumerate(_TEXTS)], "token")
+
+
+def short_and_long(model: Encoder, width: int | None = None) -> tuple[Rows, Rows]:
+    """Both texts, a batch each; the long one as long as a network of one length allows."""
+    short, long = (rows_of(model, [encoding]) for encoding in texts(model))
+    return short, long if width is None else shortened(long, width)
+
+
+def shortened(rows: Rows, length: int) -> Rows:
+    """One text, at most so long."""
+    return rows if rows.ids.shape[1] <= length else of_length(rows, length)
+
+
+def of_length(rows: Rows, length: int) -> Rows:
+    """One text of just so many tokens: cut or begun again at its end, before the special tokens there."""
+    words = (rows.units[0] >= 0).nonzero()[:, 0].tolist()
+    count = max(0, length - (rows.ids.shape[1] - len(words)))
+    repeated = (words * (count // max(1, len(words)) + 1))[:count]
+    places = [*range(words[0]), *repeated, *range(words[-1] + 1, rows.ids.shape[1])]
+    return replace(
+        rows,
+        ids=rows.ids[:, places],
+        units=rows.units[:, places],
+        token_types=None if rows.token_types is None else rows.token_types[:, places],
+        lengths=torch.full_like(rows.lengths, len(places)),
+    )
+
+
+def joined(rows: Sequence[Rows]) -> Rows:
+    """Texts that were filled up to one width, as one batch."""
+    types = [row.token_types for row in rows if row.token_types is not None]
+    return replace(
+        rows[0],
+        encodings=[encoding for row in rows for encoding in row.encodings],
+        token_types=torch.cat(types) if types else None,
+        ids=torch.cat([row.ids for row in rows]),
+        units=torch.cat([row.units for row in rows]),
+        lengths=torch.cat([row.lengths for row in rows]),
+        target=torch.cat([row.target for row in rows]),
+        against=torch.cat([row.against for row in rows]),
+        keys=torch.cat([row.keys for row in rows]),
+    )
+
+
+def with_inside(rows: Rows, token: int) -> Rows:
+    """The same with this token in the middle."""
+    ids = rows.ids.clone()
+    ids[:, ids.shape[1] // 2] = token
+    return replace(rows, ids=ids)
+
+
+def logits(model: Encoder, rows: Rows) -> Tensor:
+    """[rows, classes] what it says; of whole texts, asked once while it is tried."""
+    if rows.embeddings is not None or rows.attention is not None:
+        return model.forward(rows).logits.double()
+    said = noted(model).setdefault("said", {})
+    about = (model.habits, rows.ids.shape, tuple(rows.ids.flatten().tolist()), tuple(rows.lengths.tolist()))
+    if about not in said:
+        said[about] = model.forward(rows).logits.double()
+    answer: Tensor = said[about]
+    return answer
+
+
+def agree(model: Encoder, one: Tensor, other: Tensor) -> bool:
+    """Whether two answers are the same but for numerical noise."""
+    noise = torch.finfo(model.dtype).eps ** 0.5 * float(torch.maximum(one.abs(), other.abs()).max())
+    return bool((one - other).abs().max() <= noise)
+
+
+def rows_of(model: Encoder, encodings: Sequence[Encoding]) -> Rows:
+    """One batch of whole texts."""
+
     def stacked(tensors: Sequence[Tensor], filler: int) -> Tensor:
         return pad_sequence(list(tensors), batch_first=True, padding_value=filler).to(model.device)
 

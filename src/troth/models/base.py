@@ -43,7 +43,6 @@ class TextClassifier(ABC):
     labels: tuple[str, ...]
     outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
     threshold: float = THRESHOLD  # of labels: one that is more probable holds
-    reads_last: bool = False  # decides at the last position (a decoder), not at the first
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
     model: Any = None  # the torch network, for methods that take it apart
@@ -107,6 +106,22 @@ class TextClassifier(ABC):
     def pads(self) -> bool:
         """Whether rows of different lengths may share a batch: whether padding changes nothing."""
         return False
+
+    @property
+    def reads_last(self) -> bool:
+        """Whether it decides at the last position (a decoder), not at the first."""
+        return False
+
+    def reading_place(self, rows: Rows) -> Tensor | None:
+        """[rows] the position whose state is classified; None where that is the mean of all."""
+        return rows.lengths - 1 if self.reads_last else torch.zeros_like(rows.lengths)
+
+    def ready(self, level: str, *, backward: bool) -> None:
+        """Refuses, before anything is computed, rows that a masking changes at this level, and gradients."""
+        if self.erases_only and level == "attention":
+            raise self.lacks("attention to mask")
+        if self.erases_only and (backward or level == "embeddings"):
+            raise self.lacks("word vectors")
 
     @property
     def padding_worth(self) -> int:

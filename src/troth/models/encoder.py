@@ -13,11 +13,11 @@ from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models import _changes, _trial, families
+from troth.models import _abilities, _changes, _habits, _reading, families
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
 from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of, with_meaning
-from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_pipeline, is_transformers
+from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, is_pipeline, is_transformers
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
@@ -51,8 +51,6 @@ class Encoder(TextClassifier):
             self.threshold = checked_threshold(name, self.outputs, threshold)
         self.labels = self.class_names(None if labels is None else tuple(labels))
         self.max_length = longest(model, tokenizer, max_length, name)
-        # A decoder with a classification head reads the last position, which must not be padding.
-        self.reads_last = self.reads_last or hasattr(model, "score")
         self._resting = False
 
     @classmethod
@@ -70,8 +68,35 @@ class Encoder(TextClassifier):
         return cls(model, tokenizer, name=name, **options)
 
     @property
+    def habits(self) -> _reading.Habits:
+        """How the network must be called."""
+        if self.network is not CLASSIFIER:
+            return _reading.Habits(first_position=self.first_position)
+        return _habits.habits(self)
+
+    @cached_property
+    def reads_last(self) -> bool:
+        return self.habits.reads == "last"
+
+    def reading_place(self, rows: Rows) -> Tensor | None:
+        reads = "last" if self.reads_last else self.habits.reads
+        if reads == "end":
+            return _reading.end_place(rows, self.model.config.eos_token_id)
+        return None if reads == "all" else super().reading_place(rows)
+
+    @property
     def pads(self) -> bool:
-        return not self.reads_last and _trial.pads(self)
+        return _abilities.pads(self) and not self.reads_last
+
+    @property
+    def masks_padding(self) -> bool:
+        """Whether padding is masked by us: transformers looks at a plain mask, and so waits for the GPU."""
+        on_gpu = self.device.type != "cpu" and self._implementation == "sdpa"
+        return on_gpu and self.habits.width is None and _abilities.takes_attention_mask(self)
+
+    def ready(self, level: str, *, backward: bool) -> None:
+        if self.network is CLASSIFIER:
+            _abilities.require(self, level, backward=backward)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
@@ -109,13 +134,19 @@ class Encoder(TextClassifier):
 
     def _known_id(self, number: int) -> int:
         """A token's id, which the model has a vector for; a tokenizer of another model gives larger ones."""
-        if number >= (vectors := len(self.embedding_matrix)):
+        vectors = len(getattr(self._word_layer, "weight", ()))
+        if 0 < vectors <= number:
             token = self.tokenizer.convert_ids_to_tokens(number)
             raise TrothError(
                 f"{self.name}: its tokenizer gives {token!r} the id {number}, but the model has {vectors:,} word "
                 "vectors; use the tokenizer it was trained with"
             )
         return number
+
+    @cached_property
+    def first_position(self) -> int | None:
+        """Where positions begin in networks that may derive them from ids; None where they just count."""
+        return families.first_position(self.model)
 
     @cached_property
     def has_rms_norm(self) -> bool:
@@ -139,78 +170,71 @@ class Encoder(TextClassifier):
 
     @property
     def embedding_matrix(self) -> Tensor:
-        weight: Tensor = self.model.get_input_embeddings().weight
+        weight = getattr(self._word_layer, "weight", None)
+        if not isinstance(weight, Tensor):
+            raise refuse(self.name, f"word vectors to read ({self.model.config.model_type})", ERASING)
         return weight
 
     @property
+    def _word_layer(self) -> Any:
+        try:
+            return self.model.get_input_embeddings()
+        except NotImplementedError:  # of CANINE, which hashes characters
+            return None
+
+    @property
     def embedding_output_size(self) -> int:
-        config = self.model.config
-        own = config.model_type in families.OWN_EMBEDDING_SIZE
-        return int(config.embedding_size if own else config.hidden_size)
+        return _abilities.embedding_output_size(self)
 
     def embed(self, ids: Tensor) -> Tensor:
-        vectors = self.model.get_input_embeddings()(ids)
-        if not isinstance(vectors, Tensor):
-            raise refuse(self.name, f"word vectors of its own kind ({self.model.config.model_type}) to read", ERASING)
+        vectors = self._word_layer(ids) if callable(self._word_layer) else None
+        if not isinstance(vectors, Tensor):  # of I-BERT, which quantizes them
+            raise refuse(self.name, f"word vectors to read ({self.model.config.model_type})", ERASING)
         return vectors
 
     def inputs(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> dict[str, Any]:
         """What the transformers model is called with for these rows."""
-        inputs: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
-        if rows.embeddings is not None:
-            inputs["inputs_embeds"] = rows.embeddings
-        if rows.embeddings is None or families.reads_ids_beside_vectors(self.model):
-            inputs["input_ids"] = rows.ids
-        if rows.token_types is not None:
-            inputs["token_type_ids"] = rows.token_types
-        steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-        if self.first_position is not None:
-            # Derived from the ids, positions after a padding id in the text would shift.
-            inputs["position_ids"] = (steps + self.first_position).expand_as(rows.ids)
-        if self._has_global_attention:
-            inputs["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
-        inputs["attention_mask"] = self._attention_mask(rows)
-        return inputs
+        return _reading.inputs(self, rows, attentions=attentions, hidden=hidden)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
                 changes.enter_context(_changes.scaled_output(self.model, self.name, rows.output_factor))
-            if self.reads_last:
+            if self.habits.reads == "last":
                 changes.enter_context(_changes.no_padding_id(self.model.config))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
-            output = self.read(self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden)))
+            wide = _reading.filled(self, rows, self.habits.width)
+            output = self.read(self._call(wide, attentions=attentions, hidden=hidden))
         if output.logits.shape != (len(rows), self.columns):
             shape = f"logits of shape {list(output.logits.shape)}" if output.logits.numel() else "no logits"
             raise TrothError(
                 f"{self.name} gives {shape} for {len(rows)} texts and {self.columns} classes, so it is not a text "
                 "classifier; load it with AutoModelForSequenceClassification"
             )
-        if attentions and not _are_attention(output.attentions, rows):
+        if attentions and not _reading.are_attention(output.attentions, wide):
             raise refuse(self.name, "attention weights from token to token to read", "use gradient or leave_one_out")
-        return output
+        return _reading.cut(output, rows.ids.shape[1], wide.ids.shape[1])
 
     def read(self, output: Any) -> Output:
-        """What the network gave, in our terms."""
-        logits, attentions, hidden = (getattr(output, name, None) for name in ("logits", "attentions", "hidden_states"))
+        """What the network gave, in our terms; of a decoder, what it attends to in the text, and its own states."""
+        logits, attentions, hidden = (
+            next((found for name in names if (found := getattr(output, name, None)) is not None), None)
+            for names in (["logits"], ["cross_attentions", "attentions"], ["hidden_states", "decoder_hidden_states"])
+        )
         return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))
 
-    def _call(self, rows: Rows, inputs: dict[str, Any]) -> Any:
+    def _call(self, rows: Rows, *, attentions: bool, hidden: bool) -> Any:
         try:
+            inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
+            if (start := self.habits.decoder_start) is not None:
+                inputs = _reading.through_decoder(self, rows, inputs, start)
             return self.model(**inputs)
-        except _FAILURES as error:
+        except _reading.FAILURES as error:
             if ran_out(error):
                 raise
-            does = f"{self.name} ({self.model.config.model_type}) cannot"
-            why = first_line(error) or type(error).__name__
-            if rows.embeddings is not None:
-                raise TrothError(f"{does} read word vectors: {why}; {ERASING}") from error
-            raise TrothError(
-                f"{does} read texts of {rows.ids.shape[1]} tokens: {why}; give load_model a function from texts to "
-                "probabilities that calls it as it needs to be called"
-            ) from error
+            raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         config = self.model.config
@@ -250,53 +274,3 @@ class Encoder(TextClassifier):
     @property
     def _implementation(self) -> str:
         return str(getattr(self.model.config, "_attn_implementation", "eager"))
-
-    @cached_property
-    def first_position(self) -> int | None:
-        """Where positions begin in models that derive them from ids; None where they just count."""
-        return families.first_position(self.model)
-
-    @cached_property
-    def _has_global_attention(self) -> bool:
-        return families.has_global_attention(self.model)
-
-    @property
-    def _prepares_masks(self) -> bool:
-        """Whether padding is masked here: transformers looks at a plain mask, and so waits for the GPU."""
-        config = self.model.config
-        known = config.model_type in families.ADDITIVE_MASK and not families.averages_tokens(config)
-        return known and self.device.type != "cpu" and self._implementation == "sdpa"
-
-    def _attention_mask(self, rows: Rows) -> Tensor | dict[str, Tensor] | None:
-        attention = rows.attention
-        if attention is None:
-            if not rows.is_padded:
-                return None
-            if not self._prepares_masks:
-                return rows.real.long()
-            attention = torch.zeros(rows.ids.shape, device=rows.ids.device)
-        config, length = self.model.config, rows.ids.shape[1]
-        averages = families.averages_tokens(config)
-        if config.model_type not in families.ADDITIVE_MASK or averages or self._implementation not in ("eager", "sdpa"):
-            kind = f"{config.model_type}, {self._implementation} attention{', mean pooling' if averages else ''}"
-            raise TrothError(f"{self.name} ({kind}) takes no additive attention mask; use masking zero, soft or delete")
-        lowest = torch.finfo(self.dtype).min
-        bias = attention.to(self.dtype).clamp(min=lowest).masked_fill(~rows.real, lowest)
-        everywhere = bias[:, None, None, :].expand(-1, 1, length, -1)
-        if config.model_type not in families.WINDOWED_MASK:
-            return everywhere
-        steps = torch.arange(length, device=bias.device)
-        outside = (steps[:, None] - steps).abs() > config.sliding_window
-        return {"full_attention": everywhere, "sliding_attention": everywhere.masked_fill(outside, lowest)}
-
-
-# What a model that cannot read its input raises; what it says is passed on.
-_FAILURES = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
-
-
-def _are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
-    """Whether each layer says how much of every token is attended to."""
-    return bool(weights) and all(
-        layer is not None and layer.dim() == 4 and (len(layer), layer.shape[-1]) == tuple(rows.ids.shape)
-        for layer in weights
-    )

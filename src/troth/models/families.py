@@ -1,5 +1,5 @@
 """All that is known of single model families, by `config.model_type` or by what a network looks like; each entry with
-its reason. Everything else is asked of the model itself.
+the reason why it cannot be tried. Everything else is tried on first use (`_habits`, `_abilities`).
 """
 
 import inspect
@@ -12,21 +12,8 @@ OWN = {"bilstm_attention": "troth.models.bilstm_attention"}
 # Their forward pass has no step that depends on the values it computes, so vmap can map it over weights (tested).
 MAPPED = ("bert", "roberta", "distilbert", "electra")
 
-# Their forward does not take position_ids: positions always count from 0.
-NO_POSITION_IDS = ("distilbert",)
-
-# Positions begin after the padding id, which has a place of its own in the table.
-POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
-
-# Words are embedded in a size of their own (`embedding_size`), not in the hidden size.
-OWN_EMBEDDING_SIZE = ("albert", "electra", "bilstm_attention")
-
-# Their layers add a 4-D float mask to the attention logits as it is.
-ADDITIVE_MASK = (
-    "bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "mpnet", "modernbert",
-)  # fmt: skip
-
-# They need that mask twice: for layers that see everything and for layers that see only a window.
+# They need an additive mask twice: for layers that see everything and for layers that see only a window. A text shorter
+# than the window would not show it.
 WINDOWED_MASK = ("modernbert",)
 
 # Attention is softmax(q · k · scaling + mask) · v and nothing else, so ours can stand in for it.
@@ -60,12 +47,17 @@ def writes(config: Any) -> bool:
     return config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and config.model_type not in NOT_WRITERS
 
 
+def takes(network: Any, argument: str) -> bool:
+    """Whether a call of the network has an argument of this name."""
+    return argument in inspect.signature(network.forward).parameters
+
+
 def first_position(network: Any) -> int | None:
     """The first token's position in models that derive positions from ids; None where they just count.
 
     RoBERTa and its relatives keep a place in the table for padding, begin after it, and skip every padding id.
     """
-    if "position_ids" not in inspect.signature(network.forward).parameters:
+    if not takes(network, "position_ids"):
         return None
     for module in network.modules():
         place = getattr(getattr(module, "position_embeddings", None), "padding_idx", None)
@@ -74,24 +66,32 @@ def first_position(network: Any) -> int | None:
     return None
 
 
-def has_global_attention(network: Any) -> bool:
-    """Longformer: some tokens attend to all. Its default, the first token, needs ids, which word vectors lack."""
-    return "global_attention_mask" in inspect.signature(network.forward).parameters
-
-
 def has_rms_norm(network: Any) -> bool:
     """Llama and its relatives divide a vector by its size."""
     return any("RMSNorm" in type(module).__name__ for module in network.modules())
 
 
-def averages_tokens(config: Any) -> bool:
-    """ModernBERT's head may average all tokens, for which it reads the attention mask, too."""
-    return getattr(config, "classifier_pooling", "cls") == "mean"
-
-
 def is_block_sparse(network: Any) -> bool:
     """BigBird: how it reads every row of a batch depends on how long the batch is."""
     return getattr(network.base_model, "attention_type", None) == "block_sparse"
+
+
+def sees_only_parts(network: Any, length: int) -> bool:
+    """Whether some layers see only a part of a text of so many tokens, in a way that a mask of ours would not keep to.
+
+    A trial would need a text as long as that.
+    """
+    window = getattr(network.config, "sliding_window", None)
+    windowed = window is not None and window < length and network.config.model_type not in WINDOWED_MASK
+    return windowed or is_block_sparse(network)
+
+
+def reach(config: Any) -> int:
+    """The largest number of tokens that the configuration says are read in one go: chunks, windows, blocks, strides."""
+    names = re.compile("chunk|window|block|stride|segment")
+    values = [value for name, value in vars(config).items() if names.search(name)]
+    flat = [number for value in values for number in (value if isinstance(value, list) else [value])]
+    return max((number for number in flat if type(number) is int), default=0)
 
 
 def reads_ids_beside_vectors(network: Any) -> bool:

@@ -61,10 +61,8 @@ class Windowed(TextClassifier):
             raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
         self.stride, self.merge = settings_of(windows, self.window)
         self.name, self.labels, self.tokenizer = inner.name, inner.labels, inner.tokenizer
-        self.reads_last, self.masked_by = inner.reads_last, inner.masked_by
-        if hasattr(inner, "outputs"):
-            self.outputs = inner.outputs
-        if self.merge == "mean_probabilities" and getattr(self, "outputs", "classes") != "classes":
+        self.masked_by, self.outputs, self.threshold = inner.masked_by, inner.outputs, inner.threshold
+        if self.merge == "mean_probabilities" and self.outputs != "classes":
             raise TrothError(f"merge mean_probabilities is for classes that exclude each other; {self.name} has none")
         self._wide = copy.copy(inner)
         self._wide.max_length = _ANY_LENGTH
@@ -90,6 +88,10 @@ class Windowed(TextClassifier):
         if segments == "both" and isinstance(self.inner, Prompted):
             raise TrothError("windows go over the first text of a prompt; leave segments out")
         return self._wide.encode(examples, units, segments)
+
+    @property
+    def reads_last(self) -> bool:
+        return self.inner.reads_last
 
     # Windows
 

@@ -80,7 +80,7 @@ class MappedStack(Stack):
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
         inputs["attention_mask"] = bias[:, None, None, :].expand(-1, 1, length, -1)
         inputs.pop("position_ids", None)
-        if self.first.model.config.model_type not in families.NO_POSITION_IDS:
+        if families.takes(self.first.model, "position_ids"):
             steps = torch.arange(length, device=rows.ids.device)
             inputs["position_ids"] = (steps + (self.first.first_position or 0)).expand_as(rows.ids)
         if "token_type_ids" not in inputs and hasattr(self.first.model.config, "type_vocab_size"):

@@ -1,0 +1,151 @@
+"""What a network can do, tried on it; what it cannot is refused by name before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.models import _trial, families
+from troth.models._loading import first_line
+from troth.models._reading import FAILURES, filled
+from troth.models.base import ERASING
+
+if TYPE_CHECKING:
+    from troth.models.encoder import Encoder
+
+
+_FAR = 128  # tokens; to try longer texts would take seconds
+
+
+def pads(model: Encoder) -> bool:
+    """Whether the model says the same of a text however much padding follows it."""
+    return not families.is_block_sparse(model.model) and _trial.once(model, f"pads up to {model.max_length}", _pads)
+
+
+def require(model: Encoder, level: str, *, backward: bool) -> None:
+    """Refuses what this network was found not to do: to read word vectors, to give gradients, to take a soft mask."""
+    trials: dict[str, Callable[[Encoder], str]] = {}
+    if backward or level == "embeddings":
+        trials["vectors"] = _why_no_vectors
+    if backward:
+        trials["gradients"] = _why_no_gradients
+    if level == "attention":
+        trials[_mask_trial(model)] = _why_no_attention_mask
+    for what, find in trials.items():
+        if refusal := _trial.once(model, what, find):
+            raise TrothError(refusal)
+
+
+def takes_attention_mask(model: Encoder) -> bool:
+    """Whether it adds a mask of ours to its attention logits."""
+    return not _trial.once(model, _mask_trial(model), _why_no_attention_mask)
+
+
+def _mask_trial(model: Encoder) -> str:
+    return f"mask for {model._implementation}"
+
+
+def embedding_output_size(model: Encoder) -> int:
+    """How long a vector is that the embedding layer gives."""
+    return _trial.once(model, "embedding output", _output_size)
+
+
+def _pads(model: Encoder) -> bool:
+    if model.habits.reads == "last":
+        return False  # the last token must not be padding
+    short, long = _trial.short_and_long(model, model.habits.width)
+    length = long.ids.shape[1]
+    if short.ids.shape[1] == length:
+        return False  # it reads so few tokens that both are cut alike: nothing could be shown
+    rows = [short, _trial.shortened(long, length // 3), _trial.shortened(long, length * 2 // 3), long]
+    alone = torch.cat([_trial.logits(model, row) for row in rows])
+    if _trial.agree(model, alone[:1], alone[-1:]):
+        _trial.note_silence(model)
+        return True
+    together = _trial.joined([filled(model, row, length) for row in rows])
+    ways = [(together, alone)]
+    if not _trial.once(model, "vectors", _why_no_vectors):
+        ways.append((replace(together, embeddings=together.vectors(model)), alone))
+    try:
+        if 0 < (reach := families.reach(model.model.config)) <= min(_FAR, model.max_length - 1):
+            # Padding may harm only what is longer than a chunk or window.
+            longer = _trial.of_length(long, reach + 1)
+            wide = filled(model, longer, min(3 * reach, model.max_length))
+            ways.append((wide, _trial.logits(model, longer)))
+        return all(_trial.agree(model, _trial.logits(model, rows), answers) for rows, answers in ways)
+    except TrothError:
+        return False
+
+
+def _why_no_vectors(model: Encoder) -> str:
+    _, rows = _trial.short_and_long(model, model.habits.width)
+    try:
+        by_vectors = _trial.logits(model, replace(rows, embeddings=rows.vectors(model)))
+    except TrothError as error:
+        return str(error)
+    if _trial.agree(model, by_vectors, _trial.logits(model, rows)):
+        return ""
+    return f"{_name(model)} says other things of the word vectors of a text than of its ids; {ERASING}"
+
+
+def _why_no_gradients(model: Encoder) -> str:
+    _, rows = _trial.short_and_long(model, model.habits.width)
+    try:
+        with torch.enable_grad():
+            vectors = rows.vectors(model).detach().requires_grad_()
+            logits = model.forward(replace(rows, embeddings=vectors)).logits
+            torch.autograd.grad(logits.sum(), vectors)
+    except (TrothError, *FAILURES) as error:
+        return f"{_name(model)} gives no gradients: {first_line(error)}; {ERASING}"
+    return ""
+
+
+def _why_no_attention_mask(model: Encoder) -> str:
+    """It adds a mask to the attention logits if a number added everywhere changes nothing, added somewhere something,
+    and if what nobody attends to can be anything.
+    """
+    network, kind = model.model, model._implementation
+    head = ", mean pooling" if model.habits.reads == "all" else ""
+    refusal = (
+        f"{model.name} ({network.config.model_type}, {kind} attention{head}) takes no additive attention mask; "
+        "use masking zero, soft or delete"
+    )
+    if kind not in ("eager", "sdpa") or families.sees_only_parts(network, model.max_length):
+        return refusal
+    _, rows = _trial.short_and_long(model, model.habits.width)
+    some = (torch.arange(rows.ids.shape[1], device=model.device) % 3 == 1).float()[None]
+    plain = _trial.logits(model, rows)
+
+    def says(bias: Tensor, ids: Tensor) -> Tensor:
+        return _trial.logits(model, replace(rows, ids=ids, attention=bias))
+
+    try:
+        everywhere, somewhere = says(torch.full_like(some, -1.0), rows.ids), says(-some, rows.ids)
+        others = torch.where(some > 0, rows.ids[:, [-1]], rows.ids)
+        unseen = [says(some * torch.finfo(some.dtype).min, ids) for ids in (rows.ids, others)]
+    except TrothError:
+        return refusal
+    changes = _trial.is_silent(model) or bool((somewhere - plain).abs().max() > 1e-6 * plain.abs().max())
+    return "" if changes and _trial.agree(model, everywhere, plain) and _trial.agree(model, *unseen) else refusal
+
+
+def _output_size(model: Encoder) -> int:
+    layer = getattr(model.model.base_model, "embeddings", None)
+    if layer is None:
+        return model.embedding_size
+    sizes: list[int] = []
+    hook = layer.register_forward_hook(lambda _module, _inputs, output: sizes.append(output.shape[-1]))
+    try:
+        _trial.logits(model, _trial.short_and_long(model)[0])
+    finally:
+        hook.remove()
+    return sizes[0]
+
+
+def _name(model: Encoder) -> str:
+    return f"{model.name} ({model.model.config.model_type})"
