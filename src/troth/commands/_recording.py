@@ -45,11 +45,11 @@ def keep(
     proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
     run = {"id": uuid4().hex, "texts": len({row[0].example.id for row in by_text})}
     # One of several targets is its record's own; so is a label, however it was chosen.
-    several = not isinstance(settings["target"], str) or model.outputs == "labels"
+    several = isinstance(settings.get("target"), list) or model.outputs == "labels"
     used = versions()
 
     def of(row: Sequence[Attribution]) -> dict[str, Any]:
-        return {**settings, "target": row[0].target if several else settings["target"], "proof": proving}
+        return {**settings, **({"target": row[0].target} if several else {}), "proof": proving}
 
     decisions = [
         records.decision(
