@@ -19,6 +19,7 @@ from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
+from troth.models.lane import Lane
 
 
 class Encoder(TextClassifier):
@@ -61,7 +62,12 @@ class Encoder(TextClassifier):
 
     @property
     def pads(self) -> bool:
-        return not self.reads_last and _trial.pads(self)
+        with self.at_rest(), self._lane.closed():
+            return not self.reads_last and _trial.pads(self)
+
+    @cached_property
+    def _lane(self) -> Lane:
+        return Lane()
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
@@ -169,6 +175,11 @@ class Encoder(TextClassifier):
         return inputs
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        if not attentions and not hidden:
+            with self.at_rest():
+                logits = self._lane.logits(self.model, rows, lambda rows: self.forward(rows).logits)
+            if logits is not None:
+                return Output(logits)
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
