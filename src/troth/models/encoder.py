@@ -177,9 +177,13 @@ class Encoder(TextClassifier):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if not attentions and not hidden:
             with self.at_rest():
-                logits = self._lane.logits(self.model, rows, lambda rows: self.forward(rows).logits)
+                logits = self._lane.logits(self.model, rows, lambda trial: self._plain(trial).logits)
             if logits is not None:
                 return Output(logits)
+        return self._plain(rows, attentions=attentions, hidden=hidden)
+
+    def _plain(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        """What the model itself says."""
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
