@@ -58,6 +58,7 @@ def bench(
         str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
     ] = None,
     labels: _options.Labels = None,
+    precision: _options.Precision = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
@@ -88,7 +89,9 @@ def bench(
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(
+        labels, precision
+    )
     subject: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()

@@ -52,6 +52,7 @@ def explain(
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     labels: _options.Labels = None,
+    precision: _options.Precision = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.
@@ -98,7 +99,9 @@ def explain(
         page.require_place(html)
     if record is not None:
         _recording.require_place(record)
-    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(
+        labels, precision
+    )
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
     classifier = load_named(model, device=device, **asked)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)

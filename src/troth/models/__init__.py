@@ -53,7 +53,7 @@ def load_model(
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `options` are those of
-    other kinds of model (docs/new_model_kind.md).
+    single kinds of model (docs/new_model_kind.md): `precision="fast"` lets a BERT-like encoder multiply in bfloat16.
     """
     if isinstance(model, TextClassifier):
         return model

@@ -19,7 +19,7 @@ from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
-from troth.models.lane import Lane
+from troth.models.lane import Lane, Precision, known_precision
 
 
 class Encoder(TextClassifier):
@@ -27,6 +27,7 @@ class Encoder(TextClassifier):
 
     kind = "a text classifier"
     loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
+    options: ClassVar[tuple[str, ...]] = ("precision",)
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
 
@@ -38,6 +39,7 @@ class Encoder(TextClassifier):
         name: str,
         max_length: int | None = None,
         labels: Iterable[str] | None = None,
+        precision: Precision = "exact",
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -47,6 +49,7 @@ class Encoder(TextClassifier):
         # A decoder with a classification head reads the last position, which must not be padding.
         self.reads_last = self.reads_last or hasattr(model, "score")
         self._resting = False
+        self.precision: Precision = known_precision(precision, model, name)
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
@@ -67,7 +70,7 @@ class Encoder(TextClassifier):
 
     @cached_property
     def _lane(self) -> Lane:
-        return Lane()
+        return Lane(self.precision)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
@@ -98,7 +101,16 @@ class Encoder(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.model)
+        # Numbers of another precision are another model's: they are never mixed.
+        return fingerprint(self.model) + ("-fast" if self.precision == "fast" else "")
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {"precision": "fast"} if self.precision == "fast" else {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, *(("precision fast: matrix products in bfloat16",) if self.spec else ()))
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"

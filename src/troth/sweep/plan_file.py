@@ -21,6 +21,7 @@ _CHOICES = {"units": ("token", "word", "sentence"), "segments": ("first", "both"
 class _Model:
     path: str
     dtype: str = ""
+    precision: str = ""
     max_length: int = 0
     labels: Sequence[str] = ()
     prompt: str = ""

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.models.lane.copies import Copies
 from troth.models.lane.packing import pack
-from troth.models.lane.parts import Parts, parts_of
+from troth.models.lane.parts import FAMILIES, Known, Parts
 from troth.models.lane.reading import Linear, exact, read
 from troth.models.lane.trial import Reader, proved
 
@@ -24,11 +25,25 @@ Precision = Literal["exact", "fast"]
 _TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
 
 
+def known_precision(precision: str, network: Any, name: str) -> Precision:
+    """Refuses a precision that does not exist, or that this network cannot be read in."""
+    if precision not in ("exact", "fast"):
+        raise TrothError(f"precision must be exact or fast, not {precision!r}")
+    if precision == "fast" and Known().parts(network) is None:
+        kind = type(network).__name__
+        raise TrothError(
+            f'{name}: precision="fast" reads plain {", ".join(FAMILIES)} classifiers; this is a {kind} of another kind '
+            "or with hooks or adapters: leave it out, or give dtype=bfloat16"
+        )
+    return "fast" if precision == "fast" else "exact"
+
+
 class Lane:
     """The lane of one wrapper of a network."""
 
     def __init__(self, precision: Precision = "exact") -> None:
         self.linear: Linear = Copies() if precision == "fast" else exact
+        self._known = Known()
         self._closed = False
 
     @contextmanager
@@ -44,16 +59,16 @@ class Lane:
         """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
         if self._closed or len(rows) == 0 or _is_followed(rows.ids.device):
             return None
-        parts = parts_of(network)
-        if parts is None or bool((rows.lengths < 1).any()):
+        parts = self._known.parts(network)
+        lengths: list[int] = rows.lengths.tolist()
+        if parts is None or min(lengths) < 1:
             return None
-        if not proved(network, parts, lambda trial: _read(parts, trial, exact), plain):
+        if not proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain):
             return None
-        return _read(parts, rows, self.linear)
+        return _read(parts, rows, lengths, self.linear)
 
 
-def _read(parts: Parts, rows: Rows, linear: Linear) -> Tensor:
-    lengths: list[int] = rows.lengths.tolist()
+def _read(parts: Parts, rows: Rows, lengths: list[int], linear: Linear) -> Tensor:
     pieces = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
     logits = []
     for piece in pieces:
@@ -75,8 +90,10 @@ def _pieces(lengths: list[int]) -> Iterator[slice]:
 
 
 def _some(rows: Rows, piece: slice) -> Rows:
-    values = {field.name: getattr(rows, field.name) for field in fields(rows) if field.name != "encodings"}
-    return replace(rows, **{name: value[piece] for name, value in values.items() if isinstance(value, Tensor)})
+    values: dict[str, Any] = {
+        field.name: getattr(rows, field.name) for field in fields(rows) if field.name != "prompt_is_fixed"
+    }
+    return replace(rows, **{name: value[piece] for name, value in values.items() if value is not None})
 
 
 def _is_followed(device: torch.device) -> bool:

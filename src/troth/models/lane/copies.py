@@ -6,7 +6,6 @@ does not add up from layer to layer.
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 

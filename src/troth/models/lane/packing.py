@@ -1,12 +1,12 @@
 """Rows of different lengths as one long row of tokens, so that no matrix product sees padding.
 
-Rows are ordered by length. Attention, which needs a row's tokens together, gets groups of rows of one length on a CPU;
-on a GPU, where few large calls are better, one padded group and its mask.
+Attention needs a row's tokens together. On a CPU rows are ordered by length and fall into groups of one length; on a
+GPU, where few large calls are better, attention reads rows of all lengths at once, or one padded group and its mask.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ class Packed:
     first: Tensor  # [rows] where each row begins
     padded: Tensor | None  # [tokens] of each token in the one padded group; None = groups have no padding
     masks: tuple[Tensor | None, ...]  # [rows, 1, 1, length] of each group, added to the logits of attention
+    bounds: Tensor | None = None  # [rows + 1] where rows begin and end, for attention over rows of different lengths
 
     def take(self, values: Tensor) -> Tensor:
         """[rows, length, ...] -> [tokens, ...]"""
@@ -38,7 +39,7 @@ class Packed:
             return [tokens.new_zeros(rows * length, width).index_copy(0, self.padded, tokens).view(rows, length, width)]
         if len(self.groups) == 1:
             return [tokens.view(*self.groups[0], -1)]
-        parts = tokens.split([rows * length for rows, length in self.groups])
+        parts = torch.split(tokens, [rows * length for rows, length in self.groups])
         return [part.view(*group, -1) for part, group in zip(parts, self.groups, strict=True)]
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
@@ -55,35 +56,32 @@ class Packed:
 
 def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
     """`bias`, [rows, length], is added to the attention logits of each key."""
-    device, width = rows.ids.device, rows.ids.shape[1]
-    in_order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    ordered = [lengths[row] for row in in_order]
-    groups = tuple((len(list(same)), length) for length, same in groupby(ordered))
-    order = None if in_order == list(range(len(lengths))) else torch.tensor(in_order, device=device)
-    counts = torch.tensor(ordered)
-    ends = counts.cumsum(0)
-    first = ends - counts
-    row = torch.repeat_interleave(torch.arange(len(ordered)), counts)
-    position = torch.arange(int(ends[-1])) - first[row]
-    source = torch.tensor(in_order)[row] * width + position
-    whole = order is None and groups[0][1] == width and len(groups) == 1
-    if bias is not None and order is not None:
-        bias = bias[order]
-    padded, masks = None, _masks(groups, bias)
-    if device.type != "cpu" and len(groups) > 1:
-        longest = groups[-1][1]
-        padded = (row * longest + position).to(device)
-        beyond = (torch.arange(longest) >= counts[:, None]).to(device)
-        lowest = torch.finfo(torch.float32).min
-        added = torch.zeros(len(ordered), longest, device=device) if bias is None else bias[:, :longest].float()
-        groups, masks = ((len(ordered), longest),), (added.masked_fill(beyond, lowest)[:, None, None],)
-    return Packed(
-        groups, order, None if whole else source.to(device), position.to(device), first.to(device), padded, masks
-    )
+    device, width, count = rows.ids.device, rows.ids.shape[1], len(lengths)
+    in_groups = device.type == "cpu"
+    order = None
+    if in_groups and any(after < before for before, after in pairwise(lengths)):
+        in_order = sorted(range(count), key=lengths.__getitem__)
+        lengths, order = [lengths[row] for row in in_order], torch.tensor(in_order)
+        bias = None if bias is None else bias[order]
+    counts = torch.tensor(lengths, device=device)
+    first = counts.cumsum(0) - counts
+    row = torch.repeat_interleave(torch.arange(count, device=device), counts, output_size=sum(lengths))
+    position = torch.arange(sum(lengths), device=device) - first[row]
+    source = (row if order is None else order[row]) * width + position
+    place = None if order is None and min(lengths) == width else source
+    if in_groups or min(lengths) == max(lengths):
+        groups = tuple((len(list(same)), length) for length, same in groupby(lengths))
+        return Packed(groups, order, place, position, first, None, _masks(groups, bias))
+    longest = max(lengths)
+    added = torch.zeros(count, longest, device=device) if bias is None else bias[:, :longest].float()
+    beyond = torch.arange(longest, device=device) >= counts[:, None]
+    mask = added.masked_fill(beyond, torch.finfo(torch.float32).min)[:, None, None]
+    bounds = torch.cat([first, first[-1:] + counts[-1:]]).int() if bias is None else None
+    return Packed(((count, longest),), order, place, position, first, row * longest + position, (mask,), bounds)
 
 
 def _masks(groups: tuple[tuple[int, int], ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
     if bias is None:
         return (None,) * len(groups)
-    parts = bias.split([rows for rows, _ in groups])
+    parts = torch.split(bias, [rows for rows, _ in groups])
     return tuple(part[:, None, None, :length] for part, (_, length) in zip(parts, groups, strict=True))

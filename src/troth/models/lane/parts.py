@@ -68,20 +68,44 @@ class Parts:
             yield from (*layer.linear, layer.attention_norm, layer.norm)
 
 
+class Known:
+    """The parts of one network, taken again when one of its modules has been replaced."""
+
+    def __init__(self) -> None:
+        self._modules: list[nn.Module] = []
+        self._parts: Parts | None = None
+
+    def parts(self, network: Any) -> Parts | None:
+        """None where it is of another family or has been changed."""
+        modules = list(_walk(network))
+        if any("forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS) for module in modules):
+            return None
+        if modules != self._modules:
+            self._modules, self._parts = modules, parts_of(network)
+        return self._parts
+
+
+def _walk(network: nn.Module) -> Iterator[nn.Module]:
+    """All modules; as `network.modules()`, which takes longer than a small model."""
+    waiting = [network]
+    while waiting:
+        module = waiting.pop()
+        yield module
+        waiting.extend(child for child in module._modules.values() if child is not None)
+
+
 def parts_of(network: Any) -> Parts | None:
-    """The parts of a network of a known family; None where it is another or has been changed."""
+    """The parts of a network of a known family, whose modules are torch's own."""
     family = type(network).__name__.removesuffix("ForSequenceClassification")
     ours = type(network).__module__.startswith("transformers.models.")
     if not ours or f"{family}ForSequenceClassification" != type(network).__name__ or family not in FAMILIES:
-        return None
-    if any("forward" in vars(module) or any(getattr(module, hooks) for hooks in _HOOKS) for module in network.modules()):
         return None
     try:
         parts = _taken_apart(network, family)
     except (AttributeError, KeyError):
         return None  # another version of transformers, or a part that the user has replaced
     plain = (nn.Linear, nn.Embedding, nn.LayerNorm)
-    return parts if all(type(module) in plain for module in parts.modules()) else None
+    return parts if parts.layers and all(type(module) in plain for module in parts.modules()) else None
 
 
 def _taken_apart(network: Any, family: str) -> Parts:

@@ -9,6 +9,8 @@ Everything is a torch function of the word vectors, so autograd gives their grad
 """
 
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
@@ -81,16 +83,32 @@ def _distinct(
 
 def _attend(projected: list[Tensor], packed: Packed, heads: int) -> Tensor:
     """[tokens, hidden] what every token reads from its row. softmax(Q Kᵀ / √d) V"""
-    number_format = projected[0].dtype
+    number_format, size = projected[0].dtype, projected[0].shape[1] // heads
+    if packed.bounds is not None and _reads_any_length(projected[0].device, number_format, size):
+        from torch.nn.attention.varlen import varlen_attn
+
+        longest, bounds = packed.groups[0][1], packed.bounds
+        query, key, value = (part.view(-1, heads, size) for part in projected)
+        together = varlen_attn(query, key, value, bounds, bounds, longest, longest)
+        assert isinstance(together, Tensor)
+        return together.flatten(1)
     if number_format in (torch.bfloat16, torch.float16) and projected[0].device.type == "cpu":
         projected = [part.float() for part in projected]  # no slower there, and its backward pass exacter
     groups = zip(*(packed.split(part) for part in projected), packed.masks, strict=True)
     read = []
     for query, key, value, mask in groups:
-        by_head = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
-        mask = None if mask is None else mask.to(by_head[0].dtype)
-        read.append(functional.scaled_dot_product_attention(*by_head, attn_mask=mask).transpose(1, 2).flatten(2))
+        query, key, value = (part.view(*part.shape[:2], heads, size).transpose(1, 2) for part in (query, key, value))
+        mask = None if mask is None else mask.to(query.dtype)
+        read.append(functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2))
     return packed.join(read).to(number_format)
+
+
+@cache
+def _reads_any_length(device: torch.device, number_format: torch.dtype, size: int) -> bool:
+    """Whether torch has attention over rows of different lengths for these numbers: flash attention."""
+    fits = number_format in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256
+    known = find_spec("torch.nn.attention.varlen") is not None
+    return fits and known and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _read_first(layer: Layer, state: Tensor, query: Tensor, packed: Packed, heads: int) -> Tensor:
@@ -98,13 +116,13 @@ def _read_first(layer: Layer, state: Tensor, query: Tensor, packed: Packed, head
     size = query.shape[1] // heads
 
     def by_head(values: Tensor) -> Tensor:
-        return values.unflatten(-1, (heads, size)).transpose(0, 1)  # [heads, rows, size]
+        return values.view(-1, heads, size).transpose(0, 1)  # [heads, rows, size]
 
     key, value = (projection.weight.view(heads, size, -1) for projection in (layer.key, layer.value))
     asked = exact(query, layer.query) * size**-0.5
     asked = (by_head(asked) @ key).transpose(0, 1)  # [rows, heads, hidden]
     read = []
-    asked_by_group = asked.split([rows for rows, _ in packed.groups])
+    asked_by_group = torch.split(asked, [rows for rows, _ in packed.groups])
     for tokens, question, mask in zip(packed.split(state), asked_by_group, packed.masks, strict=True):
         logits = question @ tokens.transpose(1, 2)  # [rows, heads, length]
         if mask is not None:
