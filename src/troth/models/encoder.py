@@ -110,7 +110,8 @@ class Encoder(TextClassifier):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*super().notes, *(("precision fast: matrix products in bfloat16",) if self.spec else ()))
+        fast = ("precision fast: matrix products in bfloat16",) if self.precision == "fast" else ()
+        return (*super().notes, *fast)
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
@@ -240,7 +241,8 @@ class Encoder(TextClassifier):
         hidden = config.hidden_size
         layers = config.num_hidden_layers if backward else 2
         heads = getattr(config, "num_attention_heads", 1)
-        per_token = 4 * hidden * (18 if backward else 10) * layers
+        held = 11 if not attentions and self._lane.knows(self.model) else 18  # hidden vectors a token and layer
+        per_token = 4 * hidden * (held if backward else 10) * layers
         scores = 4 * heads * length * layers if attentions or self._implementation == "eager" else 0
         return int(length * (per_token + (3 * scores if backward else scores)))
 

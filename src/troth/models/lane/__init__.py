@@ -55,6 +55,10 @@ class Lane:
         finally:
             self._closed = before
 
+    def knows(self, network: Any) -> bool:
+        """Whether it may read this network's rows: as long as nobody needs the network's insides."""
+        return not self._closed and self._known.parts(network) is not None
+
     def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
         """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
         if self._closed or len(rows) == 0 or _is_followed(rows.ids.device):
