@@ -63,6 +63,9 @@ Model = Annotated[
     ),
 ]
 Labels = Annotated[str | None, typer.Option(help="The names of a function's classes, in order: neg,pos.")]
+Precision = Annotated[
+    str | None, typer.Option(help="exact, or fast: bfloat16 matrix products; ranks stay, numbers move by about 1 %.")
+]
 Data = Annotated[
     str,
     typer.Option(
@@ -202,9 +205,10 @@ def more(model_options: list[str] | None) -> dict[str, Any]:
     return options
 
 
-def naming(labels: str | None) -> dict[str, Any]:
-    """The option of load_model that names the classes; none where they are not given."""
-    return {} if labels is None else {"labels": [label.strip() for label in labels.split(",")]}
+def naming(labels: str | None, precision: str | None = None) -> dict[str, Any]:
+    """The options of load_model that name the classes and the precision; none where they are not given."""
+    names = {} if labels is None else {"labels": [label.strip() for label in labels.split(",")]}
+    return names if precision in (None, "exact") else {**names, "precision": precision}
 
 
 def require(option: str, value: object, holds: bool, wanted: str) -> None:

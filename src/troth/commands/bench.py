@@ -63,6 +63,7 @@ def bench(
     threshold: _options.Threshold = None,
     candidate_labels: _options.CandidateLabels = None,
     hypothesis_template: _options.HypothesisTemplate = None,
+    precision: _options.Precision = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
@@ -93,7 +94,8 @@ def bench(
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    prompted |= _options.naming(labels, precision)
     prompted |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
     prompted |= _options.more(model_option)
     subject: Any = (model, prompted) if prompted else model

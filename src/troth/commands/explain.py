@@ -62,6 +62,7 @@ def explain(
     threshold: _options.Threshold = None,
     candidate_labels: _options.CandidateLabels = None,
     hypothesis_template: _options.HypothesisTemplate = None,
+    precision: _options.Precision = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.
@@ -112,7 +113,8 @@ def explain(
         page.require_place(html)
     if record is not None:
         _recording.require_place(record)
-    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    asked |= _options.naming(labels, precision)
     asked |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
     asked |= _options.more(model_option)
     classifier = load_named(model, device=device, **asked)

@@ -58,8 +58,8 @@ def load_model(
     template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `multi_label`
     makes every label a question of its own, which holds above `threshold`; `candidate_labels` (and a
     `hypothesis_template`) ask an NLI model which of them the text entails (docs/multi_label.md). `windows=True`
-    reads texts longer than `max_length` in overlapping windows (docs/units.md). `options` are those of other kinds of
-    model (docs/new_model_kind.md).
+    reads texts longer than `max_length` in overlapping windows (docs/units.md). `precision="fast"` lets a BERT-like
+    encoder multiply in bfloat16. `options` are those of other kinds of model (docs/new_model_kind.md).
     """
     source = options.pop("model", None) if source is None else source
     windows = options.pop("windows", None)

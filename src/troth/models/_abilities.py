@@ -98,7 +98,7 @@ def _why_no_gradients(model: Encoder) -> str:
     try:
         with torch.enable_grad():
             vectors = rows.vectors(model).detach().requires_grad_()
-            logits = model.forward(replace(rows, embeddings=vectors)).logits
+            logits = model.plain_forward(replace(rows, embeddings=vectors)).logits
             torch.autograd.grad(logits.sum(), vectors)
     except (TrothError, *FAILURES) as error:
         return f"{_name(model)} gives no gradients: {first_line(error)}; {ERASING}"

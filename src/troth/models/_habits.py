@@ -102,7 +102,7 @@ class _Finding:
         try:
             with torch.enable_grad():
                 vectors = self.long.vectors(self.model).detach().requires_grad_()
-                output = self.model.forward(replace(self.long, embeddings=vectors))
+                output = self.model.plain_forward(replace(self.long, embeddings=vectors))
                 (slopes,) = torch.autograd.grad(output.logits.sum(), states[0][0], allow_unused=True)
         except (TrothError, *FAILURES):
             return None

@@ -21,6 +21,7 @@ from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, is_pi
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
+from troth.models.lane import Lane, Precision, known_precision
 
 
 class Encoder(TextClassifier):
@@ -28,7 +29,7 @@ class Encoder(TextClassifier):
 
     kind = "a text classifier"
     loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
-    options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold")
+    options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold", "precision")
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
 
@@ -42,6 +43,7 @@ class Encoder(TextClassifier):
         labels: Iterable[str] | None = None,
         multi_label: bool | None = None,
         threshold: float | None = None,
+        precision: Precision = "exact",
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -52,6 +54,7 @@ class Encoder(TextClassifier):
         self.labels = self.class_names(None if labels is None else tuple(labels))
         self.max_length = longest(model, tokenizer, max_length, name)
         self._resting = False
+        self.precision: Precision = known_precision(precision, model, name)
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
@@ -98,13 +101,18 @@ class Encoder(TextClassifier):
         if self.network is CLASSIFIER:
             _abilities.require(self, level, backward=backward)
 
+    @cached_property
+    def _lane(self) -> Lane:
+        return Lane(self.precision)
+
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
         return names_of(self.model.config, self.name, labels, self.outputs)
 
     @property
     def spec(self) -> dict[str, Any]:
-        return spec_of(self.model.config, self.outputs, self.threshold)
+        fast = {"precision": "fast"} if self.precision == "fast" else {}
+        return spec_of(self.model.config, self.outputs, self.threshold) | fast
 
     @property
     def columns(self) -> int:
@@ -122,7 +130,14 @@ class Encoder(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        return with_meaning(fingerprint(self.model), self.outputs, self.threshold)
+        # Numbers of another precision are another model's: they are never mixed.
+        speed = "-fast" if self.precision == "fast" else ""
+        return with_meaning(fingerprint(self.model), self.outputs, self.threshold) + speed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        fast = ("precision fast: matrix products in bfloat16",) if self.precision == "fast" else ()
+        return (*super().notes, *fast)
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
@@ -197,6 +212,15 @@ class Encoder(TextClassifier):
         return _reading.inputs(self, rows, attentions=attentions, hidden=hidden)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        if not attentions and not hidden:
+            with self.at_rest():
+                logits = self._lane.logits(self.model, rows, lambda trial: self.plain_forward(trial).logits)
+            if logits is not None:
+                return Output(logits)
+        return self.plain_forward(rows, attentions=attentions, hidden=hidden)
+
+    def plain_forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        """What the model itself says, without the fast lane."""
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
@@ -241,7 +265,8 @@ class Encoder(TextClassifier):
         hidden = config.hidden_size
         layers = config.num_hidden_layers if backward else 2
         heads = getattr(config, "num_attention_heads", 1)
-        per_token = 4 * hidden * (18 if backward else 10) * layers
+        held = 11 if not attentions and self._lane.knows(self.model) else 18  # hidden vectors a token and layer
+        per_token = 4 * hidden * (held if backward else 10) * layers
         scores = 4 * heads * length * layers if attentions or self._implementation == "eager" else 0
         return int(length * (per_token + (3 * scores if backward else scores)))
 

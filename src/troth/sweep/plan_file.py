@@ -22,6 +22,7 @@ _CHOICES = {"units": UNIT_NAMES, "segments": ("first", "both")}
 class _Model:
     path: str
     dtype: str = ""
+    precision: str = ""
     max_length: int = 0
     labels: Sequence[str] = ()
     prompt: str = ""

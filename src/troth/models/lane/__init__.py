@@ -1,0 +1,110 @@
+"""The fast lane: known encoders (BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT) read by our own arithmetic.
+
+It is over the model's own weights and gives what the model gives, up to the order in which numbers are added; it proves
+that on first use (`trial`). Everything else is read by the model itself: another family, a model with hooks or
+adapters, a caller who needs attentions or hidden states or follows each operation.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import Rows
+from troth.models.lane.copies import Copies
+from troth.models.lane.packing import pack
+from troth.models.lane.parts import FAMILIES, Known, Parts
+from troth.models.lane.reading import Linear, exact, read
+from troth.models.lane.trial import Reader, proved
+
+Precision = Literal["exact", "fast"]
+_TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
+
+
+def known_precision(precision: str, network: Any, name: str) -> Precision:
+    """Refuses a precision that does not exist, or that this network cannot be read in."""
+    if precision not in ("exact", "fast"):
+        raise TrothError(f"precision must be exact or fast, not {precision!r}")
+    if precision == "fast" and Known().parts(network) is None:
+        kind = type(network).__name__
+        raise TrothError(
+            f'{name}: precision="fast" reads plain {", ".join(FAMILIES)} classifiers; this is a {kind} of another kind '
+            "or with hooks or adapters: leave it out, or give dtype=bfloat16"
+        )
+    return "fast" if precision == "fast" else "exact"
+
+
+class Lane:
+    """The lane of one wrapper of a network."""
+
+    def __init__(self, precision: Precision = "exact") -> None:
+        self.linear: Linear = Copies() if precision == "fast" else exact
+        self._known = Known()
+        self._closed = False
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """The model reads everything itself; whoever calls this holds the model's lock."""
+        before, self._closed = self._closed, True
+        try:
+            yield
+        finally:
+            self._closed = before
+
+    def knows(self, network: Any) -> bool:
+        """Whether it may read this network's rows: as long as nobody needs the network's insides."""
+        return not self._closed and self._known.parts(network) is not None
+
+    def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
+        """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
+        if self._closed or len(rows) == 0 or _is_followed(rows.ids.device):
+            return None
+        parts = self._known.parts(network)
+        lengths: list[int] = rows.lengths.tolist()
+        if parts is None or min(lengths) < 1:
+            return None
+        if not proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain):
+            return None
+        return _read(parts, rows, lengths, self.linear)
+
+
+def _read(parts: Parts, rows: Rows, lengths: list[int], linear: Linear) -> Tensor:
+    pieces = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
+    logits = []
+    for piece in pieces:
+        some = rows if len(pieces) == 1 else _some(rows, piece)
+        packed = pack(some, lengths[piece], some.attention)
+        logits.append(read(parts, some, packed, linear))
+    return logits[0] if len(logits) == 1 else torch.cat(logits)
+
+
+def _pieces(lengths: list[int]) -> Iterator[slice]:
+    """Neighbors whose tokens are about as many as a cache holds."""
+    start = tokens = 0
+    for row, length in enumerate(lengths):
+        if tokens and tokens + length > _TOKENS:
+            yield slice(start, row)
+            start, tokens = row, 0
+        tokens += length
+    yield slice(start, len(lengths))
+
+
+def _some(rows: Rows, piece: slice) -> Rows:
+    values: dict[str, Any] = {
+        field.name: getattr(rows, field.name) for field in fields(rows) if field.name != "prompt_is_fixed"
+    }
+    return replace(rows, **{name: value[piece] for name, value in values.items() if value is not None})
+
+
+def _is_followed(device: torch.device) -> bool:
+    """Whether somebody wants to see each operation of the model, or has changed what operations do."""
+    return bool(
+        torch._C._len_torch_function_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None  # vmap and its like
+        or torch.is_autocast_enabled(device.type)
+        or torch.compiler.is_compiling()
+    )

@@ -1,0 +1,156 @@
+"""A known encoder taken apart: its tables, its layers and its head, as the modules the user's model has now.
+
+Nothing is copied, so whatever the user does to the weights between two calls is seen. Parts that are not the plain ones
+of transformers (adapters, quantized layers, hooks, a forward of the user's own) are not taken: the model then reads
+its texts itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# By class name: what each family calls its parts.
+_BERT_LIKE = ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra")
+_DISTILBERT = ("DistilBert",)
+_POOLED = ("Bert",)  # the classifier is linear, over a pooler
+FAMILIES = (*_BERT_LIKE, *_DISTILBERT)
+
+_ACTIVATIONS = {  # transformers' modules that are one torch function
+    "GELUActivation": "none",
+    "GELU": "none",
+    "GELUTanh": "tanh",
+    "ReLU": "relu",
+}
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """h = LayerNorm(x + output(attention(query x, key x, value x))); y = LayerNorm(h + down(gelu(up h)))"""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+    attention_norm: nn.LayerNorm
+    up: nn.Linear
+    down: nn.Linear
+    norm: nn.LayerNorm
+    activation: str  # "none" or "tanh": a GELU; "relu"
+
+    @property
+    def linear(self) -> tuple[nn.Linear, ...]:
+        return self.query, self.key, self.value, self.output, self.up, self.down
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a text goes through, in order."""
+
+    words: nn.Embedding
+    positions: nn.Embedding
+    first_position: int
+    types: nn.Embedding | None
+    norm: nn.LayerNorm
+    projection: nn.Linear | None  # where words have a size of their own (ELECTRA)
+    layers: tuple[Layer, ...]
+    heads: int
+    head: Callable[[Tensor], Tensor]  # [rows, 1, hidden] -> [rows, classes]
+
+    def modules(self) -> Iterator[nn.Module]:
+        """Those whose arithmetic is ours, so whose type must be torch's own."""
+        yield from (self.words, self.positions, self.norm)
+        yield from (module for module in (self.types, self.projection) if module is not None)
+        for layer in self.layers:
+            yield from (*layer.linear, layer.attention_norm, layer.norm)
+
+
+class Known:
+    """The parts of one network, taken again when one of its modules has been replaced."""
+
+    def __init__(self) -> None:
+        self._modules: list[nn.Module] = []
+        self._parts: Parts | None = None
+
+    def parts(self, network: Any) -> Parts | None:
+        """None where it is of another family or has been changed."""
+        modules = list(_walk(network))
+        if any("forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS) for module in modules):
+            return None
+        if modules != self._modules:
+            self._modules, self._parts = modules, parts_of(network)
+        return self._parts
+
+
+def _walk(network: nn.Module) -> Iterator[nn.Module]:
+    """All modules; as `network.modules()`, which takes longer than a small model."""
+    waiting = [network]
+    while waiting:
+        module = waiting.pop()
+        yield module
+        waiting.extend(child for child in module._modules.values() if child is not None)
+
+
+def parts_of(network: Any) -> Parts | None:
+    """The parts of a network of a known family, whose modules are torch's own."""
+    family = type(network).__name__.removesuffix("ForSequenceClassification")
+    ours = type(network).__module__.startswith("transformers.models.")
+    if not ours or f"{family}ForSequenceClassification" != type(network).__name__ or family not in FAMILIES:
+        return None
+    try:
+        parts = _taken_apart(network, family)
+    except (AttributeError, KeyError):
+        return None  # another version of transformers, or a part that the user has replaced
+    plain = (nn.Linear, nn.Embedding, nn.LayerNorm)
+    return parts if parts.layers and all(type(module) in plain for module in parts.modules()) else None
+
+
+def _taken_apart(network: Any, family: str) -> Parts:
+    body, config = network.base_model, network.config
+    if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
+        raise AttributeError(family)
+    tables = body.embeddings
+    distilled = family in _DISTILBERT
+    return Parts(
+        words=tables.word_embeddings,
+        positions=tables.position_embeddings,
+        first_position=0 if (padding := tables.position_embeddings.padding_idx) is None else padding + 1,
+        types=None if distilled else tables.token_type_embeddings,
+        norm=tables.LayerNorm,
+        projection=getattr(body, "embeddings_project", None),
+        layers=tuple(map(_distilbert, body.transformer.layer) if distilled else map(_bert, body.encoder.layer)),
+        heads=config.num_attention_heads,
+        head=_head(network, family),
+    )
+
+
+def _bert(layer: Any) -> Layer:
+    attention = layer.attention
+    return Layer(
+        attention.self.query, attention.self.key, attention.self.value, attention.output.dense,
+        attention.output.LayerNorm, layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm,
+        _ACTIVATIONS[type(layer.intermediate.intermediate_act_fn).__name__],
+    )  # fmt: skip
+
+
+def _distilbert(layer: Any) -> Layer:
+    attention = layer.attention
+    return Layer(
+        attention.q_lin, attention.k_lin, attention.v_lin, attention.out_lin, layer.sa_layer_norm, layer.ffn.lin1,
+        layer.ffn.lin2, layer.output_layer_norm, _ACTIVATIONS[type(layer.ffn.activation).__name__],
+    )  # fmt: skip
+
+
+def _head(network: Any, family: str) -> Callable[[Tensor], Tensor]:
+    """The model's own head; it reads the first token."""
+    classifier = network.classifier
+    if family in _POOLED:
+        pooler = network.base_model.pooler
+        return lambda states: classifier(pooler(states))
+    if family in _DISTILBERT:
+        before = network.pre_classifier
+        return lambda states: classifier(torch.relu(before(states[:, 0])))
+    return lambda states: classifier(states)

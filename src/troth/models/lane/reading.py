@@ -1,0 +1,153 @@
+"""The encoder's arithmetic over packed tokens: the same sums as in transformers, less of what nobody reads.
+
+- No padding, no masks but those asked for, no outputs that are thrown away.
+- The head reads the first token, so the last layer has one query a row. Its keys and values are never made:
+  qᵀ(K x) = (Kᵀ q)ᵀ x, and Σ p V x = V Σ p x; the key's bias moves all logits of a query alike and drops out.
+- Equal tokens at equal positions have equal vectors, queries, keys and values below the first attention.
+
+Everything is a torch function of the word vectors, so autograd gives their gradient; weights never ask for one.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from troth.core.types import Rows
+from troth.models.lane.packing import Packed
+from troth.models.lane.parts import Layer, Parts
+
+Linear = Callable[[Tensor, nn.Linear], Tensor]
+
+
+def exact(values: Tensor, module: nn.Linear) -> Tensor:
+    """A linear layer as the model has it."""
+    return functional.linear(values, module.weight, module.bias)
+
+
+def read(parts: Parts, rows: Rows, packed: Packed, linear: Linear) -> Tensor:
+    """[rows, classes] the logits; `linear` multiplies in all layers but the last, which has little to do."""
+    vectors, inverse = _embedded(parts, rows, packed)
+    state = vectors
+    for number, layer in enumerate(parts.layers[:-1]):
+        projected = [linear(state, projection) for projection in (layer.query, layer.key, layer.value)]
+        if number == 0 and inverse is not None:
+            projected, state = [part[inverse] for part in projected], state[inverse]
+        mixed = _attend(projected, packed, parts.heads)
+        state = _feed_forward(layer, linear, _added(linear(mixed, layer.output), state, layer.attention_norm))
+    last = parts.layers[-1]
+    if len(parts.layers) == 1 and inverse is not None:
+        state = state[inverse]
+    query = state[packed.first]
+    mixed = _read_first(last, state, query, packed, parts.heads)
+    state = _feed_forward(last, exact, _added(exact(mixed, last.output), query, last.attention_norm))
+    return packed.as_given(parts.head(state[:, None]))
+
+
+def _embedded(parts: Parts, rows: Rows, packed: Packed) -> tuple[Tensor, Tensor | None]:
+    """[tokens, hidden] what the embedding layer gives; of equal tokens one, and which of these every token is."""
+    position, inverse = packed.position + parts.first_position, None
+    types = None if rows.token_types is None else packed.take(rows.token_types)
+    if rows.embeddings is not None:
+        vectors = packed.take(rows.embeddings)
+    else:
+        ids = packed.take(rows.ids)
+        if ids.device.type == "cpu" and rows.output_factor is None:  # finding them would keep a GPU waiting
+            ids, position, types, inverse = _distinct(ids, position, types, len(parts.words.weight))
+        vectors = functional.embedding(ids, parts.words.weight)
+    summed = vectors
+    if parts.types is not None:
+        of_type = parts.types.weight
+        summed = summed + (of_type[0] if types is None else of_type[types])
+    state = _normed(summed + parts.positions.weight[position], parts.norm)
+    if rows.output_factor is not None:
+        state = state * packed.take(rows.output_factor)
+    return state if parts.projection is None else exact(state, parts.projection), inverse
+
+
+def _distinct(
+    ids: Tensor, position: Tensor, types: Tensor | None, vocabulary: int
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Each kind of token once (its id, position and type), and which of these every token is."""
+    kind = ids + vocabulary * (position if types is None else position * (int(types.max()) + 1) + types)
+    kinds, inverse = torch.unique(kind, return_inverse=True)
+    ids, rest = kinds % vocabulary, kinds // vocabulary
+    if types is None:
+        return ids, rest, None, inverse
+    count = int(types.max()) + 1
+    return ids, rest // count, rest % count, inverse
+
+
+def _attend(projected: list[Tensor], packed: Packed, heads: int) -> Tensor:
+    """[tokens, hidden] what every token reads from its row. softmax(Q Kᵀ / √d) V"""
+    number_format, size = projected[0].dtype, projected[0].shape[1] // heads
+    if packed.bounds is not None and _reads_any_length(projected[0].device, number_format, size):
+        from torch.nn.attention.varlen import varlen_attn
+
+        longest, bounds = packed.groups[0][1], packed.bounds
+        query, key, value = (part.view(-1, heads, size) for part in projected)
+        together = varlen_attn(query, key, value, bounds, bounds, longest, longest)
+        assert isinstance(together, Tensor)
+        return together.flatten(1)
+    if number_format in (torch.bfloat16, torch.float16) and projected[0].device.type == "cpu":
+        projected = [part.float() for part in projected]  # no slower there, and its backward pass exacter
+    groups = zip(*(packed.split(part) for part in projected), packed.masks, strict=True)
+    read = []
+    for query, key, value, mask in groups:
+        query, key, value = (part.view(*part.shape[:2], heads, size).transpose(1, 2) for part in (query, key, value))
+        mask = None if mask is None else mask.to(query.dtype)
+        read.append(functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2))
+    return packed.join(read).to(number_format)
+
+
+@cache
+def _reads_any_length(device: torch.device, number_format: torch.dtype, size: int) -> bool:
+    """Whether torch has attention over rows of different lengths for these numbers: flash attention."""
+    fits = number_format in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256
+    known = find_spec("torch.nn.attention.varlen") is not None
+    return fits and known and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def _read_first(layer: Layer, state: Tensor, query: Tensor, packed: Packed, heads: int) -> Tensor:
+    """[rows, hidden] what the first token of every row reads."""
+    size = query.shape[1] // heads
+
+    def by_head(values: Tensor) -> Tensor:
+        return values.view(-1, heads, size).transpose(0, 1)  # [heads, rows, size]
+
+    key, value = (projection.weight.view(heads, size, -1) for projection in (layer.key, layer.value))
+    asked = exact(query, layer.query) * size**-0.5
+    asked = (by_head(asked) @ key).transpose(0, 1)  # [rows, heads, hidden]
+    read = []
+    asked_by_group = torch.split(asked, [rows for rows, _ in packed.groups])
+    for tokens, question, mask in zip(packed.split(state), asked_by_group, packed.masks, strict=True):
+        logits = question @ tokens.transpose(1, 2)  # [rows, heads, length]
+        if mask is not None:
+            logits = logits + mask[:, 0].to(logits.dtype)
+        read.append(logits.softmax(-1) @ tokens)
+    mixed = torch.cat(read).transpose(0, 1) @ value.transpose(1, 2)  # [heads, rows, size]
+    mixed = mixed.transpose(0, 1).flatten(1)
+    return mixed if layer.value.bias is None else mixed + layer.value.bias
+
+
+def _feed_forward(layer: Layer, linear: Linear, state: Tensor) -> Tensor:
+    inner = linear(state, layer.up)
+    if layer.activation == "relu":
+        inner = functional.relu(inner)
+    elif torch.is_grad_enabled():
+        inner = functional.gelu(inner, approximate=layer.activation)
+    else:
+        inner = torch.ops.aten.gelu_(inner, approximate=layer.activation)
+    return _added(linear(inner, layer.down), state, layer.norm)
+
+
+def _added(change: Tensor, state: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """LayerNorm(state + change); the sum is made in the place of `change`, which nobody needs again."""
+    return _normed(change.add_(state) if change.dtype == state.dtype else state + change, norm)
+
+
+def _normed(state: Tensor, norm: nn.LayerNorm) -> Tensor:
+    return functional.layer_norm(state, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
