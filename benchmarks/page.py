@@ -16,7 +16,7 @@ TEXTS = {
 def table(results: list[dict[str, Any]], heading: bool = True) -> str:
     """A line per work and peer."""
     lines = [
-        "| work | model | tokens | ms per text | MB | × floor | peer | ms per text | MB | peer / ours | fast: peer / ours | scores |",
+        "| work | model | tokens | ms a text | MB | × floor | peer | ms a text | MB | peer / ours | fast | scores |",
         "|---|---|---|--:|--:|--:|---|--:|--:|--:|--:|---|",
     ]
     rows = [line for result in results for line in _lines(result)]
@@ -42,9 +42,8 @@ def _lines(result: dict[str, Any]) -> list[str]:
             continue
         scores = {None: "sampled", True: "same", False: "others"}[row["same"]]
         quick = f"{row['ms'] / fast['ms']:.2f}" if "ms" in fast else ""
-        lines.append(
-            f"{first}| {row['name']} | {row['ms']:.1f} | {row['memory']:.0f} | {row['ratio']:.2f} | {quick} | {scores} |"
-        )
+        numbers = f"{row['ms']:.1f} | {row['memory']:.0f} | {row['ratio']:.2f} | {quick}"
+        lines.append(f"{first}| {row['name']} | {numbers} | {scores} |")
     return lines
 
 
@@ -55,7 +54,7 @@ def about(results: list[dict[str, Any]]) -> str:
     speed = f", matrix products at {min(peaks):.0f}–{max(peaks):.0f} GFLOP/s" if peaks else ""
     return (
         f"{processor()}, one thread{speed}; Python {platform.python_version()}, {_versions()}; {turns[0]}–{turns[-1]} "
-        "turns. Random models. *peer / ours* above 1: ours is faster.\n"
+        'turns. Random models. *peer / ours* above 1: ours is faster; *fast* is the same with `precision="fast"`.\n'
     )
 
 

@@ -101,7 +101,7 @@ def contest(work: Work, contestants: Contestants, turns: int, seconds: float) ->
 def _result(
     work: Work, texts: int, runs: dict[Contender, list[dict[str, Any]]], errors: dict[Contender, str]
 ) -> dict[str, Any]:
-    ours = runs[OURS]
+    ours = [] if OURS in errors else runs[OURS]
     result: dict[str, Any] = {
         "work": work.name, "size": SIZES[work.size].name, "texts": work.texts, "key": work.key,
         "options": dict(work.options), "turns": len(ours), "contenders": [],
@@ -109,8 +109,8 @@ def _result(
     operations = work.floor_operations()
     for contender, given in runs.items():
         row: dict[str, Any] = {"name": contender.name}
-        if contender in errors:
-            row["error"] = errors[contender]
+        if contender in errors or OURS in errors:
+            row["error"] = errors.get(contender, "")
         elif contender == FLOOR:
             if operations is None:
                 continue

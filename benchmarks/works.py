@@ -73,7 +73,7 @@ def _one_gradient(size: Size, tokens: int) -> float:
 
 
 def _aopc(size: Size, tokens: int) -> float:
-    """Two metrics, each of the whole text and of what is left at each ratio: tokens are deleted, so rows are shorter."""
+    """Two metrics, each of the whole text and of what is left at each ratio: deleting makes rows shorter."""
     left = [int(ratio * tokens + 1e-9) for ratio in AOPC_RATIOS]
     return 2 * sum(floor.forward(size, count + 2) for count in [tokens, *left])
 
@@ -91,7 +91,8 @@ def works() -> list[Work]:
     dot = "captum ferret interpreto"
     paths = "captum ferret interpreto"
     erased = "captum:best captum:default interpreto hand"
-    steps = {"steps": STEPS}
+    steps, samples = {"steps": STEPS}, {"samples": SAMPLES}
+    sampled = _rows(lambda _: SAMPLES)
     path = _path(STEPS)
     each = _rows(lambda tokens: tokens + 1)
     return [
@@ -100,8 +101,8 @@ def works() -> list[Work]:
         work("integrated_gradients", "small", "short", paths, steps, path),
         work("leave_one_out", "small", "short", erased, {}, each),
         work("aopc", "small", "short", "ferret hand", {}, _aopc),
-        work("lime", "small", "one", "lime captum ferret interpreto", {"samples": SAMPLES}, _rows(lambda _: SAMPLES), True),
-        work("kernel_shap", "small", "one", "shap captum interpreto", {"samples": SAMPLES}, _rows(lambda _: SAMPLES), True),
+        work("lime", "small", "one", "lime captum ferret interpreto", samples, sampled, True),
+        work("kernel_shap", "small", "one", "shap captum interpreto", samples, sampled, True),
         work("beam_search", "small", "beam", "solvex", {"width": WIDTH}),
         work("soft", "small", "many", "hand", {}, _rows(lambda _: 6), True),
         work("recursive_leave_one_out", "small", "one", "hand", {}, _rows(_erased_again_and_again)),

@@ -4,9 +4,9 @@ import numpy as np
 from ferret.evaluators.faithfulness_measures import AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation
 from ferret.explainers.gradient import GradientExplainer, IntegratedGradientExplainer
 from ferret.explainers.lime import LIMEExplainer
+from works import AOPC_RATIOS
 
 from contestants.base import BATCH, Peer
-from works import AOPC_RATIOS
 
 
 class Contestant(Peer):
@@ -30,9 +30,7 @@ class Contestant(Peer):
         # Its own steps, 10 to 100 %; a hair more, as it multiplies them as floats and cuts off.
         removal = {"based_on": "perc", "remove_tokens": True, "thresholds": np.array(AOPC_RATIOS) + 1e-9}
         return [
-            kind(self.model, self.tokenizer)
-            .compute_evaluation(explanation, target, removal_args=removal)
-            .score
+            kind(self.model, self.tokenizer).compute_evaluation(explanation, target, removal_args=removal).score
             for kind in (AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation)
         ]
 

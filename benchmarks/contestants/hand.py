@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from works import AOPC_RATIOS
 
 from contestants.base import Peer, prompt_of
-from works import AOPC_RATIOS
 
 
 class Contestant(Peer):

@@ -1,4 +1,4 @@
-"""Its occlusion scores every token before the class word, so those of the prompt, too: there is no way to leave them."""
+"""Its occlusion scores every token before the class word, so those of the prompt, too."""
 
 from __future__ import annotations
 

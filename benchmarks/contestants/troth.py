@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from works import AOPC_RATIOS
+
 import troth
 from contestants.base import Peer, prompt_of
-from works import AOPC_RATIOS
 
 EXPLAINERS = {
     "beam_search": "beam_search(width={width}, objective=comp_minus_suff, of=probability, drop_duplicates=false)",
