@@ -28,7 +28,7 @@ SIZES = {
     "tiny": Size(2, 128, 2_000),
     "small": Size(6, 384),
     "base": Size(12, 768),
-    "causal": Size(6, 384, causal=True),
+    "causal": Size(6, 384, 5_000, causal=True),
     "tiny-causal": Size(2, 128, 2_000, causal=True),
 }
 

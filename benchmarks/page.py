@@ -72,9 +72,13 @@ def _versions() -> str:
 
 
 def write(path: Path, results: list[dict[str, Any]]) -> None:
-    """Puts the table between its marks, or at the end of the page."""
+    put(path, MARKS, f"{about(results)}\n{table(results)}")
+
+
+def put(path: Path, marks: tuple[str, str], body: str) -> None:
+    """Puts a section between its marks, or at the end of the page."""
     page = path.read_text() if path.exists() else "# Benchmarks\n"
-    section = f"{MARKS[0]}\n{about(results)}\n{table(results)}\n{MARKS[1]}"
-    before, found, rest = page.partition(MARKS[0])
-    page = f"{before}{section}{rest.partition(MARKS[1])[2]}" if found else f"{page.rstrip()}\n\n{section}\n"
+    section = f"{marks[0]}\n{body}\n{marks[1]}"
+    before, found, rest = page.partition(marks[0])
+    page = f"{before}{section}{rest.partition(marks[1])[2]}" if found else f"{page.rstrip()}\n\n{section}\n"
     path.write_text(page)

@@ -31,6 +31,9 @@ class Peer:
         """Loads what is not timed and returns what is."""
         self.load(model)
         self.setting = setting
+        seed = options.pop("seed", 0)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
         method = getattr(self, work)
         before = getattr(self, f"before_{work}", None)
         given = [before(text) for text in texts] if before else texts

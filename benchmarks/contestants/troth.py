@@ -38,8 +38,9 @@ class Contestant(Peer):
             explainer = "leave_one_out" if work == "recursive_leave_one_out" else "input_x_gradient"
             attributions = troth.explain(classifier, texts, explainer, units="token")
             return partial(self.measured, classifier, attributions, METRICS[work], work)
+        seed = options.pop("seed", 0)
         spec = EXPLAINERS.get(work, work).format(**options)
-        return partial(self.explained, classifier, texts, spec)
+        return partial(self.explained, classifier, texts, spec, seed)
 
     def classifier(self, folder: str, setting: str) -> Any:
         if (folder, setting) not in self.classifiers:
@@ -50,10 +51,11 @@ class Contestant(Peer):
             self.classifiers[folder, setting] = troth.load_model(self.model, self.tokenizer, **asked, **precision)
         return self.classifiers[folder, setting]
 
-    def explained(self, classifier: Any, texts: list[str], spec: str) -> list[Any]:
+    def explained(self, classifier: Any, texts: list[str], spec: str, seed: int) -> list[Any]:
         if hasattr(classifier, "_prefixes"):
             classifier._prefixes = type(classifier._prefixes)()  # the prompt is paid for in every turn
-        return [found.scores for found in troth.explain(classifier, texts, spec, units="token", progress=False)]
+        attributions = troth.explain(classifier, texts, spec, units="token", seed=seed, progress=False)
+        return [attribution.scores for attribution in attributions]
 
     def measured(self, classifier: Any, attributions: list[Any], metrics: tuple[str, ...], work: str) -> list[Any]:
         scores = [troth.measure(classifier, attributions, metric, progress=False) for metric in metrics]
