@@ -36,10 +36,11 @@ test: lint unicode
 test-full: lint unicode
 	$(BIN)/python -m pytest
 
-# Against other libraries, each in an environment of its own under build/peers; about 12 minutes on one core.
+# Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.
 bench-speed: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/accuracy.py --write docs/benchmarks.md
 
 # Fails when a ratio to a peer has fallen by more than a fifth.
 bench-check: install

@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py --write docs/benchmarks.md
 
-A random model and a text of 12 tokens, so that the exact value can be had; 20 seeds. The error is the root mean square
+A random model and a text of 12 tokens, so that the exact value can be had; 10 seeds. The error is the root mean square
 over tokens and seeds, as a share of the largest exact score.
 """
 
@@ -19,7 +19,7 @@ from turns import OURS, Contestants
 from works import Work, contender
 
 SAMPLES = (50, 100, 300, 1000)
-SEEDS = 20
+SEEDS = 10
 MARKS = ("<!-- accuracy: written by benchmarks/accuracy.py -->", "<!-- /accuracy -->")
 
 

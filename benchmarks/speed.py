@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--everything", action="store_true", help="also what takes minutes for one text")
     parser.add_argument("--quick", action="store_true", help="models of 2 × 128: does it run at all?")
     parser.add_argument("--turns", type=int, default=5, help="at most so many runs of each")
-    parser.add_argument("--seconds", type=float, default=30, help="turns of one work end after so long (one is done)")
+    parser.add_argument("--seconds", type=float, default=25, help="turns of one work end after so much CPU time")
     parser.add_argument("--write", type=Path, help="the page to put the tables into")
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     given = parser.parse_args()

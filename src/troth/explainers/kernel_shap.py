@@ -55,7 +55,7 @@ class KernelShap(SignedExplainer):
             answer = yield Look(question, per_unit(question, torch.cat([*first, new, ~new])))
             values = answer.value(self.of).double()
             if first:
-                outer, values = values.split([2 + len(plan.whole), 2 * len(new)])
+                outer, values = values[: 2 + len(plan.whole)], values[2 + len(plan.whole) :]
             pairs = torch.cat([pairs, values.view(2, -1)], dim=1)
             gains, total = torch.cat([outer[2:], pairs.view(-1)]) - outer[0], float(outer[1] - outer[0])
             if self.tolerance is None:

@@ -46,7 +46,7 @@ class PartitionShap(SignedExplainer):
         groups = sentences(question.encoding)[players(question)]
         if len(groups) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
-        _, groups = groups.unique(return_inverse=True)
+        groups = torch.unique(groups, return_inverse=True)[1]
         exact = coalition_count(groups) <= self.samples
         scores, note = yield from (self._exact if exact else self._sampled)(question, groups)
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
@@ -86,7 +86,7 @@ def sentences(encoding: Encoding) -> Tensor:
     segments = torch.tensor(encoding.unit_segments, dtype=torch.int64)
     numbers = torch.zeros(len(segments), dtype=torch.int64)
     begun = 0
-    for segment in segments.unique().tolist():
+    for segment in sorted(set(encoding.unit_segments)):
         inside = segments == segment
         spans = [span for span, own in zip(encoding.unit_spans, inside.tolist(), strict=True) if own]
         cuts = sentence_spans(texts.get(segment, ""))
