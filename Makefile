@@ -5,7 +5,7 @@ STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-full lint unicode bench-speed study-smoke docs clean
+.PHONY: install demo test test-full lint unicode bench-speed bench-check study-smoke docs clean
 
 install: $(STAMP)
 
@@ -36,8 +36,16 @@ test: lint unicode
 test-full: lint unicode
 	$(BIN)/python -m pytest
 
+# Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.
 bench-speed: install
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/install.py
+	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/accuracy.py --write docs/benchmarks.md
+
+# Fails when a ratio to a peer has fallen by more than a fifth.
+bench-check: install
+	$(BIN)/python benchmarks/install.py
+	$(BIN)/python benchmarks/check.py
 
 # Two papers' experiments, small, with the embedded model: minutes on one core.
 FMM_SMOKE := fmm(explainers=("gradient", "leave_one_out", "beam_search(width=2)", "random"), step=0.25, epochs=1, examples=20, beam_examples=2)

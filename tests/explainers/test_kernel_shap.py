@@ -47,8 +47,8 @@ def test_with_all_coalitions_it_is_the_shapley_value(of):
     ("players", "samples"), [(2, 2), (5, 30), (7, 50), (10, 1000), (12, 100), (30, 400), (60, 101)]
 )
 def test_coalitions_and_their_weights(players, samples):
-    coalitions, weights = weighted_coalitions(players, samples, Draws(3))
-    weights = weights.numpy()
+    plan = weighted_coalitions(players, samples, Draws(3))
+    coalitions, weights = plan.coalitions, plan.weights.numpy()
     sizes = coalitions.sum(1)
     assert len(coalitions) <= samples
     assert sizes.min() >= 1
@@ -68,6 +68,24 @@ def test_coalitions_and_their_weights(players, samples):
         assert weights == pytest.approx([1 / (comb(players, s) * s * (players - s)) for s in sizes.tolist()])
     if samples >= 8 * players:
         assert len(weight_of) > 0.9 * samples or len(weight_of) == 2**players - 2  # the budget is spent
+
+
+def test_every_coalition_is_drawn_as_often_as_its_size_says():
+    """Also those that differ in the first player only: they are not taken for one."""
+    plan = weighted_coalitions(8, 240, Draws(3), whole_within=42)  # size 1 and 7 whole, the rest drawn
+    assert len(plan.whole) == 16
+    sizes = plan.drawn.sum(1)
+    draws = plan.counts.sum()
+    mass = {size: (1 if size == 4 else 2) / (size * (8 - size)) for size in (2, 3, 4)}
+    for size, share in mass.items():
+        expected = draws * share / sum(mass.values())
+        assert float(plan.counts[sizes == size].sum()) == pytest.approx(float(expected), abs=4 * float(expected) ** 0.5)
+    first = plan.drawn[:, 0]
+    # A player is in as many coalitions of a size as every other: 2/8 of size 2, 3/8 of size 3, a half of size 4.
+    expected = sum(float(plan.counts[sizes == size].sum()) * size / 8 for size in mass)
+    assert float(plan.counts[first].sum()) == pytest.approx(expected, abs=4 * expected**0.5)
+    assert int((sizes == 2).sum()) == comb(8, 2)
+    assert int((sizes == 3).sum()) > 0.85 * comb(8, 3)
 
 
 def test_sampled_it_comes_near_and_stays_complete():

@@ -36,9 +36,10 @@ def faded(question: Question, places: Tensor) -> Tensor:
 def marks(count: int) -> Tensor:
     """[players] a 64-bit number each; a set's key is the (wrapping) sum of its members' numbers.
 
-    Two of a million sets share a key with a probability of 1 in 40 million.
+    Two of a million sets share a key with a probability of 1 in 40 million. No number is 0 (which row 0 would get), so
+    a set with a player more is another set.
     """
-    return draws.row_keys(0, torch.arange(count))
+    return draws.row_keys(0, torch.arange(1, count + 1))
 
 
 def first_of_each(keys: Tensor) -> Tensor:

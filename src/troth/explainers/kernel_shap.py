@@ -4,11 +4,17 @@
 Sizes whose coalitions all fit into `samples` are asked about whole, the outer sizes (which weigh most) first; from the
 others coalitions are drawn together with their complements, until enough different ones are found. With room for all
 2ⁿ − 2 coalitions the result is the exact Shapley value.
+
+With a `tolerance` it begins with the outermost sizes whole and a few pairs, draws half as many again each round, and
+stops when the 95 % interval of every score is within ± `tolerance` times the largest one, or at `samples`. The standard
+error is that of drawing the pairs again: the sandwich estimate with a pair as one draw, each as if the fit had not seen
+it (HC3). `note` has the interval and how many samples were used.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
+from math import ceil, comb
 
 import torch
 from torch import Tensor
@@ -17,19 +23,21 @@ from troth.core.draws import Draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of
-from troth.explainers import SignedExplainer
+from troth.explainers import SignedExplainer, _stopping
 from troth.explainers._players import first_of_each, marks, per_unit, players
-from troth.explainers._regression import regress
+from troth.explainers._regression import solve
 
 
 @dataclass(frozen=True)
 class KernelShap(SignedExplainer):
     samples: int = 1000  # coalitions, without the whole input and the empty one
     of: Of = "logit"
+    tolerance: float | None = None  # 0.1: stop when every score is known to ± 10 % of the largest
 
     def __post_init__(self) -> None:
         if self.samples < 2:
             raise TrothError(f"kernel_shap: samples must be at least 2, not {self.samples}")
+        _stopping.check("kernel_shap", self.tolerance)
 
     def passes(self, n_units: int) -> int:
         return min(self.samples + 2, 1 << n_units)
@@ -38,42 +46,110 @@ class KernelShap(SignedExplainer):
         count = len(players(question))
         if count == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
-        coalitions, weights = weighted_coalitions(count, self.samples, question.draws("kernel_shap"))
         ends = torch.stack([torch.zeros(count), torch.ones(count)]).bool()
-        answer = yield Look(question, per_unit(question, torch.cat([ends, coalitions])))
-        value = answer.value(self.of).double()
-        scores = constrained(coalitions.double(), value[2:] - value[0], weights, float(value[1] - value[0]))
-        return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)
+        outer, pairs = torch.zeros(0), torch.zeros(2, 0, dtype=torch.float64)
+        note = ""
+        for plan in self._plans(count, question.draws("kernel_shap")):
+            new = plan.drawn[pairs.shape[1] :]
+            first = [] if len(outer) else [ends, plan.whole]
+            answer = yield Look(question, per_unit(question, torch.cat([*first, new, ~new])))
+            values = answer.value(self.of).double()
+            if first:
+                outer, values = values[: 2 + len(plan.whole)], values[2 + len(plan.whole) :]
+            pairs = torch.cat([pairs, values.view(2, -1)], dim=1)
+            gains, total = torch.cat([outer[2:], pairs.view(-1)]) - outer[0], float(outer[1] - outer[0])
+            if self.tolerance is None:
+                scores = constrained(plan.coalitions.double(), gains, plan.weights, total)
+                break
+            scores, errors = with_errors(plan, gains, total)
+            note = _stopping.said(errors, len(plan.coalitions), self.samples)
+            if _stopping.narrow(scores, errors, self.tolerance):
+                break
+        return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
+
+    def _plans(self, count: int, draws: Draws) -> Iterator["Plan"]:
+        """Without a tolerance one; else each has those before it, as far as they go, at its beginning."""
+        # Enough for the outermost sizes to be there whole.
+        first = ceil(2 * count * (1 + sum(1 / size for size in range(1, count))))
+        first = min(first, self.samples) if self.tolerance is not None else self.samples
+        for samples in _stopping.budgets(first, self.samples, self.tolerance):
+            yield weighted_coalitions(count, samples, draws, whole_within=first)
 
 
 def constrained(coalitions: Tensor, gains: Tensor, weights: Tensor, total: float) -> Tensor:
     """Coefficients of the weighted linear model, held to sum to `total`. [coalitions, players], … -> [players]"""
-    shares = coalitions.mean(1)  # what a coalition would gain if all players had the same coefficient
-    # Rows without their mean leave the sum of the coefficients open; the shortest solution has the sum 0.
-    deviations, _ = regress(coalitions - shares[:, None], gains - shares * total, weights)
-    return total / coalitions.shape[1] + deviations
+    design, rest = _without_mean(coalitions, gains, total)
+    return total / coalitions.shape[1] + solve(design, rest, weights)[0]
 
 
-def weighted_coalitions(players: int, samples: int, draws: Draws) -> tuple[Tensor, Tensor]:
-    """At most `samples` coalitions and how much each counts. -> [coalitions, players] bool, [coalitions]"""
+def _without_mean(coalitions: Tensor, gains: Tensor, total: float) -> tuple[Tensor, Tensor]:
+    """What is left to explain once all players have the same coefficient, total / players.
+
+    Rows without their mean leave the sum of the coefficients open; the shortest solution has the sum 0.
+    """
+    shares = coalitions.mean(1)
+    return coalitions - shares[:, None], gains - shares * total
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which coalitions are asked about: those of whole sizes, then those drawn, then the complements of these."""
+
+    whole: Tensor  # [coalitions, players] bool
+    drawn: Tensor  # [pairs, players] bool
+    weights: Tensor  # [coalitions + 2 · pairs] how much each counts
+    counts: Tensor  # [pairs] how often each pair was drawn
+
+    @property
+    def coalitions(self) -> Tensor:
+        """[coalitions + 2 · pairs, players] bool"""
+        return torch.cat([self.whole, self.drawn, ~self.drawn])
+
+
+def with_errors(plan: Plan, gains: Tensor, total: float) -> tuple[Tensor, Tensor]:
+    """The constrained coefficients and the standard errors of drawing the pairs again. -> [players], [players]"""
+    design, rest = _without_mean(plan.coalitions.double(), gains, total)
+    coefficients, inverse = solve(design, rest, plan.weights)
+    draws, pairs = plan.counts.sum(), slice(len(plan.whole), len(plan.whole) + len(plan.drawn))
+    if not len(plan.counts):
+        errors = torch.zeros_like(coefficients)  # all are there
+    elif draws < 2:
+        errors = torch.full_like(coefficients, torch.inf)
+    else:
+        residuals = (rest - design @ coefficients)[len(plan.whole) :].view(2, -1)
+        member, weight = design[pairs], plan.weights[pairs] / plan.counts
+        reach = member @ inverse
+        leverage = 2 * weight * (reach * member).sum(1)
+        # A complement's row is the negative of its pair's.
+        influence = reach * (weight * (residuals[0] - residuals[1]) / (1 - leverage).clamp(min=1e-6))[:, None]
+        centered = influence - (plan.counts @ influence) / draws
+        errors = ((plan.counts @ centered.square()) * draws / (draws - 1)).sqrt()
+    return total / len(coefficients) + coefficients, errors
+
+
+def weighted_coalitions(players: int, samples: int, draws: Draws, whole_within: int | None = None) -> Plan:
+    """At most `samples` coalitions and how much each counts.
+
+    `whole_within` says which sizes are there whole: those for which this many samples would do.
+    """
     parts = [torch.zeros(0, players, dtype=torch.bool)]
     weights = [torch.zeros(0, dtype=torch.float64)]
+    drawn, counts = parts[0], weights[0]
     # A size and its mirror image together; the kernel's mass of all coalitions of a size is (n − 1) / (s (n − s)).
     sizes = list(range(1, players // 2 + 1))
     mass = [(1 if 2 * size == players else 2) / (size * (players - size)) for size in sizes]
     number = [(1 if 2 * size == players else 2) * comb(players, size) for size in sizes]
-    left = samples
-    while sizes and number[0] <= left * mass[0] / sum(mass) + 1e-9:
+    left, room = samples, samples if whole_within is None else whole_within
+    while sizes and number[0] <= room * mass[0] / sum(mass) + 1e-9:
         whole = _all_of(players, sizes[0])
         parts.append(whole if 2 * sizes[0] == players else torch.cat([whole, ~whole]))
         weights.append(torch.full((number[0],), mass[0] / number[0], dtype=torch.float64))
-        left -= number[0]
+        left, room = left - number[0], room - number[0]
         sizes, mass, number = sizes[1:], mass[1:], number[1:]
     if sizes and left >= 2:
         drawn, counts = _drawn(players, sizes, mass, left // 2, draws)
-        parts += [drawn, ~drawn]
         weights += [counts / counts.sum() * sum(mass) / 2] * 2
-    return torch.cat(parts), torch.cat(weights)
+    return Plan(torch.cat(parts), drawn, torch.cat(weights), counts)
 
 
 def _all_of(players: int, size: int) -> Tensor:

@@ -1,0 +1,41 @@
+"""When a method that samples may stop: as soon as the interval of every score is narrow enough.
+
+The interval is that of 95 %: 1.96 standard errors (Student's t where few draws are averaged) to either side, narrow
+enough when that is at most `tolerance` times the largest score. It says where the scores of other draws would lie. As
+the same draws say when to stop, it covers slightly less than 95 % (`tests/explainers/test_tolerance.py` measures it).
+"""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from troth.core.errors import TrothError
+
+QUANTILE = 1.959964  # of the normal distribution: 95 % lie within so many standard errors
+_GROWTH = 1.5
+
+
+def check(name: str, tolerance: float | None) -> None:
+    if tolerance is not None and not tolerance > 0:
+        raise TrothError(f"{name}: tolerance must be above 0 (0.1: ± 10 % of the largest score), not {tolerance}")
+
+
+def budgets(first: int, most: int, tolerance: float | None) -> Iterator[int]:
+    """How many samples there are in all after each round; without a tolerance there is one round."""
+    count = most if tolerance is None else min(first, most)
+    while count < most:
+        yield count
+        count = int(_GROWTH * count) + 1
+    yield most
+
+
+def narrow(scores: Tensor, errors: Tensor, tolerance: float | None, quantile: float = QUANTILE) -> bool:
+    """Whether every interval is narrow enough. [players], [players]"""
+    if tolerance is None or not len(scores):
+        return False
+    return bool(quantile * errors.max() <= tolerance * scores.abs().max())
+
+
+def said(errors: Tensor, used: int, samples: int, quantile: float = QUANTILE) -> str:
+    """What a result's note says."""
+    return f"95 % intervals of ± {quantile * float(errors.max()):.2g} or less, {used} of {samples} samples"

@@ -1,0 +1,77 @@
+"""What benchmarks/ counts and compares."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertModel
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _benchmarks_can_be_imported(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:  # "floor", "page": names that others may use, too
+        if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_the_floor_against_what_torch_counts():
+    import floor
+    from inputs import Size
+
+    size, tokens = Size(3, 32), 7
+    config = BertConfig(hidden_size=32, num_hidden_layers=3, num_attention_heads=2, intermediate_size=128)
+    model = BertModel(config, add_pooling_layer=False)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.ones(1, tokens, dtype=torch.int64))
+    whole = 3 * sum(floor._layer(size, tokens))
+    assert counter.get_total_flops() == whole
+    # The last layer without queries (1), output (1) and the wide layers (8) of all tokens but one, and their attention.
+    saved = (tokens - 1) * (2 * 10 * 32**2 + 4 * tokens * 32)
+    assert floor.forward(size, tokens) == whole - saved
+
+
+def test_what_has_fallen():
+    from check import fallen
+
+    now = {"a / captum": 1.61, "b / shap": 1.0, "c / hand": 3.0}
+    assert fallen({"a / captum": 2.0, "c / hand": 2.5}, now) == {}
+    assert fallen({"b / shap": 1.3, "d / lime": 2.0}, now) == {
+        "b / shap": "was 1.3, is 1.0",
+        "d / lime": "was 2.0, could not be measured",
+    }
+
+
+def test_every_checked_work_is_there():
+    from check import CHECKED, selection
+
+    assert {work.key for work in selection()} == set(CHECKED)
+
+
+def test_a_section_is_put_in_its_place(tmp_path):
+    import page
+
+    path = tmp_path / "page.md"
+    path.write_text("# A\n\n<!-- x -->\nold\n<!-- /x -->\n\nend\n")
+    page.put(path, ("<!-- x -->", "<!-- /x -->"), "new")
+    assert path.read_text() == "# A\n\n<!-- x -->\nnew\n<!-- /x -->\n\nend\n"
+    page.put(path, ("<!-- y -->", "<!-- /y -->"), "more")
+    assert path.read_text().endswith("end\n\n<!-- y -->\nmore\n<!-- /y -->\n")
+
+
+def test_whoever_fails_is_named_with_the_reason():
+    import page
+
+    row = {"name": "solvex", "error": "ImportError: no solvex"}
+    ours = {"name": "troth", "ms": 2.0, "memory": 1.0, "ratio": 1.0, "same": True}
+    result = {
+        "work": "beam_search", "size": "6 × 384", "texts": "beam", "options": {},
+        "contenders": [ours, {"name": "troth (fast)", "error": "none"}, row],
+    }  # fmt: skip
+    assert page.table([result]).endswith("| solvex | | | | | ImportError: no solvex |")
