@@ -21,7 +21,7 @@ FIELDS = ("unit_texts", "unit_spans", "unit_segments", "truncated", "unit_kind")
 
 @pytest.mark.parametrize("units", ["word", "token", "sentence"])
 @pytest.mark.parametrize("segments", ["first", "both"])
-@pytest.mark.parametrize("max_length", [9, 64])
+@pytest.mark.parametrize("max_length", [14, 64])
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_together_as_alone(family, units, segments, max_length):
     tokenizer = fakes.tokenizer_for(family)

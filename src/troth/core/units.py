@@ -42,7 +42,7 @@ def words_until(text: str, end: int) -> tuple[list[Span], int]:
     ([(0, 2), (3, 6)], 2)
     """
     words = _words(text)
-    spans = []
+    spans: list[Span] = []
     for span in words:
         if span[0] >= end:
             return spans, 1 + sum(1 for _ in words)
@@ -111,7 +111,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def join(pieces: Sequence[Span], units: Sequence[Span], *, touching: bool = False) -> NDArray[np.int64]:
+def join(pieces: Sequence[Span] | NDArray[np.int64], units: Sequence[Span], *, touching: bool = False) -> NDArray[np.int64]:
     """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units.
 
     With `touching` a piece that overlaps none is in none.

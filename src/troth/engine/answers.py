@@ -54,7 +54,7 @@ class Block:
             on_gpu |= part.device.type == "cuda"
         self._batches = {}
         if on_gpu:
-            self._on_its_way = torch.cuda.Event()
+            self._on_its_way = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._on_its_way.record()
 
     def settle(self) -> None:

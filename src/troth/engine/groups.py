@@ -26,6 +26,8 @@ class Known:
     A row's place is one number, not a pair: of objects that hold others Python's garbage collector looks at every one.
     """
 
+    __slots__ = ("_whole", "blocks", "rows")
+
     def __init__(self) -> None:
         self.rows: dict[Hashable, dict[Hashable, int]] = {}  # their places, by what they are about, then by row
         self.blocks: dict[int, Block] = {}  # by the place of their first row
@@ -113,7 +115,7 @@ class Group:
     def answers(self, model: TextClassifier) -> Iterator[Answer]:
         """Of each job, once the block has settled."""
         sizes = [job.asked for job in self.jobs]
-        parts = {name: part.split(sizes) for name, part in self._asked().items()}
+        parts = {name: torch.split_with_sizes(part, sizes) for name, part in self._asked().items()}
         logits = parts.pop(("logits", ""), [torch.empty(0, 0)] * len(sizes))
         for number, job in enumerate(self.jobs):
             rest: dict[str, dict[str, Any]] = {"units": {}, "rest": {}, "rows": {}}

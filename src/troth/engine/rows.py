@@ -116,7 +116,7 @@ class PerRow(Sequence[Encoding]):
     def __getitem__(self, place: int | slice) -> Encoding | PerRow:
         if isinstance(place, slice):
             return PerRow(self._encodings, self._numbers[place])
-        return self._encodings[self._numbers[place]]
+        return self._encodings[int(self._numbers[place])]
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
@@ -128,7 +128,7 @@ def _whole_rows(job: Job) -> NDArray[np.bool_]:
     """[rows] which of them erase nothing."""
     if not job.erases:
         return np.ones(len(job), np.bool_)
-    rows: NDArray[np.bool_] = (job.keep if job.is_binary else job.keep == 1).all(1)
+    rows: NDArray[np.bool_] = np.all(job.keep if job.is_binary else job.keep == 1, axis=1)
     return rows if job.others is None else rows & (job.others.numpy() == 1)
 
 

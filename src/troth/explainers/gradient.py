@@ -3,6 +3,7 @@ to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 201
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from troth.core.types import Attribution, Question
@@ -19,6 +20,10 @@ class Gradient(Explainer):
     of: Of = "logit"
 
     def reads(self) -> GradientWant:
+        return self._want
+
+    @cached_property
+    def _want(self) -> GradientWant:
         return GradientWant(of=self.of, l1=self.norm == "l1")
 
     def ask(self, question: Question) -> Ask[Attribution]:
