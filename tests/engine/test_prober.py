@@ -143,6 +143,7 @@ def decoder(pad=None):
 
 def test_a_decoder_is_never_padded_even_where_two_maskings_shorten(monkeypatch):
     model = decoder(pad=1)
+    assert not model.pads  # found out by passes of its own, on first use
     seen = []
     original = type(model).forward
     monkeypatch.setattr(
