@@ -72,6 +72,7 @@ class Encoding:
     truncated: int = 0  # units cut off at the end of the text
     tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
+    written: tuple[tuple[int, str], ...] = ()  # of a continuation that is explained: each token's id and text
     unit_kind: UnitKind = "word"
     readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
 
