@@ -15,7 +15,7 @@ from torch import Tensor
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel, Variant
 from troth.attribution_model.reading import read
-from troth.core import catalog, draws
+from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
@@ -204,7 +204,7 @@ def is_better(metric: str) -> Callable[[Found, Found], bool]:
 
 def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
     """What the classifier says of whole texts. [examples, classes]"""
-    return logits_of(model, encodings).softmax(-1)
+    return outputs.probabilities(logits_of(model, encodings), model.outputs)
 
 
 def _batch(count: int, size: int, step: int, seed: int) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.reading import Page, read
+from troth.core.outputs import probabilities, strongest
 from troth.core.types import Rows
 from troth.engine.looks import PREDICTED, Passes, Reading, Want, at_least_single
 from troth.models import TextClassifier
@@ -97,10 +98,10 @@ def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Ten
     if own.device != model.device:
         own.to(model.device)
     own.eval()
-    probabilities = at_least_single(logits).softmax(-1)
-    asked = torch.nn.functional.one_hot(rows.target.clamp(min=0), logits.shape[-1]).to(probabilities)
-    predicted = (rows.target == PREDICTED) | (rows.target == logits.argmax(-1))
-    return read(own, rows), torch.where(predicted[:, None], probabilities, asked)
+    said = probabilities(at_least_single(logits), model.outputs)
+    asked = torch.nn.functional.one_hot(rows.target.clamp(min=0), logits.shape[-1]).to(said)
+    predicted = (rows.target == PREDICTED) | (rows.target == strongest(logits, model.outputs))
+    return read(own, rows), torch.where(predicted[:, None], said, asked)
 
 
 def take(rows: Rows, part: slice) -> Rows:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from troth.core.errors import TrothError
+from troth.core.outputs import THRESHOLD
 from troth.core.proof import Proof
 from troth.core.types import Attribution, Encoding, Example, Question
 
@@ -35,6 +36,8 @@ def attribution_to_dict(attribution: Attribution) -> dict[str, Any]:
         "against_label": attribution.label(question.against) or None,
         "labels": list(attribution.labels),
         "probabilities": list(attribution.probabilities),
+        "outputs": attribution.outputs,
+        "threshold": attribution.threshold if attribution.outputs == "labels" else None,
         "signed": attribution.signed,
         "rest": attribution.rest,
         "gap": attribution.gap,
@@ -63,6 +66,8 @@ def attribution_from_dict(facts: Mapping[str, Any], model: TextClassifier | None
             model=facts["model"],
             labels=tuple(facts.get("labels", ())),
             probabilities=tuple(facts["probabilities"]),
+            outputs=facts.get("outputs", "classes"),
+            threshold=facts.get("threshold") or THRESHOLD,
             note=facts["note"],
             proof=Proof.from_dict(facts["proof"]) if facts.get("proof") else None,
         )

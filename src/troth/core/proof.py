@@ -9,7 +9,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Proof:
-    """Probabilities of the class explained: of the whole text, without the top units, without as many random ones."""
+    """Probabilities of the class explained: of the whole text, without the top units, without as many random ones.
+
+    Of a model that gives values they are the values.
+    """
 
     ratio: float  # the share of units that are erased
     count: int  # how many that is here
@@ -22,10 +25,10 @@ class Proof:
     choices: int  # how many random choices were asked about
     exact: bool  # they are all the choices there are
     chance: float  # share of random choices that lower the probability as much
-    predicted_without_top: str  # what the model then says
-    runner_up: str  # the strongest other class of the whole text
-    runner_up_probability: float
-    runner_up_without_top: float
+    predicted_without_top: str  # what the model then says: a class, "toxic" or "not toxic"; "" of a value
+    runner_up: str  # the strongest other class or label of the whole text; "" where there is none
+    runner_up_probability: float | None
+    runner_up_without_top: float | None
     most_faithful: bool | None = None  # of the methods it was compared with; None: cannot tell
     random: tuple[float, ...] = field(default=(), repr=False, compare=False)  # each choice's; not in `to_dict`
 

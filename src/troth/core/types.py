@@ -14,6 +14,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
+from troth.core.outputs import THRESHOLD, Outputs
 from troth.core.proof import Proof
 from troth.core.units import Span, UnitKind
 
@@ -151,7 +152,9 @@ class Attribution:
     explainer: str = ""  # the spec it was made with
     model: str = ""  # fingerprint of the model explained
     labels: tuple[str, ...] = ()
-    probabilities: tuple[float, ...] = ()  # of the whole input
+    probabilities: tuple[float, ...] = ()  # of the whole input; of values the values
+    outputs: Outputs = "classes"  # what they are
+    threshold: float = THRESHOLD  # of labels: what is more probable holds
     note: str = ""
     proof: Proof | None = None  # what `troth.prove` found
 
@@ -178,6 +181,15 @@ class Attribution:
     def label(self, index: int | None) -> str:
         """The name of a class."""
         return "" if index is None else self.labels[index] if index < len(self.labels) else str(index)
+
+    @property
+    def is_predicted(self) -> bool:
+        """Whether the model predicts the target: it is the class chosen, or a label above the threshold."""
+        if not self.probabilities or self.outputs == "values":
+            return False
+        if self.outputs == "labels":
+            return self.probabilities[self.target] > self.threshold
+        return int(np.argmax(self.probabilities)) == self.target
 
     def magnitude(self) -> Attribution:
         """The absolute variant: how much a unit matters, either way. Its order is another, so its proof is not this."""

@@ -13,6 +13,7 @@ from troth.core import catalog, draws
 from troth.core.errors import TrothError
 from troth.engine.looks import Answer, Ask, Look
 from troth.maskings import Masking
+from troth.models import TextClassifier
 
 T = TypeVar("T")
 
@@ -110,14 +111,15 @@ class Job:
                 self.parts[name] = part.new_empty(len(self.keep), *part.shape[1:])
             self.parts[name][rows] = part
 
-    def answer(self) -> Answer:
+    def answer(self, model: TextClassifier) -> Answer:
         for row, (job, other) in self.elsewhere.items():
             self.store(torch.tensor([row]), {name: part[other : other + 1] for name, part in job.parts.items()})
         parts: dict[str, dict[str, Any]] = {"logits": {}, "units": {}, "rest": {}, "rows": {}}
         for (kind, name), part in self.parts.items():
             parts[kind][name] = part[self.inverse]
+        logits = parts["logits"].get("", torch.empty(0, 0))
         return Answer(
-            self.question, parts["logits"].get("", torch.empty(0, 0)), parts["units"], parts["rest"], parts["rows"]
+            self.question, logits, parts["units"], parts["rest"], parts["rows"], model.outputs, model.threshold
         )
 
     def forget(self) -> None:

@@ -7,19 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
+from troth.core import outputs as meaning
+from troth.core.outputs import PREDICTED as PREDICTED
+from troth.core.outputs import THRESHOLD, Outputs, value_of
+from troth.core.outputs import Of as Of
+from troth.core.outputs import at_least_single as at_least_single
 from troth.core.types import PROMPT, Question, Rows
 from troth.maskings import Masking
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
 
 T = TypeVar("T")
-Of = Literal["logit", "probability", "log_probability", "largest_logit"]
-PREDICTED = -1  # as a target: the class that each row gets
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Gradient(Want):
         with torch.enable_grad():
             vectors = rows.vectors(model).detach().requires_grad_()
             logits = model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=not self.prompt)).logits
-            value = value_of(self.of, logits, rows.target, rows.against)
+            value = value_of(self.of, logits, rows.target, rows.against, model.outputs)
             (gradient,) = torch.autograd.grad(value.sum(), vectors)
         # In half precision a sum over the vocabulary would overflow.
         counted = rows.real if self.prompt else rows.real & (rows.units != PROMPT)
@@ -130,47 +133,37 @@ class Answer:
     units: Mapping[str, Tensor]  # [rows, units] token numbers summed into units
     rest: Mapping[str, Tensor]  # [rows] their sum over tokens in no unit
     rows: Mapping[str, Tensor]  # [rows, ...]
+    outputs: Outputs = "classes"  # what the columns of the logits mean
+    threshold: float = THRESHOLD  # of labels
 
     def value(self, of: Of = "logit") -> Tensor:
         """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
         target = torch.full((len(self.logits),), self.question.target)
         against = -1 if self.question.against is None else self.question.against
-        return value_of(of, self.logits, target, torch.full_like(target, against))
+        return value_of(of, self.logits, target, torch.full_like(target, against), self.outputs)
 
     @cached_property
     def probability(self) -> Tensor:
-        """[rows] the target's probability."""
-        return self.logits.softmax(-1)[:, self.question.target]
+        """[rows] the target's probability; of values the number itself."""
+        return self.probabilities[:, self.question.target]
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """[rows, classes] the probability of each class or label; of values the numbers themselves."""
+        return meaning.probabilities(self.logits, self.outputs)
+
+    @cached_property
+    def strongest(self) -> Tensor:
+        """[rows] the class or label that the target "predicted" stands for."""
+        return meaning.strongest(self.logits, self.outputs)
 
     @cached_property
     def predicted(self) -> Tensor:
-        """[rows] the class the model would choose."""
-        return self.logits.argmax(-1)
+        """[rows] the class the model would choose; of labels 1 where it says that the target holds, else 0."""
+        return meaning.decisions(self.logits, self.outputs, self.question.target, self.threshold)
 
 
 Ask: TypeAlias = Generator[Look, Answer, T]
-
-
-def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor) -> Tensor:
-    """What is explained of each row. [rows, classes], [rows], [rows] -> [rows]"""
-    logits = at_least_single(logits)
-    if of == "probability":
-        values = logits.softmax(-1)
-    elif of == "log_probability":
-        values = logits.log_softmax(-1)
-    else:
-        values = logits
-    if of == "largest_logit":
-        return values.amax(-1)
-    target = torch.where(target == PREDICTED, logits.argmax(-1), target)
-    chosen = values.gather(1, target[:, None])[:, 0]
-    other = values.gather(1, against.clamp(min=0)[:, None])[:, 0]
-    return chosen - torch.where(against >= 0, other, 0)
-
-
-def at_least_single(tensor: Tensor) -> Tensor:
-    """Half precision becomes single; single and double stay."""
-    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
 
 def keep_all(question: Question) -> Tensor:

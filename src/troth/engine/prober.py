@@ -110,7 +110,7 @@ class Prober:
             self._answers.clear()  # nobody may be pointed at rows that were never computed
             raise
         for ask, job in zip(waiting, jobs, strict=True):
-            ask.answer = job.answer()
+            ask.answer = job.answer(self.model)
         for job in jobs:
             job.forget()
 

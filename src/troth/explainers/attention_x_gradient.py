@@ -10,8 +10,9 @@ from typing import Literal
 
 import torch
 
+from troth.core.outputs import value_of
 from troth.core.types import Attribution, Question, Rows
-from troth.engine.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all, value_of
+from troth.engine.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all
 from troth.explainers import SignedExplainer
 from troth.explainers.attention import from_reader
 from troth.models import TextClassifier
@@ -32,7 +33,7 @@ class WeightsXGradient(Want):
             # Parameters are frozen, so the word vectors must start the graph; the backward pass ends at the last layer.
             vectors = rows.vectors(model).detach().requires_grad_()
             output = model.forward(replace(rows, embeddings=vectors), attentions=True)
-            value = value_of(self.of, output.logits, rows.target, rows.against)
+            value = value_of(self.of, output.logits, rows.target, rows.against, model.outputs)
             (gradient,) = torch.autograd.grad(value.sum(), output.attentions[-1])
         weights = at_least_single(from_reader(output.attentions[-1].detach(), model, rows))  # [rows, heads, length]
         slopes = at_least_single(from_reader(gradient, model, rows))

@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from troth.core.errors import TrothError
+from troth.core.outputs import value_of
 from troth.core.types import Attribution, Question, Rows
-from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
+from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
 from troth.explainers import SignedExplainer
 from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, held_bytes, take_apart
 from troth.models import TextClassifier
@@ -45,9 +46,10 @@ class Parts(Want):
                 attentions = [at_least_single(each[some, :, :length, :length]) for each in output.attentions]
                 parts = _decompose(layers, head, states[some, :length], attentions, rows.real[some, :length])
                 target, against = (chosen[some].repeat_interleave(length) for chosen in (rows.target, rows.against))
-                scores[some, :length] = value_of("logit", parts.flatten(0, 1), target, against).view(-1, length)
+                values = value_of("logit", parts.flatten(0, 1), target, against, model.outputs)
+                scores[some, :length] = values.view(-1, length)
             scores = scores * rows.real
-            gap = scores.sum(1) - value_of("logit", output.logits, rows.target, rows.against)
+            gap = scores.sum(1) - value_of("logit", output.logits, rows.target, rows.against, model.outputs)
             size = scores.abs().sum(1).clamp(min=1)
         if bool((gap.abs() > max(0.01, 16 * torch.finfo(output.logits.dtype).eps) * size).any()):
             raise TrothError(

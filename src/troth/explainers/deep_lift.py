@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.outputs import value_of
 from troth.core.types import PROMPT, Attribution, Question, Rows, spread
-from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all, value_of
+from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
 from troth.explainers import SignedExplainer
 from troth.explainers._multipliers import multipliers
 from troth.maskings.mix import Reference, reference_vector
@@ -41,7 +42,7 @@ class Lift(Want):
 
         def value(vectors: Tensor) -> Tensor:
             logits.append(model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=True)).logits)
-            return value_of(self.of, logits[-1], rows.target, rows.against)
+            return value_of(self.of, logits[-1], rows.target, rows.against, model.outputs)
 
         now = rows.vectors(model).detach()
         moving = rows.units >= 0 if self.moves == "units" else rows.real & (rows.units != PROMPT)

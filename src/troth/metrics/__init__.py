@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from troth import seeds, statistics
 from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.looks import Ask
 from troth.explainers import Explainer
 from troth.maskings import Masking
+from troth.models import TextClassifier
 
 # Explains the same example again, on what is left of it.
 Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
@@ -43,6 +45,7 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool | None]
     explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
     needs_label: ClassVar[bool] = False
+    needs_decision: ClassVar[bool] = False  # asks what is decided: a model that only gives values is refused
     needs_rationale: ClassVar[bool] = False
     measures: ClassVar[Quality] = "faithfulness"
     pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
@@ -152,6 +155,16 @@ def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         name: " and ".join(sorted(set(values))) if isinstance(values[0], str) else np.mean(values, axis=0).tolist()
         for name, values in by_name.items()
     }
+
+
+def require_outputs(metrics: Iterable[Metric], model: TextClassifier) -> None:
+    """One line, before any work, for a metric that asks for a decision of a model that gives values."""
+    for metric in metrics:
+        if metric.needs_decision and model.outputs == "values":
+            raise TrothError(
+                f"{catalog.name_of(metric)} asks which class is predicted, but {model.name} gives values, not classes; "
+                "use comprehensiveness, sufficiency, deletion or recursive_erasure"
+            )
 
 
 def never(question: Question) -> Ask[Attribution]:

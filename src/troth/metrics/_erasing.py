@@ -11,6 +11,7 @@ from torch import Tensor
 
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.outputs import log_probabilities, probabilities
 from troth.core.types import Attribution, Question, Score, Scores
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.maskings import Masking
@@ -94,9 +95,9 @@ def recursively_erased(
 
 
 def target_probability(answer: Answer, logs: bool = False) -> Floats:
-    """[rows] of the class explained, in double precision; its logarithm is never −inf."""
-    logits = answer.logits.double()
-    return (logits.log_softmax(-1) if logs else logits.softmax(-1))[:, answer.question.target].numpy()
+    """[rows] of the class or label explained, in double precision; its logarithm is never −inf. A value is itself."""
+    turned = (log_probabilities if logs else probabilities)(answer.logits.double(), answer.outputs)
+    return turned[:, answer.question.target].numpy()
 
 
 def why_no_correlation(scores: Scores) -> str:

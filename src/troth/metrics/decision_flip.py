@@ -19,6 +19,7 @@ from troth.metrics._erasing import Stepwise, steps_of, top_units
 @dataclass(frozen=True)
 class DecisionFlip(Stepwise):
     higher_is_better = False
+    needs_decision = True
     bounds = "(0, 1]"
     pitfalls = (
         "About the predicted class, whatever class was explained. Texts of the class that empty texts get never flip."

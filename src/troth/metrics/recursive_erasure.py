@@ -24,15 +24,16 @@ from troth import seeds, statistics
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
-from troth.engine.looks import Ask, Look
+from troth.engine.looks import Answer, Ask, Look
 from troth.engine.targets import gold_class
 from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.metrics import Erasing, Explain, Summary, formulas, reasons
-from troth.metrics._erasing import basis_points, recursively_erased
+from troth.metrics._erasing import basis_points, recursively_erased, target_probability
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
 
+VALUE = "value"  # in place of performance, for a model that gives values: their mean
 NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 
 
@@ -87,19 +88,11 @@ class RecursiveErasure(Erasing):
         baseline = yield from Random().ask(question)
         random, _ = yield from self._curve(question, baseline, Random().ask)
         ratios = np.array(self.points) / 10_000
-        p_explained, p_random = (
-            curve.double().softmax(-1)[:, question.target].numpy() for curve in (explained, random)
-        )
-        predicted = int(explained[0].argmax())
+        p_explained, p_random = (target_probability(answer) for answer in (explained, random))
         record = {
             "ratios": ratios.tolist(),
-            "label": predicted if gold is None else gold,
-            "label_is": "predicted" if gold is None else "gold",
             "target": question.target,
-            "target_is": {predicted: "predicted", gold: "gold"}.get(question.target, "given"),
-            "performance": self._performance,
-            "explained": explained.argmax(-1).tolist(),
-            "random": random.argmax(-1).tolist(),
+            **self._performed(explained, random, gold),
             "p_explained": p_explained.tolist(),
             "p_random": p_random.tolist(),
             # The place of the ratio at which each unit goes: whoever asks more of these inputs need not explain again.
@@ -107,12 +100,27 @@ class RecursiveErasure(Erasing):
         }
         return Score(formulas.acu(ratios, p_explained, p_random), record)
 
-    def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[tuple[Tensor, Tensor]]:
-        """[points, classes] logits as more and more is erased, and what is left then: [points, units]."""
+    def _performed(self, explained: Answer, random: Answer, gold: int | None) -> dict[str, Any]:
+        """What performance is computed from: a class or a label's yes or no at every step; of a value the value."""
+        if explained.outputs == "values":
+            return {"performance": VALUE, "target_is": "given"}
+        first, target = int(explained.predicted[0]), explained.question.target
+        predicted = first if explained.outputs == "classes" else int(explained.strongest[0])
+        return {
+            "label": first if gold is None else gold,
+            "label_is": "predicted" if gold is None else "gold",
+            "target_is": {predicted: "predicted", gold: "gold"}.get(target, "given"),
+            "performance": self._performance,
+            "explained": explained.predicted.tolist(),
+            "random": random.predicted.tolist(),
+        }
+
+    def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[tuple[Answer, Tensor]]:
+        """What the model says as more and more is erased, and what is left then: [points, units]."""
         masking = self.perturbation
         left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
         answer = yield Look(question, left, masking)
-        return answer.logits, left
+        return answer, left
 
     @property
     def _recomputes(self) -> bool:
@@ -130,16 +138,13 @@ class RecursiveErasure(Erasing):
             return Summary(np.nan, np.nan, np.nan, 0, reasons(*by_seed), seeds=len(by_seed))
         records = [[score.record for score in scores] for scores in defined]  # [examples, seeds]
         ratios = np.array(records[0][0]["ratios"])
-        labels = np.array([[record["label"] for record in row] for row in records])
-        predictions = np.array([[[record["explained"], record["random"]] for record in row] for row in records])
-        classes = int(max(labels.max(), predictions.max())) + 1
-        counts = np.stack(
-            [indicators(*seed, classes) for seed in zip(labels.T, predictions.swapaxes(0, 1), strict=True)], axis=1
-        )  # [examples, seeds, 2, points, 3, classes]
+        has_values = records[0][0].get("performance") == VALUE
+        counts = _values(records) if has_values else _counts(records)
         shape = counts.shape[1:]
 
         def curves(means: Floats) -> tuple[Floats, Floats]:
-            both = performance(self._performance, means.reshape(*means.shape[:-1], *shape))  # [..., seeds, 2, points]
+            shaped = means.reshape(*means.shape[:-1], *shape)
+            both = shaped if has_values else performance(self._performance, shaped)  # [..., seeds, 2, points]
             return both[..., 0, :], both[..., 1, :]
 
         def racu(means: Floats) -> Floats:
@@ -155,7 +160,7 @@ class RecursiveErasure(Erasing):
         extra: dict[str, Any] = {
             "acu": acu[0],
             "acu_interval": list(acu[1:]),
-            "performance": self._performance,
+            "performance": VALUE if has_values else self._performance,
             **{name: _all_of(itertools.chain(*records), name) for name in ("target_is", "label_is")},
             "ratios": ratios.tolist(),
             "explained": explained.tolist(),
@@ -167,6 +172,20 @@ class RecursiveErasure(Erasing):
             flat_seeds = "" if np.isnan(each).all() else f" (in {np.isnan(each).sum()} of {len(each)} seeds)"
             why |= {f"{NEVER_FALLS}{flat_seeds}": len(defined)}
         return Summary(value, low, high, len(defined), why, extra, len(by_seed), seeds.spread(each[:, None]))
+
+
+def _counts(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
+    """[examples, seeds, 2, points, 3, classes] what performance is computed from."""
+    labels = np.array([[record["label"] for record in row] for row in records])
+    predictions = np.array([[[record["explained"], record["random"]] for record in row] for row in records])
+    classes = int(max(labels.max(), predictions.max())) + 1
+    by_seed = zip(labels.T, predictions.swapaxes(0, 1), strict=True)
+    return np.stack([indicators(*seed, classes) for seed in by_seed], axis=1)
+
+
+def _values(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
+    """[examples, seeds, 2, points] the values on both curves."""
+    return np.array([[[record["p_explained"], record["p_random"]] for record in row] for row in records], np.float64)
 
 
 def _gold(attribution: Attribution) -> int | None:

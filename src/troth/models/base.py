@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.outputs import THRESHOLD, Outputs
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 
@@ -40,6 +41,8 @@ class TextClassifier(ABC):
 
     name: str
     labels: tuple[str, ...]
+    outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
+    threshold: float = THRESHOLD  # of labels: one that is more probable holds
     reads_last: bool = False  # decides at the last position (a decoder), not at the first
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it

@@ -45,11 +45,14 @@ def proof_line(attribution: Attribution) -> str:
     proof = attribution.proof
     assert proof is not None
     name, units = attribution.label(attribution.target), _units(attribution)
-    spread = 50 * (proof.random_high - proof.random_low)
-    flips = proof.predicted_without_top != name and _predicted(attribution) == attribution.target
+    spread = (proof.random_high - proof.random_low) / 2
+    is_value = attribution.outputs == "values"
+    shown = "{:.4g}".format if is_value else percent
+    half = f"{spread:.2g}" if is_value else _points(100 * spread)
+    flips = proof.predicted_without_top != name and attribution.is_predicted
     return (
-        f"without its top {percent(proof.ratio)}: {name} {percent(proof.probability)} → {percent(proof.without_top)} "
-        f"(random {units}: → {percent(proof.without_random)} ± {_points(spread)})"
+        f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
+        f"(random {units}: → {shown(proof.without_random)} ± {half})"
         f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
     )
 
@@ -105,10 +108,6 @@ def _units(attribution: Attribution) -> str:
 
 def _how(masking: str) -> str:
     return "deleted" if masking == "delete" else f"erased by {masking}"
-
-
-def _predicted(attribution: Attribution) -> int:
-    return int(np.argmax(attribution.probabilities)) if attribution.probabilities else -1
 
 
 def _short(text: str) -> str:

@@ -61,11 +61,18 @@ def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
 
 
 def heading(attribution: Attribution) -> str:
-    """What was explained: the class, its probability, the contrast; and the strongest other class."""
+    """What was explained: the class, its probability, the contrast; and the strongest other class.
+
+    A label is a question of its own, answered with yes or no; a value is just shown.
+    """
     name, probabilities = attribution.label(attribution.target), attribution.probabilities
     probability = probabilities[attribution.target] if probabilities else float("nan")
     against = attribution.question.against
     rather = f" rather than {attribution.label(against)}" if against is not None else ""
+    if attribution.outputs == "values":
+        return f"{name}{rather} = {probability:.4g}"
+    if attribution.outputs == "labels":
+        return f"{name}{rather}: {'yes' if attribution.is_predicted else 'no'} ({probability:.1%})"
     others = [index for index in range(len(probabilities)) if index != attribution.target]
     if not others:
         return f"{name}{rather} ({probability:.1%})"

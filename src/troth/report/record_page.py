@@ -69,6 +69,8 @@ def _said(attribution: Attribution) -> str:
     if not attribution.probabilities:
         return f"Explained: {attribution.label(attribution.target)}"
     probabilities = attribution.probabilities
+    if attribution.outputs != "classes":
+        return f"The model says {explanation.heading(attribution)}"
     predicted = max(range(len(probabilities)), key=lambda index: probabilities[index])
     sure = f"The model says {attribution.label(predicted)} and gives it {evidence.percent(probabilities[predicted])}"
     asked = "" if predicted == attribution.target else f"; explained is {attribution.label(attribution.target)}"

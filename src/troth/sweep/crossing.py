@@ -16,7 +16,7 @@ from troth.data._classes import match_labels
 from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics import Metric
+from troth.metrics import Metric, require_outputs
 from troth.models import Segments, check_choices
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
@@ -64,6 +64,7 @@ def cross(
         about = _model_spec(context, plan, model)
         classes = context.model(about).labels
         require_class(classes, target, against)
+        require_outputs(judges, context.model(about))
         for examples in sets:
             # The same data may number its classes otherwise for the next model.
             matched = match_labels(examples, classes, about.model)

@@ -143,7 +143,7 @@ def explanation(
     early = class_of(model.labels, target, encoding.example, PREDICTED) if want.about_target else PREDICTED
     blank = Question(encoding, target=early, seed=seed)
     answer = yield Look(blank, keep_all(blank), want=want)
-    predicted = int(answer.predicted[0])
+    predicted = int(answer.strongest[0])
     chosen = class_of(model.labels, target, encoding.example, predicted)
     other = None if against is None else class_of(model.labels, against, encoding.example, predicted)
     if other == chosen:
@@ -155,7 +155,9 @@ def explanation(
         explainer=catalog.spec(explainer, full=True),
         model=model.fingerprint,
         labels=model.labels,
-        probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
+        probabilities=tuple(answer.probabilities[0].tolist()),
+        outputs=model.outputs,
+        threshold=model.threshold,
         note="; ".join(filter(None, (attribution.note, *model.notes))),
     )
 

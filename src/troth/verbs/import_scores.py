@@ -43,12 +43,14 @@ def import_scores(
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
     answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
-    question = Question(encoding, class_of(classifier.labels, target, example, int(answer.predicted[0])))
+    question = Question(encoding, class_of(classifier.labels, target, example, int(answer.strongest[0])))
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
         model=classifier.fingerprint,
         labels=classifier.labels,
-        probabilities=tuple(answer.logits[0].softmax(-1).tolist()),
+        probabilities=tuple(answer.probabilities[0].tolist()),
+        outputs=classifier.outputs,
+        threshold=classifier.threshold,
     )
 
 

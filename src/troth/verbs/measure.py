@@ -15,7 +15,7 @@ from troth.engine.looks import Ask
 from troth.engine.prober import Prober
 from troth.engine.targets import gold_class
 from troth.explainers import Explainer, SignedExplainer
-from troth.metrics import Explain, Metric, never
+from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
 
 
@@ -78,7 +78,9 @@ def measure(
 
     if isinstance(metric, str | Metric):
         return scores(catalog.build("metrics", metric))
-    return {name: scores(judge) for name, judge in catalog.by_spec("metrics", metric).items()}
+    judges = catalog.by_spec("metrics", metric)
+    require_outputs(judges.values(), classifier)
+    return {name: scores(judge) for name, judge in judges.items()}
 
 
 def measure_each(
@@ -91,6 +93,7 @@ def measure_each(
 ) -> Iterator[Score]:
     """As `measure`, one score at a time."""
     judge = catalog.build("metrics", metric)
+    require_outputs([judge], prober.model)
     name = catalog.name_of(judge)
     prepared: dict[str, tuple[Metric, Explain]] = {}
 

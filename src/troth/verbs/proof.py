@@ -22,7 +22,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.proof import Proof
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, top_units
@@ -117,16 +117,18 @@ def _proofs(attributions: Sequence[Attribution], ratio: float, most: int, maskin
     chosen = _every_choice(question.n_units, count) if exact else _random_choices(question, count, most)
     top = torch.cat([top_units(attribution.scores, [count]) for attribution in attributions])
     answer = yield Look(question, torch.cat([keep_all(question), 1 - top, 1 - chosen]), masking)
-    probabilities = answer.logits.double().softmax(-1).numpy()  # [rows, classes]
+    answer = replace(answer, logits=answer.logits.double())
+    probabilities = answer.probabilities.numpy()  # [rows, classes]
     whole, tops, random = probabilities[0], probabilities[1 : 1 + len(top)], probabilities[1 + len(top) :]
 
     def proofs() -> Iterator[Proof]:
-        for attribution, erased in zip(attributions, tops, strict=True):
+        for row, (attribution, erased) in enumerate(zip(attributions, tops, strict=True), start=1):
             target = attribution.target
             others = random[:, target]
             as_low = int((others <= erased[target] + SAME).sum())
             low, high = np.percentile(others, [2.5, 97.5])
-            runner_up = max((index for index in range(len(whole)) if index != target), key=lambda index: whole[index])
+            rivals = [index for index in range(len(whole)) if index != target and answer.outputs != "values"]
+            runner_up = max(rivals, key=lambda index: whole[index], default=None)
             yield Proof(
                 ratio=ratio,
                 count=count,
@@ -139,19 +141,31 @@ def _proofs(attributions: Sequence[Attribution], ratio: float, most: int, maskin
                 choices=len(others),
                 exact=exact,
                 chance=as_low / len(others) if exact else (1 + as_low) / (1 + len(others)),
-                predicted_without_top=attribution.label(int(erased.argmax())),
+                predicted_without_top=_said(attribution, answer, row),
                 runner_up=attribution.label(runner_up),
-                runner_up_probability=float(whole[runner_up]),
-                runner_up_without_top=float(erased[runner_up]),
+                runner_up_probability=None if runner_up is None else float(whole[runner_up]),
+                runner_up_without_top=None if runner_up is None else float(erased[runner_up]),
                 random=tuple(others.tolist()),
             )
 
     found = list(proofs())
     # Of two classes, one's loss is the other's gain: only explanations of the same class compete.
-    if len(found) < 2 or len({attribution.target for attribution in attributions}) > 1:
-        return found
-    best = compare(found).best
-    return [replace(proof, most_faithful=None if best is None else place == best) for place, proof in enumerate(found)]
+    for target in {attribution.target for attribution in attributions}:
+        places = [place for place, attribution in enumerate(attributions) if attribution.target == target]
+        best = compare([found[place] for place in places]).best if len(places) > 1 else None
+        if best is not None:
+            for place in places:
+                found[place] = replace(found[place], most_faithful=place == places[best])
+    return found
+
+
+def _said(attribution: Attribution, answer: Answer, row: int) -> str:
+    """What the model says of a row: the class, or whether the label explained holds; values say nothing more."""
+    if answer.outputs == "values":
+        return ""
+    name = attribution.label(attribution.target)
+    said = int(replace(answer, question=attribution.question).predicted[row])
+    return attribution.label(said) if answer.outputs == "classes" else name if said else f"not {name}"
 
 
 def _every_choice(n_units: int, count: int) -> Tensor:

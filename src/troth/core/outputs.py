@@ -1,0 +1,67 @@
+"""What the columns of a model's logits mean; all that turns them into probabilities and decisions is here.
+
+"classes": exactly one of them holds, so they share a softmax. "labels": each holds or not, a yes/no question of its own
+with a sigmoid of its own. "values": plain numbers (a regression, log-probabilities), which are explained as they are.
+"""
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+
+Outputs: TypeAlias = Literal["classes", "labels", "values"]
+Of: TypeAlias = Literal["logit", "probability", "log_probability", "largest_logit"]
+PREDICTED = -1  # as a target: what each row is predicted to be
+THRESHOLD = 0.5  # of labels: what is more probable holds
+
+
+def probabilities(logits: Tensor, outputs: Outputs) -> Tensor:
+    """What each column's probability is; of values the numbers themselves. [..., columns] -> [..., columns]"""
+    if outputs == "classes":
+        return logits.softmax(-1)
+    return logits.sigmoid() if outputs == "labels" else logits
+
+
+def log_probabilities(logits: Tensor, outputs: Outputs) -> Tensor:
+    """Their logarithms, which never are −inf; of values the numbers themselves."""
+    if outputs == "classes":
+        return logits.log_softmax(-1)
+    return torch.nn.functional.logsigmoid(logits) if outputs == "labels" else logits
+
+
+def strongest(logits: Tensor, outputs: Outputs) -> Tensor:
+    """The column that "predicted" stands for: the most probable one; of values the first. [..., columns] -> [...]"""
+    return logits.argmax(-1) if outputs != "values" else torch.zeros_like(logits[..., 0], dtype=torch.int64)
+
+
+def decisions(logits: Tensor, outputs: Outputs, target: int, threshold: float = THRESHOLD) -> Tensor:
+    """What is decided: the class; of labels whether the target holds, 1 or 0. [..., columns] -> [...]"""
+    if outputs == "classes":
+        return logits.argmax(-1)
+    if outputs == "labels":
+        return (logits[..., target].sigmoid() > threshold).long()
+    raise TrothError("a model that gives values decides nothing; use comprehensiveness, sufficiency or deletion")
+
+
+def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor, outputs: Outputs) -> Tensor:
+    """What is explained of each row. [rows, columns], [rows], [rows] -> [rows]"""
+    logits = at_least_single(logits)
+    if of == "probability":
+        values = probabilities(logits, outputs)
+    elif of == "log_probability":
+        values = log_probabilities(logits, outputs)
+    else:
+        values = logits
+    if of == "largest_logit" and outputs == "classes":
+        return values.amax(-1)
+    target = torch.where(target == PREDICTED, strongest(logits, outputs), target)
+    chosen = values.gather(1, target[:, None])[:, 0]
+    other = values.gather(1, against.clamp(min=0)[:, None])[:, 0]
+    return chosen - torch.where(against >= 0, other, 0)
+
+
+def at_least_single(tensor: Tensor) -> Tensor:
+    """Half precision becomes single; single and double stay."""
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
