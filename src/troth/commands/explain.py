@@ -47,6 +47,8 @@ def explain(
     ] = None,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
+    continuation: _options.Continuation = None,
+    generate: _options.Generate = None,
     shots: _options.Shots = None,
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
@@ -63,6 +65,8 @@ def explain(
     A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
+
+    What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
     """
     import troth
     from troth.commands import _showing
@@ -99,6 +103,7 @@ def explain(
     if record is not None:
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    asked |= _options.continuing(continuation, generate)
     options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
     classifier = load_named(model, device=device, **asked)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)

@@ -213,10 +213,10 @@ class Causal(PromptReader):
         ids = torch.tensor([some], device=self.device)
         with torch.no_grad():
             whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, some]
-            ours = self.head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1], some)[0]
+            ours = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1], some)[0]
         return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))
 
-    def head(self, states: Tensor, ids: Sequence[int]) -> Tensor:
+    def _head(self, states: Tensor, ids: Sequence[int]) -> Tensor:
         """The logits of these tokens alone. [rows, hidden] -> [rows, ids]"""
         head = self.model.get_output_embeddings()
         chosen = torch.tensor(ids, device=head.weight.device)

@@ -84,6 +84,10 @@ class TextClassifier(ABC):
         """Options of `load_model` that make this model again, where its source alone does not."""
         return {}
 
+    def labels_of(self, encoding: Encoding) -> tuple[str, ...]:
+        """The names of the columns for one example: those of a continuation are its own tokens."""
+        return self.labels
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of a result should know."""

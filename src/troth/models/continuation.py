@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -69,7 +69,8 @@ class Continuation(Causal):
             raise TrothError(
                 f"the continuation takes {count} of {self.max_length} tokens, so no room is left for a text; shorten it"
             )
-        self.labels = (WHOLE, *(self._texts(self.ids) if self.ids else map(str, range(1, count + 1))))
+        tokens = self._texts(self.ids_of(self.any_text)[-1:], self.ids) or map(str, range(1, count + 1))
+        self.labels = (WHOLE, *tokens)
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
@@ -101,7 +102,7 @@ class Continuation(Causal):
 
     def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
         written = self.ids or tuple(self._write(ids))
-        return list(written[:-1]), tuple(zip(written, self._texts(written), strict=True))
+        return list(written[:-1]), tuple(zip(written, self._texts(ids[-1:], written), strict=True))
 
     def _continued(self, continuation: str) -> tuple[int, ...]:
         """The tokens that it adds to a filled prompt, after a space where a word would stick to the prompt's last."""
@@ -115,15 +116,18 @@ class Continuation(Causal):
         with borrowed(self.tokenizer):  # it would change how the end of the prompt is read: then it is read alone
             return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
-    def _texts(self, ids: Iterable[int]) -> list[str]:
-        """What each token adds to the text; of a character over several tokens the last one has it."""
-        ids, texts, shown = list(ids), [], 0
+    def _texts(self, before: Sequence[int], ids: Sequence[int]) -> list[str]:
+        """What each token adds to the text behind the token before; of a character of several tokens the last has it."""
+        texts, shown = [], len(self._text(before))
         for end in range(1, len(ids) + 1):
-            text = self.tokenizer.decode(ids[:end], clean_up_tokenization_spaces=False)
+            text = self._text([*before, *ids[:end]])
             whole = not text.endswith("\ufffd") or end == len(ids)
             texts.append(text[shown:] if whole else "")
             shown = len(text) if whole else shown
         return texts
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
 
     def _write(self, ids: list[int]) -> list[int]:
         """What the model writes behind these tokens, greedily."""

@@ -126,7 +126,7 @@ class Prompted(Causal):
     def columns(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
         if not self.answer_length:
             words = list(self.class_ids)
-            return self.head(states[:, 0], words) if self._has_plain_head else states[:, 0][:, words]
+            return self._head(states[:, 0], words) if self._has_plain_head else states[:, 0][:, words]
         found = self.log_probabilities(states, asked.ids)
         shares = self.tree.shares.to(found)
         return found @ (shares / shares.sum(0) if self.mean_of_tokens else shares)
