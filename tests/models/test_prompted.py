@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, GraniteConfig
 
 import fakes
 import troth
+from asking import tokens_run
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Example, Question
 from troth.engine.looks import Look
@@ -156,21 +157,6 @@ def test_sharing_the_prompt_is_eight_times_faster():
     assert found["text_tokens"] == 30
     assert found["times_faster"] >= 8
     assert found["largest_difference"] < 1e-4
-
-
-def tokens_run(model, work):
-    """How many tokens go through the first layer."""
-    layers = getattr(model.model.base_model, "layers", None) or model.model.base_model.h
-    counted = []
-    handle = layers[0].register_forward_pre_hook(
-        lambda _, inputs, named: counted.append(len((*inputs, *named.values())[0].flatten(0, 1))),
-        with_kwargs=True,
-    )
-    try:
-        work()
-    finally:
-        handle.remove()
-    return sum(counted)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
@@ -435,7 +421,7 @@ def test_bad_prompts(prompt, problem):
 
 def test_options_that_need_a_prompt():
     for options in ({"class_words": ["a", "b"]}, {"chat": True}, {"shots": SHOTS}):
-        with pytest.raises(TrothError, match="goes with a prompt"):
+        with pytest.raises(TrothError, match="goes with a.* prompted language model"):
             troth.load_model(fakes.hf_model(), fakes.tokenizer_for("bert"), **options)
     with pytest.raises(TrothError, match="2 class words, but 3 labels"):
         load(words=["good", "bad"], labels=["a", "b", "c"])

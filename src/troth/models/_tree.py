@@ -65,7 +65,7 @@ class Tree:
         if not self.branches:
             return places
         node = places - (lengths[rows] - len(self))
-        depths = self.depths.to(places.device)[node.clamp(min=0)]
+        depths = self.depths.to(places.device)[node.clamp(min=0, max=len(self) - 1)]  # behind them is padding
         return torch.where(node < 0, places, lengths[rows] - len(self) - 1 + depths)
 
     def visible(self, lengths: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class Tree:
         """
         start = lengths[:, None] - len(self)
         of_query, of_key = queries[:, None] - start, keys - start
-        sees = self.sees.to(queries.device)[of_query.clamp(min=0), of_key.clamp(min=0, max=len(self) - 1)]
+        sees = self.sees.to(queries.device)[of_query.clamp(0, len(self) - 1), of_key.clamp(0, len(self) - 1)]
         return (of_query < 0) | (of_key < 0) | sees
 
     def way(self, word: Sequence[int]) -> list[int]:
