@@ -122,10 +122,11 @@ def test_a_row_without_label(tmp_path, missing):
 
 def test_labels_that_are_no_classes(tmp_path):
     assert fails(tmp_path, [{"text": "a", "label": 0.73}]) == (
-        "films.jsonl: row 1 has the label 0.73; a class is a whole number or a word"
+        "films.jsonl: row 1 has the label 0.73; a class is a whole number or a word: name another column with --label, "
+        "or pass --label '' to leave labels out"
     )
-    assert fails(tmp_path, [{"text": "a", "label": [1, 2]}]) == (
-        "films.jsonl: row 1 has the label [1, 2]; a row belongs to one class"
+    assert fails(tmp_path, [{"text": "a", "label": {"a": 1}}]) == (
+        "films.jsonl: row 1 has the label {'a': 1}; a row belongs to one class"
     )
     assert fails(tmp_path, [{"text": "a", "label": 0}, {"text": "b", "label": -1}]) == (
         "films.jsonl: row 2 has the label -1; classes count from 0: drop the row, pass --label '' to leave labels out, "

@@ -35,7 +35,7 @@ BROKEN = [
     ("a.jsonl", '{"text": "a", "label": -1e400}', {}, "row 1 has the label -inf; classes count from 0"),
     ("a.jsonl", DEEP, {}, "a.jsonl: line 1 is nested too deeply"),
     ("a.json", DEEP, {}, "a.json is nested too deeply"),
-    ("a.jsonl", f'{{"text": "a", "label": {NESTED}}}', {}, "a row belongs to one class"),
+    ("a.jsonl", f'{{"text": "a", "label": {NESTED}}}', {}, "a set holds words or numbers"),
     ("a.jsonl", f'{{"text": "a", "question": {NESTED}}}', {}, "question is list, not text"),
     ("a.jsonl", json.dumps({"text": "a", "rationale": DEEP}), {"rationale": "rationale"}, "the rationale is text, not"),
     ("a.jsonl", r'{"text": "a", "id": "x\ud800"}', {"id": "id"}, "column 'id' is no id"),

@@ -149,15 +149,6 @@ def test_a_model_in_memory_that_classifies_no_texts_is_refused(kind):
         troth.explain(model, "a good film", "leave_one_out")
 
 
-def test_one_class_and_classes_that_do_not_exclude_each_other_are_refused():
-    tokenizer = fakes.tokenizer_for("bert")
-    assert "has one output, a regression" in fails(fakes.hf_model(classes=1), tokenizer=tokenizer)
-    several = fakes.hf_model(classes=3, problem_type="multi_label_classification")
-    assert "is a multi-label model" in fails(several, tokenizer=tokenizer)
-    sigmoid = pipeline("text-classification", model=fakes.hf_model(), tokenizer=tokenizer, function_to_apply="sigmoid")
-    assert "applies a sigmoid" in fails(sigmoid)
-
-
 def test_what_cannot_be_done_with_a_model_in_memory():
     model, tokenizer = fakes.hf_model(), fakes.tokenizer_for("bert")
     assert fails(model) == "BertForSequenceClassification in memory needs its tokenizer: load_model(model, tokenizer=…)"

@@ -18,6 +18,7 @@ from torch.func import functional_call, vmap
 from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
+from troth.engine.targets import require_exclusive
 from troth.models import TextClassifier, families
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class AttributionModel(nn.Module):
 
     def require_fit(self, model: TextClassifier) -> None:
         """Refuses a model of other classes than it was fitted for; warns of another model of the same."""
+        require_exclusive(model, "attributive_masking")
         if tuple(model.labels) != self.labels:
             raise TrothError(
                 f"this attribution model was fitted for the classes {', '.join(self.labels)}, but {model.name} has "

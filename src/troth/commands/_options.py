@@ -83,6 +83,29 @@ Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces o
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done, and how long it takes.")]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word or sentence.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="The class explained: predicted, gold, an index or a label; several: a,b. Of a multi-label model also "
+        "above_threshold.",
+    ),
+]
+MultiLabel = Annotated[
+    bool | None,
+    typer.Option(
+        "--multi-label/--one-class",
+        help="Each label is a yes/no question of its own (sigmoid), or one class holds (softmax); by default as the "
+        "model's config says.",
+    ),
+]
+Threshold = Annotated[float | None, typer.Option(help="Labels more probable than this hold; 0.5 by default.")]
+CandidateLabels = Annotated[
+    str | None, typer.Option(help="Labels that an NLI model chooses from (zero-shot): urgent,phone,tablet.")
+]
+HypothesisTemplate = Annotated[
+    str | None, typer.Option(help='What is asked of each candidate label; by default "This example is {}."')
+]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Seeds = Annotated[
     list[int] | None,
@@ -149,6 +172,27 @@ def continuing(continuation: str | None, generate: int | None) -> dict[str, Any]
         raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
     options = {"continuation": None if continuation is None else continuation.replace("\\n", "\n"), "generate": generate}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def meaning(
+    multi_label: bool | None, threshold: float | None, candidate_labels: str | None, template: str | None
+) -> dict[str, Any]:
+    """The options of load_model that say what a model's numbers mean; none where they are not given."""
+    if threshold is not None:
+        require("--threshold", threshold, 0 < threshold < 1, "between 0 and 1, such as 0.3")
+    if template is not None and candidate_labels is None:
+        raise TrothError("--hypothesis-template goes with --candidate-labels; name them, or leave it out")
+    labels = None if candidate_labels is None else [label.strip() for label in candidate_labels.split(",")]
+    options: dict[str, Any] = {"multi_label": multi_label, "threshold": threshold, "candidate_labels": labels}
+    options["hypothesis_template"] = template
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str]:
+    """The targets of several --target, or of one with commas, unless that is a label's name."""
+    given = ["predicted"] if values is None else values
+    parts = [part for value in given for part in ([value] if value in labels else spec_text.split(value) or [value])]
+    return parts[0] if len(parts) == 1 else parts
 
 
 def naming(labels: str | None) -> dict[str, Any]:

@@ -43,11 +43,17 @@ def keep(
 
     proofs = [attribution.proof for row in by_text for attribution in row if attribution.proof is not None]
     proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
-    run = {"id": uuid4().hex, "texts": len(by_text)}
+    run = {"id": uuid4().hex, "texts": len({row[0].example.id for row in by_text})}
+    # One of several targets is its record's own; so is a label, however it was chosen.
+    several = not isinstance(settings["target"], str) or model.outputs == "labels"
     used = versions()
+
+    def of(row: Sequence[Attribution]) -> dict[str, Any]:
+        return {**settings, "target": row[0].target if several else settings["target"], "proof": proving}
+
     decisions = [
         records.decision(
-            row, model, source=source, options=asked, settings={**settings, "proof": proving}, run=run,
+            row, model, source=source, options=asked, settings=of(row), run=run,
             versions=used, comparison=sentence(row),
         )
         for row in by_text

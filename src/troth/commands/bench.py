@@ -58,6 +58,10 @@ def bench(
         str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
     ] = None,
     labels: _options.Labels = None,
+    multi_label: _options.MultiLabel = None,
+    threshold: _options.Threshold = None,
+    candidate_labels: _options.CandidateLabels = None,
+    hypothesis_template: _options.HypothesisTemplate = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.
@@ -89,6 +93,7 @@ def bench(
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns}
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
+    prompted |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
     subject: Any = (model, prompted) if prompted else model
     if dry_run:
         context = Context()

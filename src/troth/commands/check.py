@@ -93,7 +93,7 @@ def check(
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
     loaded = load_model(model, device=device, **prompted)
-    require_class(loaded.labels, target)
+    require_class(loaded, target)
     if randomization:
         _randomize(loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, as_json=as_json)
         return

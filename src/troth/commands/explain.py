@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from troth.commands import _options, _recording
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from troth.core.types import Attribution, Example
 
 
 def explain(
@@ -25,7 +30,7 @@ def explain(
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
     units: _options.Units = "word",
-    target: _options.Target = "predicted",
+    target: _options.Targets = None,
     against: Annotated[str | None, typer.Option(help="Explain why the target rather than this class.")] = None,
     masking: _options.Masking = "mask_token",
     seed: _options.Seed = 0,
@@ -54,6 +59,10 @@ def explain(
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     labels: _options.Labels = None,
+    multi_label: _options.MultiLabel = None,
+    threshold: _options.Threshold = None,
+    candidate_labels: _options.CandidateLabels = None,
+    hypothesis_template: _options.HypothesisTemplate = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.
@@ -63,6 +72,8 @@ def explain(
     A file, with a record of every decision: troth explain --data claims.csv --limit 20 --record decisions
 
     A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
+
+    Every label of a multi-label model that holds: troth explain "…" -m my-model --target above_threshold
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
@@ -88,7 +99,7 @@ def explain(
     if data is not None:
         if texts or pair is not None:
             raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
-        examples, notes = _from_data(data, split, limit, columns, target)
+        examples, notes = _from_data(data, split, limit, columns, target == ["gold"])
     else:
         _refuse_without_data(split=split, limit=limit or None, **columns)
         given = texts or _lines()
@@ -104,12 +115,15 @@ def explain(
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text) | _options.naming(labels)
     asked |= _options.continuing(continuation, generate)
-    options: dict[str, Any] = {"target": target, "masking": masking, "seed": seed, "against": against}
+    asked |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
     classifier = load_named(model, device=device, **asked)
+    chosen = _options.targets(target, classifier.labels)
+    options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     if proof:
         by_method = troth.prove(classifier, by_method)
     by_text = list(zip(*by_method.values(), strict=True))
+    notes += _unexplained(examples, by_text, chosen, classifier.threshold)
     if html is not None:
         page.write(html, "Explanations", display.sections(by_text))
     written: Path | None = None
@@ -128,16 +142,25 @@ def explain(
 
 
 def _from_data(
-    data: str, split: str | None, limit: int, columns: dict[str, Any], target: str
+    data: str, split: str | None, limit: int, columns: dict[str, Any], labeled: bool
 ) -> tuple[list[Any], tuple[str, ...]]:
     """The examples of the data, and what was guessed or left out; classes are needed only where they are explained."""
     from troth.core.errors import TrothError
     from troth.data import load_data
 
-    found = load_data(data, split, limit or None, unlabelled=target != "gold", **columns)
+    found = load_data(data, split, limit or None, unlabelled=not labeled, **columns)
     if not found:
         raise TrothError(f"{data} holds no examples: there is nothing to explain")
     return list(found), found.notes
+
+
+def _unexplained(
+    examples: Sequence[Example], by_text: Sequence[Sequence[Attribution]], target: str | list[str], threshold: float
+) -> tuple[str, ...]:
+    """A line for each text of which no label was explained."""
+    explained = {row[0].example.id for row in by_text}
+    why = f"no label is above the threshold {threshold:g}" if target == "above_threshold" else "no label is given"
+    return tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
 
 
 def _refuse_without_data(**options: Any) -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from troth.core.errors import TrothError
-from troth.core.types import Example
+from troth.core.outputs import Outputs
+from troth.core.types import Example, LabelSet
 from troth.data._base import Data
 
 Names = tuple[str, ...]
@@ -38,44 +39,71 @@ class Label(int):
         return self.names[self] if self < len(self.names) else str(int(self))
 
 
-def name_of(label: int | str | None) -> int | str | None:
-    """A label as words where it has any: what another model understands."""
+def name_of(label: int | str | LabelSet | None) -> int | str | LabelSet | None:
+    """A label as words where it has any: what another model understands; of a set each."""
+    if isinstance(label, tuple):
+        return tuple(label_name(each) for each in label)
+    return None if label is None else label_name(label)
+
+
+def label_name(label: int | str) -> int | str:
+    """One label as words, where it has any."""
     return label.name if isinstance(label, Label) and label.names else label
 
 
-def match_labels(data: Data, classes: Sequence[str], model: str) -> Data:
+def match_labels(data: Data, classes: Sequence[str], model: str, outputs: Outputs = "classes") -> Data:
     """The data with its labels numbered as the model's classes are; what has no class there is an error.
 
     Names win over numbers: {0: positive, 1: negative} and a csv of "neg" and "pos" agree. Numbers without names stay.
+    Of a multi-label model every example has a set of them; a model that gives values has none.
     """
     model_names = tuple(classes)
-    words = tuple(sorted({example.label for example in data if isinstance(example.label, str)}))
-    named = [_with_names(example.label, data.labels, words) for example in data]
-    if all(label is None for label in named) or not model_names:
+    if outputs == "values":
+        return without_labels(data)
+    given = [_listed_labels(example.label) for example in data]
+    words = tuple(sorted({label for labels in given for label in labels or () if isinstance(label, str)}))
+    named = [None if labels is None else [_with_names(each, data.labels, words) for each in labels] for labels in given]
+    if all(labels is None for labels in named) or not model_names:
         return data
+    if outputs == "classes" and (sets := [example for example in data if isinstance(example.label, tuple)]):
+        raise not_one_class(sets[0], model)
     try:
-        numbers = [None if label is None else class_number(label, model_names) for label in named]
+        numbers = [None if labels is None else [class_number(each, model_names) for each in labels] for labels in named]
     except TrothError as problem:
-        ours = data.labels or tuple(sorted({str(name_of(label)) for label in named if label is not None}))
+        ours = data.labels or tuple(sorted({str(label_name(each)) for labels in named for each in labels or ()}))
         raise TrothError(
             f"{data.name}: its labels ({_listed(ours)}) do not match the classes of {model} ({_listed(model_names)}): "
             f"{problem}; write the model's names or numbers as labels, name its classes (load_model(…, labels=…)), or "
             "leave the labels out (--label '')"
         ) from None
-    if data.labels == model_names and numbers == [example.label for example in data]:
+    if data.labels == model_names and outputs == "classes" and numbers == given:
         return data
-    examples: list[Example] = [
-        replace(example, label=None if number is None else Label(number, model_names))
-        for example, number in zip(data, numbers, strict=True)
-    ]
+
+    def numbered(places: list[int] | None) -> Label | tuple[Label, ...] | None:
+        found = None if places is None else tuple(Label(place, model_names) for place in places)
+        return found[0] if found and outputs == "classes" else found
+
+    examples = [replace(example, label=numbered(places)) for example, places in zip(data, numbers, strict=True)]
     notes = [note for note in data.notes if not note.endswith(SORTED)]
     if len(notes) < len(data.notes):
         found = {
-            str(name_of(label)): number for label, number in zip(named, numbers, strict=True) if number is not None
+            str(label_name(each)): place
+            for labels, places in zip(named, numbers, strict=True)
+            for each, place in zip(labels or (), places or (), strict=True)
         }
         listed = [f"{number} = {name}" for name, number in sorted(found.items(), key=lambda pair: pair[1])]
         notes.append(f"labels: {_listed(listed)} (matched with the model's classes: {_listed(model_names)})")
     return replace(data, examples=examples, labels=model_names, notes=tuple(notes))
+
+
+def not_one_class(example: Example, model: str) -> TrothError:
+    """The error for a set of labels where exactly one class holds."""
+    held = example.label if isinstance(example.label, tuple) else ()
+    shown = "|".join(str(label_name(each)) for each in held) or "none"
+    return TrothError(
+        f"example {example.id} has a set of labels ({shown}), but the classes of {model} exclude each other; give it "
+        "one class, or load the model as a multi-label one (multi_label=True, --multi-label)"
+    )
 
 
 def without_labels(data: Data) -> Data:
@@ -115,10 +143,14 @@ def class_number(label: int | str, classes: Names) -> int:
     raise TrothError(f"{name!r} may be {' or '.join(alike)}" if alike else f"no class is like {name!r}")
 
 
-def _with_names(label: int | str | None, names: Names, words: Names) -> int | str | None:
+def _listed_labels(label: int | str | LabelSet | None) -> list[int | str] | None:
+    return None if label is None else list(label) if isinstance(label, tuple) else [label]
+
+
+def _with_names(label: int | str, names: Names, words: Names) -> int | str:
     if isinstance(label, str):
         return Label(words.index(label), words, ordered=False)
-    if label is None or (isinstance(label, Label) and label.names):
+    if isinstance(label, Label) and label.names:
         return label
     return Label(label, names) if 0 <= label < len(names) else label
 

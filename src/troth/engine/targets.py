@@ -1,44 +1,141 @@
-"""Which class a target stands for: the predicted one, the gold one, an index or a label."""
+"""Which class a target stands for: the predicted one, the gold one, an index or a label; of labels also several."""
 
 import re
+from collections.abc import Sequence
 
 from troth.core.errors import TrothError, unknown
+from troth.core.outputs import PREDICTED, Outputs
 from troth.core.types import Example
-from troth.data._classes import class_number, name_of
-from troth.engine.looks import PREDICTED
+from troth.data._classes import class_number, label_name, not_one_class
+from troth.models import TextClassifier
+
+EACH = "each"  # as a target: every token of a continuation
+ABOVE = "above_threshold"  # as a target: every label that is more probable than the model's threshold
+Target = str | int | Sequence[str | int]
+_WORDS = ("predicted", "gold", ABOVE)
 
 
-def class_of(labels: tuple[str, ...], target: str | int, example: Example, predicted: int) -> int:
-    """The class index that "predicted", "gold", an index or a label stands for."""
+def class_of(
+    labels: tuple[str, ...],
+    target: str | int,
+    example: Example,
+    predicted: int,
+    outputs: Outputs = "classes",
+    probabilities: Sequence[float] = (),
+) -> int:
+    """The class index that "predicted", "gold", an index or a label stands for.
+
+    Of an example's several gold labels it is the most probable one, where probabilities are given, else the first.
+    """
     if target == "predicted":
         return predicted
+    if target == "gold" and outputs == "labels":
+        held = gold_labels(labels, example)
+        if not held:
+            raise TrothError(f"example {example.id} has no gold label; use target predicted or name a label")
+        return max(held, key=lambda index: probabilities[index]) if probabilities else held[0]
     if target == "gold":
-        return gold_class(labels, example)
+        return gold_class(labels, example, outputs)
     if isinstance(target, str) and target in labels:
         return labels.index(target)
     if isinstance(target, str) and not re.fullmatch(r"-?\d+", target):
-        raise unknown("class", target, labels)
+        raise unknown(_KINDS[outputs], target, labels)
     index = int(target)
     if not 0 <= index < len(labels):
+        kind = _KINDS[outputs]
         raise TrothError(
-            f"example {example.id}: class {index} is outside the model's {len(labels)} classes ({', '.join(labels)})"
+            f"example {example.id}: {kind} {index} is outside the model's {len(labels)} {_PLURAL[kind]} "
+            f"({', '.join(labels)})"
         )
     return index
 
 
-def require_class(labels: tuple[str, ...], *classes: str | int | None) -> None:
+_KINDS = {"classes": "class", "labels": "label", "values": "value"}
+_PLURAL = {"class": "classes", "label": "labels", "value": "values"}
+
+
+def require_class(model: TextClassifier, *classes: Target | None, several: bool = False) -> None:
     """A class the model does not have is refused before anything is computed; gold ones differ by example."""
-    for name in classes:
-        if name is not None and name not in ("predicted", "gold"):
-            class_of(labels, name, Example("0", ""), PREDICTED)
+    for target in classes:
+        if target == ABOVE and model.outputs != "labels":
+            raise TrothError(
+                f"{ABOVE} goes with a multi-label model; {model.name} gives {_MEANINGS[model.outputs]}: use predicted"
+            )
+        if target == EACH and not (model.continues and several):
+            what = "one target per example is measured here" if model.continues else f"{model.name} writes nothing"
+            raise TrothError(f"{EACH} explains every token of a continuation, but {what}; use predicted")
+        if target in (None, EACH):
+            continue
+        named = [target] if isinstance(target, str | int) else list(target)
+        if not named:
+            raise TrothError("target is an empty list; name at least one class or label")
+        if len(set(named)) < len(named):
+            raise TrothError(f"target names {_repeated(named)!r} twice")
+        if not several and (target == ABOVE or len(named) > 1):
+            raise TrothError(
+                f"one target per example is measured here, not {target}; name one label, or use predicted (the most "
+                "probable one) or gold (the most probable of the example's labels)"
+            )
+        for name in named:
+            if model.outputs == "values" and name not in ("predicted", *model.labels, *_numbers(model.labels)):
+                raise TrothError(
+                    f"{model.name} gives {_listed(model.labels)}, no classes, so {name!r} cannot be explained; leave "
+                    "target out or name a value"
+                )
+            if name not in _WORDS:
+                class_of(model.labels, name, Example("0", ""), PREDICTED, model.outputs)
 
 
-def gold_class(labels: tuple[str, ...], example: Example) -> int:
+def require_exclusive(model: TextClassifier, method: str) -> None:
+    """One line for a method that is made for classes of which exactly one holds."""
+    if model.outputs != "classes":
+        raise TrothError(
+            f"{method} reads which of several classes is predicted; {model.name} gives {_MEANINGS[model.outputs]}: use "
+            "leave_one_out, integrated_gradients or another explainer"
+        )
+
+
+_MEANINGS = {
+    "classes": "classes that exclude each other",
+    "labels": "labels that each hold or not",
+    "values": "values",
+}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"one value ({names[0]})" if len(names) == 1 else f"values ({', '.join(names[:12])})"
+
+
+def _numbers(names: Sequence[str]) -> list[str | int]:
+    return [*range(len(names)), *map(str, range(len(names)))]
+
+
+def _repeated(names: list[str | int]) -> str | int:
+    return next(name for place, name in enumerate(names) if name in names[:place])
+
+
+def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "classes") -> int:
     """The model's class that an example's label stands for: by name where it has one, else by number."""
     label = example.label
+    if outputs == "values":
+        raise TrothError(f"example {example.id}: a model that gives values has no gold class; leave target out")
     if label is None:
         raise TrothError(f"example {example.id} has no label, so no gold class; use target predicted or name a class")
-    if isinstance(name_of(label), int):
+    if isinstance(label, tuple):
+        raise not_one_class(example, "the model")
+    return _number(labels, label, example)
+
+
+def gold_labels(labels: tuple[str, ...], example: Example) -> tuple[int, ...]:
+    """The numbers of all labels of the model that hold of an example; a single one is a set of one."""
+    if example.label is None:
+        raise TrothError(f"example {example.id} has no labels; use target predicted or name a label")
+    held = example.label if isinstance(example.label, tuple) else (example.label,)
+    return tuple(_number(labels, each, example) for each in held)
+
+
+def _number(labels: tuple[str, ...], label: int | str, example: Example) -> int:
+    if isinstance(label_name(label), int):
         return class_of(labels, int(label), example, PREDICTED)
     try:
         return class_number(label, labels)

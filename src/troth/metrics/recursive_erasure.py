@@ -25,7 +25,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.looks import Answer, Ask, Look
-from troth.engine.targets import gold_class
+from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.metrics import Erasing, Explain, Summary, formulas, reasons
@@ -81,7 +81,8 @@ class RecursiveErasure(Erasing):
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         gold = _gold(attribution)
         can_explain = self._recomputes or attribution.explainer
-        if self.target == "gold" and gold not in (None, question.target) and can_explain:
+        exclusive = attribution.outputs == "classes"  # a label is a question of its own: gold is yes or no
+        if exclusive and self.target == "gold" and gold not in (None, question.target) and can_explain:
             question = replace(question, target=gold, against=None)
             attribution = yield from explain(question)
         explained, left = yield from self._curve(question, attribution, explain)
@@ -104,12 +105,14 @@ class RecursiveErasure(Erasing):
         """What performance is computed from: a class or a label's yes or no at every step; of a value the value."""
         if explained.outputs == "values":
             return {"performance": VALUE, "target_is": "given"}
-        first, target = int(explained.predicted[0]), explained.question.target
-        predicted = first if explained.outputs == "classes" else int(explained.strongest[0])
+        predicted, target = int(explained.predicted[0]), explained.question.target
+        target_is = {predicted: "predicted", gold: "gold"}.get(target, "given")
+        if explained.outputs == "labels":
+            target_is = "predicted" if int(explained.strongest[0]) == target else "given"
         return {
-            "label": first if gold is None else gold,
+            "label": predicted if gold is None else gold,
             "label_is": "predicted" if gold is None else "gold",
-            "target_is": {predicted: "predicted", gold: "gold"}.get(target, "given"),
+            "target_is": target_is,
             "performance": self._performance,
             "explained": explained.predicted.tolist(),
             "random": random.predicted.tolist(),
@@ -189,9 +192,13 @@ def _values(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
 
 
 def _gold(attribution: Attribution) -> int | None:
-    """The gold class; None where there is no label."""
+    """The gold class, or of a label 1 where it is among the gold ones, else 0; None where there is no label."""
     label = attribution.example.label
-    if label is None or (isinstance(label, int) and not attribution.labels):
+    if label is None or attribution.outputs == "values":
+        return None
+    if attribution.outputs == "labels":
+        return int(attribution.target in gold_labels(attribution.labels, attribution.example))
+    if isinstance(label, int) and not attribution.labels:
         return label
     return gold_class(attribution.labels, attribution.example)
 

@@ -42,8 +42,8 @@ class Causal(PromptReader):
         """What is asked of each row."""
 
     @abstractmethod
-    def columns(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
-        """The logits, [rows, columns], from the states (or logits) where something is asked."""
+    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+        """[rows, columns] from the states (or logits) where something is asked."""
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if rows.output_factor is not None:
@@ -59,7 +59,7 @@ class Causal(PromptReader):
             if not insides and bool(nothing.any()):
                 return self._forward_from_nothing(rows, nothing)
             states, output = self._states(rows, asked, self.tree, attentions, hidden)
-            logits = self.columns(rows, asked, states)
+            logits = self.logits_of(rows, asked, states)
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
         return Output(

@@ -55,8 +55,7 @@ def bring(
         except (RuntimeError, AssertionError) as error:
             raise TrothError(f"cannot use device {device}: {first_line(error)}") from None
     else:
-        if hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module):
-            _refuse_sigmoid(model)
+        if is_pipeline(model):
             model, tokenizer = model.model, tokenizer or model.tokenizer
         if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
             model = model.get_base_model()  # the transformers model itself, its adapters in place
@@ -74,16 +73,12 @@ def bring(
 
 def is_transformers(model: Any) -> bool:
     """A transformers model or pipeline, which is also callable."""
-    return isinstance(model, nn.Module) or (hasattr(model, "model") and hasattr(model, "tokenizer"))
+    return isinstance(model, nn.Module) or is_pipeline(model)
 
 
-def _refuse_sigmoid(pipeline: Any) -> None:
-    function = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
-    if str(getattr(function, "value", function)).lower() == "sigmoid":
-        raise TrothError(
-            "this pipeline applies a sigmoid, so its classes are not exclusive, which troth does not explain yet; "
-            "make it without function_to_apply"
-        )
+def is_pipeline(model: Any) -> bool:
+    """A transformers pipeline: a model and its tokenizer."""
+    return hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module)
 
 
 def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network) -> tuple[Any, Any]:

@@ -123,8 +123,8 @@ def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> 
         with contextlib.suppress(TrothError):
             if isinstance(label, str):
                 return class_number(label, tuple(names))
-    if label is not None and re.fullmatch(r"\d+", str(label)) and int(label) < len(class_words):
-        return int(label)
+    if re.fullmatch(r"\d+", str(label)) and int(str(label)) < len(class_words):
+        return int(str(label))
     raise TrothError(
         f"shot {shot.id} has {'no label' if label is None else f'label {label!r}'}; "
         f"its label must be one of {', '.join(labels)} or an index"

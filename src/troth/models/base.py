@@ -43,6 +43,7 @@ class TextClassifier(ABC):
     labels: tuple[str, ...]
     outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
     threshold: float = THRESHOLD  # of labels: one that is more probable holds
+    continues: bool = False  # its columns are a continuation of the text: the whole of it, then token by token
     reads_last: bool = False  # decides at the last position (a decoder), not at the first
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 
 from troth.core.errors import TrothError
+from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.models._heads import checked_threshold
 from troth.models._loading import fingerprint, is_transformers
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
@@ -28,7 +30,7 @@ class BlackBox(TextClassifier):
 
     kind = "a black box"
     loaded_with = "a function from texts to probabilities"
-    options = ("mask_text",)
+    options = ("mask_text", "multi_label", "threshold")
     pads = True
     erases_only = True
     mask_id = _MASKED
@@ -42,10 +44,14 @@ class BlackBox(TextClassifier):
         labels: Iterable[str] | None = None,
         mask_text: str = "_",
         name: str = "",
+        multi_label: bool = False,
+        threshold: float | None = None,
     ) -> None:
         self.predict = predict
         self.mask_text = mask_text
         self.name = name or getattr(predict, "__name__", type(predict).__name__)
+        self.outputs = "labels" if multi_label else "classes"
+        self.threshold = checked_threshold(self.name, self.outputs, threshold)
         self._given = self._labels = None if labels is None else tuple(labels)
 
     @classmethod
@@ -55,14 +61,28 @@ class BlackBox(TextClassifier):
 
     @classmethod
     def load(
-        cls, source: Any, *, labels: Iterable[str] | None = None, mask_text: str = "_", **_: Any
+        cls,
+        source: Any,
+        *,
+        labels: Iterable[str] | None = None,
+        mask_text: str = "_",
+        multi_label: bool = False,
+        threshold: float | None = None,
+        **_: Any,
     ) -> TextClassifier:
         """A callable, or what has predict_proba and perhaps classes_ (scikit-learn)."""
+        how: dict[str, Any] = {"mask_text": mask_text, "multi_label": multi_label, "threshold": threshold}
         if not hasattr(source, "predict_proba"):
-            return cls(source, labels=labels, mask_text=mask_text)
+            return cls(source, labels=labels, **how)
         if labels is None and getattr(source, "classes_", None) is not None:
             labels = [str(label) for label in source.classes_]
-        return cls(source.predict_proba, labels=labels, name=type(source).__name__, mask_text=mask_text)
+        return cls(source.predict_proba, labels=labels, name=type(source).__name__, **how)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        if self.outputs == "classes":
+            return {}
+        return {"multi_label": True} | ({} if self.threshold == THRESHOLD else {"threshold": self.threshold})
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known once it has been asked
@@ -73,13 +93,17 @@ class BlackBox(TextClassifier):
     @cached_property
     def fingerprint(self) -> str:
         if self.code:  # the file says it all, and joblib's hash of a fitted pipeline differs from process to process
-            parts = [self.name, self._given, self.mask_text, self.code]
+            parts = [self.name, self._given, self.mask_text, self.code, *self._meaning]
             return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
         # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
         code = getattr(self.predict, "__code__", None)
         body = b"" if code is None else code.co_code + repr(_constants(code)).encode()
-        parts = [self.name, self._given, self.mask_text, *map(_content, _dependencies(self.predict))]
+        parts = [self.name, self._given, self.mask_text, *self._meaning, *map(_content, _dependencies(self.predict))]
         return hashlib.sha256(repr(parts).encode() + body).hexdigest()[:16]
+
+    @property
+    def _meaning(self) -> list[Any]:
+        return [] if self.outputs == "classes" else [self.outputs, self.threshold]
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
@@ -99,7 +123,11 @@ class BlackBox(TextClassifier):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         self.refuse_insides(rows, attentions=attentions, hidden=hidden)
         erased = [_text(rows, row, self.mask_text) for row in range(len(rows))]
-        return Output(torch.from_numpy(np.log(np.clip(self._ask(erased), 1e-12, None))).float())
+        probabilities = np.clip(self._ask(erased), 1e-12, None)
+        logits = np.log(probabilities)
+        if self.outputs == "labels":
+            logits -= np.log(np.clip(1 - probabilities, 1e-12, None))
+        return Output(torch.from_numpy(logits).float())
 
     def _ask(self, texts: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         answer = self.predict(texts)
@@ -118,14 +146,20 @@ class BlackBox(TextClassifier):
         classes = probabilities.shape[1]
         if self._labels is None:
             self._labels = tuple(str(index) for index in range(classes))
-        if classes < 2:
+        if classes < 2 and self.outputs == "classes":
             raise TrothError(f"{self.name} gives one number per text; it must give one probability per class")
         if len(self._labels) != classes:
             raise TrothError(f"{self.name} gives {classes} probabilities, but {len(self._labels)} labels were given")
-        if np.isfinite(probabilities).all() and (
-            probabilities.min() < -1e-6 or abs(probabilities.sum(1) - 1).max() > 1e-3
-        ):
-            raise TrothError(f"{self.name} must give probabilities that sum to 1 for each text; logits do not")
+        if not np.isfinite(probabilities).all():
+            return probabilities
+        outside = probabilities.min(initial=0) < -1e-6 or probabilities.max(initial=0) > 1 + 1e-3
+        if self.outputs == "labels" and outside:
+            raise TrothError(f"{self.name} must give a probability from 0 to 1 for each label; logits are not")
+        if self.outputs == "classes" and (outside or abs(probabilities.sum(1) - 1).max(initial=0) > 1e-3):
+            raise TrothError(
+                f"{self.name} must give probabilities that sum to 1 for each text; logits do not. Where each label has "
+                "a probability of its own, pass multi_label=True"
+            )
         return probabilities
 
 

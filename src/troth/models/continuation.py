@@ -36,6 +36,7 @@ class Continuation(Causal):
     loaded_with = 'continuation="…" (or generate=40)'
     options = ("prompt", "chat", "mask_text", "continuation", "generate")
     outputs = "values"
+    continues = True
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class Continuation(Causal):
         places = (rows.lengths - lengths)[:, None] + torch.arange(ids.shape[1], device=ids.device)
         return Asked(torch.minimum(places, rows.lengths[:, None] - 1), ids)
 
-    def columns(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
         found = self.log_probabilities(states, asked.ids)
         count = len(self.labels) - 1
         if not self.ids:  # those who wrote less are done, and sure of it

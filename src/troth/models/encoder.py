@@ -15,7 +15,8 @@ from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models import _changes, _trial, families
 from troth.models._encoding import encode, longest
-from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_transformers
+from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of, with_meaning
+from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, first_line, is_pipeline, is_transformers
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
@@ -26,6 +27,7 @@ class Encoder(TextClassifier):
 
     kind = "a text classifier"
     loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
+    options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold")
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
 
@@ -37,10 +39,15 @@ class Encoder(TextClassifier):
         name: str,
         max_length: int | None = None,
         labels: Iterable[str] | None = None,
+        multi_label: bool | None = None,
+        threshold: float | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
+        if self.network is CLASSIFIER:
+            self.outputs = meaning_of(model.config, name, multi_label)
+            self.threshold = checked_threshold(name, self.outputs, threshold)
         self.labels = self.class_names(None if labels is None else tuple(labels))
         self.max_length = longest(model, tokenizer, max_length, name)
         # A decoder with a classification head reads the last position, which must not be padding.
@@ -56,6 +63,8 @@ class Encoder(TextClassifier):
         cls, source: Any, *, tokenizer: Any = None, device: Any = None, dtype: Any = None, **options: Any
     ) -> TextClassifier:
         """From a folder, a hub name, an adapter, a pipeline or a model in memory."""
+        if is_pipeline(source):
+            options = pipeline_options(source, options)
         model, tokenizer, name = bring(source, tokenizer, cls.network, device=device, dtype=dtype)
         return cls(model, tokenizer, name=name, **options)
 
@@ -65,21 +74,16 @@ class Encoder(TextClassifier):
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
-        config, count = self.model.config, int(self.model.config.num_labels)
-        if count < 2:
-            raise TrothError(
-                f"{self.name} has one output, a regression; troth explains classifiers of two classes or more"
-            )
-        if config.problem_type == "multi_label_classification":
-            raise TrothError(
-                f"{self.name} is a multi-label model (its classes are not exclusive), which troth does not explain yet"
-            )
-        labels = tuple(str(config.id2label[index]) for index in range(count)) if labels is None else labels
-        if len(labels) != count:
-            raise TrothError(
-                f"{self.name} has {count} classes, but {len(labels)} labels were given: {', '.join(labels)}"
-            )
-        return labels
+        return names_of(self.model.config, self.name, labels, self.outputs)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return spec_of(self.model.config, self.outputs, self.threshold)
+
+    @property
+    def columns(self) -> int:
+        """How many numbers the network gives for a text."""
+        return len(self.labels)
 
     @property
     def device(self) -> torch.device:
@@ -92,7 +96,7 @@ class Encoder(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.model)
+        return with_meaning(fingerprint(self.model), self.outputs, self.threshold)
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
@@ -178,10 +182,10 @@ class Encoder(TextClassifier):
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
             output = self.read(self._call(rows, self.inputs(rows, attentions=attentions, hidden=hidden)))
-        if output.logits.shape != (len(rows), len(self.labels)):
+        if output.logits.shape != (len(rows), self.columns):
             shape = f"logits of shape {list(output.logits.shape)}" if output.logits.numel() else "no logits"
             raise TrothError(
-                f"{self.name} gives {shape} for {len(rows)} texts and {len(self.labels)} classes, so it is not a text "
+                f"{self.name} gives {shape} for {len(rows)} texts and {self.columns} classes, so it is not a text "
                 "classifier; load it with AutoModelForSequenceClassification"
             )
         if attentions and not _are_attention(output.attentions, rows):

@@ -123,7 +123,7 @@ class Prompted(Causal):
         places = last[:, None] + 1 + questions[:, 0]
         return Asked(places, questions[:, 1].expand_as(places))
 
-    def columns(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
         if not self.answer_length:
             words = list(self.class_ids)
             return self._head(states[:, 0], words) if self._has_plain_head else states[:, 0][:, words]
@@ -173,8 +173,8 @@ class Prompted(Causal):
         asked = self.asked(rows)
         try:
             with torch.no_grad():
-                together = self.columns(rows, asked, super()._states(rows, asked, self.tree)[0])
-                apart = self.columns(rows, asked, self._word_by_word(rows, asked))
+                together = self.logits_of(rows, asked, super()._states(rows, asked, self.tree)[0])
+                apart = self.logits_of(rows, asked, self._word_by_word(rows, asked))
         except (TrothError, RuntimeError, ValueError, TypeError):
             return False
         return torch.allclose(together, apart, rtol=2e-2, atol=2e-2)

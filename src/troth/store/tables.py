@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,25 +12,29 @@ import pyarrow as pa
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question, Score
 from troth.core.units import UnitKind
-from troth.engine.targets import gold_class
+from troth.engine.targets import gold_class, gold_labels
 from troth.models import Segments, TextClassifier
 from troth.store.schemas import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.validity.checking import Check
 from troth.validity.masf import data_set_p_value
+
+_NUMBERS = re.compile(r"\[(\d+(, \d+)*)?\]")
 
 
 def examples_to_table(examples: Iterable[Example]) -> pa.Table:
     rows = []
     for example in examples:
         starts, ends = _columns(example.rationale) if example.rationale is not None else (None, None)
-        named = isinstance(example.label, str)
+        # A set of labels is written as JSON: [0, 2]
+        label = json.dumps(example.label) if isinstance(example.label, tuple) else example.label
+        named = isinstance(label, str)
         rows.append(
             {
                 "example_id": example.id,
                 "text": example.text,
                 "text_pair": example.text_pair,
-                "label": example.label if named else None,
-                "label_index": None if named else example.label,
+                "label": label if named else None,
+                "label_index": None if named else label,
                 "rationale_starts": starts,
                 "rationale_ends": ends,
             }
@@ -43,7 +48,7 @@ def table_to_examples(table: pa.Table) -> list[Example]:
             id=row["example_id"],
             text=row["text"],
             text_pair=row["text_pair"],
-            label=row["label_index"] if row["label"] is None else row["label"],
+            label=row["label_index"] if row["label"] is None else _label(row["label"]),
             rationale=None
             if row["rationale_starts"] is None
             else tuple(zip(row["rationale_starts"], row["rationale_ends"], strict=True)),
@@ -107,6 +112,8 @@ def table_to_attributions(
             model=model.fingerprint,
             labels=model.labels,
             probabilities=tuple(row["probabilities"]),
+            outputs=model.outputs,
+            threshold=model.threshold,
             **{name: row[name] for name in ("signed", "rest", "gap", "note")},
         )
 
@@ -161,10 +168,19 @@ def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float |
     return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
 
 
+def _label(text: str) -> str | tuple[int, ...]:
+    """A class by its name, or the set of labels that was written as JSON."""
+    return tuple(json.loads(text)) if _NUMBERS.fullmatch(text) else text
+
+
 def _gold(attribution: Attribution) -> int | None:
     label = attribution.example.label
     if label is None or not attribution.labels:
         return label if isinstance(label, int) else None
+    if isinstance(label, tuple):
+        return (
+            attribution.target if attribution.target in gold_labels(attribution.labels, attribution.example) else None
+        )
     try:
         return gold_class(attribution.labels, attribution.example)
     except TrothError:

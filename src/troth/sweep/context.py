@@ -67,8 +67,9 @@ class Context:
         if chosen and in_memory:
             spec = replace(spec, model_options=chosen)
         elif chosen:
-            dtype = str(loaded.dtype).removeprefix("torch.")  # a GPU's would differ from a CPU's
-            spec = replace(spec, model_options={**(options or {}), **chosen, "dtype": dtype})
+            # A GPU's number format would differ from a CPU's; a black box has none.
+            dtype = {} if loaded.erases_only else {"dtype": str(loaded.dtype).removeprefix("torch.")}
+            spec = replace(spec, model_options={**(options or {}), **chosen, **dtype})
         if in_memory:
             self.in_memory[spec.key] = loaded
         else:

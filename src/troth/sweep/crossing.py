@@ -63,11 +63,11 @@ def cross(
     for model in models:
         about = _model_spec(context, plan, model)
         classes = context.model(about).labels
-        require_class(classes, target, against)
+        require_class(context.model(about), target, against)
         require_outputs(judges, context.model(about))
         for examples in sets:
             # The same data may number its classes otherwise for the next model.
-            matched = match_labels(examples, classes, about.model)
+            matched = match_labels(examples, classes, about.model, context.model(about).outputs)
             # A model that cannot read the data is refused before anything is written.
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)

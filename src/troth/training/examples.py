@@ -159,13 +159,13 @@ def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]
 
 
 def _named(names: tuple[str, ...], sets: Iterable[Data]) -> tuple[str, ...]:
-    highest = max(int(example.label) for data in sets for example in data if example.label is not None)
+    highest = max(example.class_index or 0 for data in sets for example in data)
     return names or tuple(str(index) for index in range(highest + 1))
 
 
 def _oddities(training: Data, validation: Data, labels: tuple[str, ...]) -> list[str]:
     """What the user should know before hours are spent; each is warned of."""
-    counts = Counter(int(example.label) for example in training if example.label is not None)
+    counts = Counter(example.class_index for example in training if example.class_index is not None)
     if len(counts) < 2:
         raise TrothError(
             f"all {len(training):,} training examples of {training.name} are of class {labels[next(iter(counts))]!r}; "

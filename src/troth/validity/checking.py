@@ -147,9 +147,9 @@ def check(
     """
     points = settle(explainers, masking, step, units, references, variant)
     classifier, how = load_model(model), catalog.build("maskings", masking)
-    require_class(classifier.labels, target)
+    require_class(classifier, target)
     baseline, tested, notes = parted(data, validation, classifier)
-    tested = match_labels(tested, classifier.labels, classifier.name)
+    tested = match_labels(tested, classifier.labels, classifier.name, classifier.outputs)
     form = form_of(classifier, references, how)
     result = Check(
         model=classifier.name,
@@ -243,7 +243,7 @@ def _target_of(example: Example, target: str | int | None) -> str | int:
     """What is explained of an example, by default as recursive_erasure does."""
     if target is not None:
         return target
-    return "predicted" if example.label is None else "gold"
+    return "predicted" if example.label is None or example.label == () else "gold"
 
 
 def _placed(fitted: MaSF, views: Iterator[list[NDArray[Any]]]) -> Iterator[NDArray[np.float64]]:

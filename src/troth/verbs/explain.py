@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
@@ -19,7 +19,8 @@ from troth.data._items import Texts as Texts
 from troth.data._items import as_examples as as_examples
 from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.engine.prober import Prober
-from troth.engine.targets import class_of
+from troth.engine.targets import ABOVE, EACH, Target, class_of, gold_labels, require_class
+from troth.engine.together import together
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
@@ -34,7 +35,7 @@ def explain(
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any],
     units: UnitKind = ...,
-    target: str | int = ...,
+    target: Target = ...,
     masking: str | Masking = ...,
     seed: int = ...,
     *,
@@ -59,7 +60,7 @@ def explain(
     texts: Texts,
     explainer: str | Explainer | Callable[..., Any] | Iterable[Given] | Mapping[str, Given],
     units: UnitKind = "word",
-    target: str | int = "predicted",
+    target: Target = "predicted",
     masking: str | Masking = "mask_token",
     seed: int = 0,
     *,
@@ -69,18 +70,27 @@ def explain(
 ) -> Attributions | dict[str, Attributions]:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
-    `target` is "predicted", "gold", a class index or a label. Several explainers give a dict of such lists, by the
-    spec of each (as written, or of the object): they share the encodings and what the model says of the whole texts.
+    `target` is "predicted", "gold", a class index or a label. A list of them gives one attribution per text and
+    target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
+    example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
+    model's passes. Several explainers give a dict of
+    such lists, by the spec of each (as written, or of the object): they share the encodings and what the model says of
+    the whole texts.
     An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `progress` is a bar on a
     terminal or in a notebook.
     """
     arguments.of_kind("seed", seed, int, "a whole number")
-    arguments.of_kind("target", target, (str, int), '"predicted", "gold", a class index or a label')
+    arguments.of_kind(
+        "target", target, (str, int, list, tuple), '"predicted", "gold", a class index, a label or a list'
+    )
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
     arguments.iterable("explainer", several, "a name, an object, or a list of them")
     methods = by_name(several)
     classifier = load_model(model)
+    require_class(classifier, target, several=True)
+    require_class(classifier, against)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
+    targets = _targets(classifier, encodings, target, masking)
     probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once
     attributions = {}
     for name, method in methods.items():
@@ -88,10 +98,11 @@ def explain(
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
         asks = (
-            explanation(classifier, prepared, encoding, target=target, against=against, seed=seed)
-            for encoding in encodings
+            explanations(classifier, prepared, encoding, chosen, against=against, seed=seed)
+            for encoding, chosen in zip(encodings, targets, strict=True)
         )
-        attributions[name] = Attributions(track(prober.run(asks), len(encodings), name, shown=progress))
+        tracked = track(prober.run(asks), len(encodings), name, shown=progress)
+        attributions[name] = Attributions(chain.from_iterable(tracked))
     return attributions if several is explainer else attributions.popitem()[1]
 
 
@@ -122,9 +133,45 @@ def explain_each(
 def _encoded(model: TextClassifier, texts: Texts, units: UnitKind, segments: Segments) -> Iterator[list[Encoding]]:
     """The encodings of the texts, some at a time."""
     if isinstance(texts, Data):
-        texts = match_labels(texts, model.labels, model.name)
+        texts = match_labels(texts, model.labels, model.name, model.outputs)
     source = iter(as_examples(texts))
     return iter(lambda: model.encode(islice(source, _CHUNK), units, segments), [])
+
+
+def _targets(
+    model: TextClassifier, encodings: Sequence[Encoding], target: Target, masking: str | Masking
+) -> list[Sequence[str | int]]:
+    """What is explained of each text, chosen once for all explainers."""
+    if target == EACH:
+        return [range(1, len(encoding.written) + 1) for encoding in encodings]
+    if target == ABOVE:
+        return list(Prober(model, masking).run(_above(encoding) for encoding in encodings))
+    if target == "gold" and model.outputs == "labels":
+        return [gold_labels(model.labels, encoding.example) for encoding in encodings]
+    return [[target] if isinstance(target, str | int) else target] * len(encodings)
+
+
+def _above(encoding: Encoding) -> Ask[Sequence[str | int]]:
+    """The labels that hold, the most probable first."""
+    blank = Question(encoding, target=PREDICTED)
+    answer = yield Look(blank, keep_all(blank))
+    probabilities = answer.probabilities[0].tolist()
+    held = [index for index, probability in enumerate(probabilities) if probability > answer.threshold]
+    return sorted(held, key=lambda index: -probabilities[index])
+
+
+def explanations(
+    model: TextClassifier,
+    explainer: Explainer,
+    encoding: Encoding,
+    targets: Sequence[str | int],
+    *,
+    against: str | int | None = None,
+    seed: int = 0,
+) -> Ask[list[Attribution]]:
+    """One explanation per target; what does not depend on the target is asked once."""
+    asks = [explanation(model, explainer, encoding, target=target, against=against, seed=seed) for target in targets]
+    return [(yield from asks[0])] if len(asks) == 1 else (yield from together(asks))
 
 
 def explanation(
@@ -140,12 +187,17 @@ def explanation(
     want = explainer.reads()
     if want.about_target and against is not None:
         want = LOGITS  # which contrast it is may depend on the prediction
-    early = class_of(model.labels, target, encoding.example, PREDICTED) if want.about_target else PREDICTED
+    if want.about_target and target == "gold" and model.outputs == "labels":
+        want = LOGITS  # which of the gold labels it is depends on their probabilities
+    early = PREDICTED
+    if want.about_target:
+        early = class_of(model.labels, target, encoding.example, PREDICTED, model.outputs)
     blank = Question(encoding, target=early, seed=seed)
     answer = yield Look(blank, keep_all(blank), want=want)
     predicted = int(answer.strongest[0])
-    chosen = class_of(model.labels, target, encoding.example, predicted)
-    other = None if against is None else class_of(model.labels, against, encoding.example, predicted)
+    probabilities = answer.probabilities[0].tolist()
+    chosen = class_of(model.labels, target, encoding.example, predicted, model.outputs, probabilities)
+    other = None if against is None else class_of(model.labels, against, encoding.example, predicted, model.outputs)
     if other == chosen:
         other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
     ask = explainer.ask(replace(blank, target=chosen, against=other))
@@ -154,8 +206,8 @@ def explanation(
         attribution,
         explainer=catalog.spec(explainer, full=True),
         model=model.fingerprint,
-        labels=model.labels,
-        probabilities=tuple(answer.probabilities[0].tolist()),
+        labels=(labels := model.labels_of(encoding)),
+        probabilities=tuple(probabilities[: len(labels)]),
         outputs=model.outputs,
         threshold=model.threshold,
         note="; ".join(filter(None, (attribution.note, *model.notes))),

@@ -31,6 +31,7 @@ from troth.core.files import write_json
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.prober import Prober
+from troth.engine.targets import require_exclusive
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.models import TextClassifier, load_model
 from troth.models._loading import fingerprint, quiet
@@ -83,6 +84,7 @@ def fit(
     weighted(form, lambdas or {})  # a weight that cannot be is refused before any work
     folder = own_folder(Path(out), MARKER)
     explained = load_model(model, **(model_options or {}))
+    require_exclusive(explained, "attributive_masking")
     drawn = match_labels(load_training(data, required=False), explained.labels, explained.name)
     begun = start(explained, backbone, chosen.seed, chosen.variant)
     training, validation = choose(explained, drawn, chosen)

@@ -17,7 +17,7 @@ from troth.core.units import Span, UnitKind, join
 from troth.data._items import as_examples
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.engine.prober import Prober
-from troth.engine.targets import class_of
+from troth.engine.targets import class_of, require_class
 from troth.models import TextClassifier, load_model
 
 # What tokenizers write at the borders of words; a token is tried as it stands first.
@@ -43,12 +43,15 @@ def import_scores(
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
     answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
-    question = Question(encoding, class_of(classifier.labels, target, example, int(answer.strongest[0])))
+    require_class(classifier, target)
+    probabilities, predicted = answer.probabilities[0].tolist(), int(answer.strongest[0])
+    chosen = class_of(classifier.labels, target, example, predicted, classifier.outputs, probabilities)
+    question = Question(encoding, chosen)
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
         model=classifier.fingerprint,
-        labels=classifier.labels,
-        probabilities=tuple(answer.probabilities[0].tolist()),
+        labels=(labels := classifier.labels_of(encoding)),
+        probabilities=tuple(probabilities[: len(labels)]),
         outputs=classifier.outputs,
         threshold=classifier.threshold,
     )

@@ -13,7 +13,7 @@ from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
 from troth.engine.prober import Prober
-from troth.engine.targets import gold_class
+from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer, SignedExplainer
 from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
@@ -151,6 +151,6 @@ def _check(model: TextClassifier, attribution: Attribution, metric: Metric, name
     example = attribution.example
     require_model_of(attribution, model)
     if metric.needs_label:
-        gold_class(model.labels, example)
+        _ = gold_labels(model.labels, example) if model.outputs == "labels" else gold_class(model.labels, example)
     if metric.needs_rationale and example.rationale is None:
         raise TrothError(f"{name} compares with human rationales, but example {example.id} has none")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from troth.core.errors import TrothError
-from troth.core.types import Example, is_unicode
+from troth.core.types import Example, LabelSet, is_unicode
 from troth.core.units import Span
 from troth.data._base import Data
+from troth.data.sources.label_sets import are_sets, index_label_sets
 from troth.data.sources.labels import index_labels
 from troth.data.sources.rationales import read_rationale
 from troth.data.sources.readers import Table
@@ -62,9 +63,12 @@ def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabe
     ids, chosen["id"] = _ids(table, chosen["id"], notes)
     rationales, chosen["rationale"] = _rationales(table, chosen["rationale"], texts, notes)
     notes[:0] = [column.note for column in chosen.values() if column.name]
+    gold: Sequence[int | LabelSet | None]
     if chosen["label"].name:
         names = labels or table.class_names.get(chosen["label"].name, ())
-        gold, labels, note = index_labels(table.source, chosen["label"].values(table), names, unlabelled)
+        values = chosen["label"].values(table)
+        index: Any = index_label_sets if are_sets(values, names) else index_labels
+        gold, labels, note = index(table.source, values, names, unlabelled)
         notes += [note] if note else []
     else:
         gold = [None] * len(texts)

@@ -17,19 +17,22 @@ _MISSING = ("", "nan")  # as pandas and spreadsheets write a cell without a valu
 
 
 def index_labels(
-    source: str, values: Sequence[Any], names: tuple[str, ...], unlabelled: bool
+    source: str, values: Sequence[Any], names: tuple[str, ...], unlabelled: bool, rows: Sequence[int] = ()
 ) -> tuple[Indices, tuple[str, ...], str]:
-    """Class index of every row, the names of the classes, and what to say about them.
+    """Class index of every value, the names of the classes, and what to say about them.
+
+    `rows` are the numbers of the rows that the values are in; by default each is in its own.
 
     >>> index_labels("films.csv", ["pos", "neg", "pos"], (), unlabelled=False)
     ([1, 0, 1], ('neg', 'pos'), 'labels: 0 = neg, 1 = pos (words in sorted order)')
     """
-    present = [None if _missing(value) else value for value in values]
-    for number, value in enumerate(present, start=1):
+    present = [None if is_missing(value) else value for value in values]
+    rows = rows or range(1, len(values) + 1)
+    for number, value in zip(rows, present, strict=True):
         if value is None and not unlabelled:
             raise TrothError(f"{source}: row {number} has no label; drop it or pass --unlabelled")
         if isinstance(value, list | tuple | dict):
-            raise TrothError(f"{source}: row {number} has the label {_shown(value)}; a row belongs to one class")
+            raise TrothError(f"{source}: row {number} has the label {shown(value)}; a row belongs to one class")
         if isinstance(value, str) and not is_unicode(value):
             raise TrothError(f"{source}: row {number} has the label {value[:40]!a}, which is not valid Unicode")
     words = [None if value is None else _word(value) for value in present]
@@ -37,17 +40,17 @@ def index_labels(
     if not names and known and known <= {"True", "False"}:
         names = ("False", "True")
     if names and known <= set(names):
-        return _by_name(source, words, names), names, ""
+        return _by_name(source, rows, words, names), names, ""
     if all(value is None or _number(value) is not None for value in present):
-        return _by_number(source, present, names), names, ""
+        return _by_number(source, rows, present, names), names, ""
     if names:
-        return _by_name(source, words, names), names, ""
+        return _by_name(source, rows, words, names), names, ""
     names = tuple(sorted(known))
     listed = ", ".join(f"{index} = {name}" for index, name in enumerate(names[:8])) + (", …" if len(names) > 8 else "")
-    return _by_name(source, words, names, ordered=False), names, f"labels: {listed} {SORTED}"
+    return _by_name(source, rows, words, names, ordered=False), names, f"labels: {listed} {SORTED}"
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     return (
         value is None
         or (isinstance(value, str) and value.strip().casefold() in _MISSING)
@@ -81,25 +84,28 @@ def _text(value: Any) -> str:
         return f"(a huge {type(value).__name__})"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     return _text(value)[:40]
 
 
-def _by_number(source: str, values: Sequence[Any], names: tuple[str, ...]) -> Indices:
+def _by_number(source: str, rows: Sequence[int], values: Sequence[Any], names: tuple[str, ...]) -> Indices:
     indices: Indices = []
-    for number, value in enumerate(values, start=1):
+    for number, value in zip(rows, values, strict=True):
         index = None if value is None else _number(value)
         if index is not None and index >= _MOST_CLASSES:
             raise TrothError(
-                f"{source}: row {number} has the label {_shown(value)}, too large for the number of a class; classes "
+                f"{source}: row {number} has the label {shown(value)}, too large for the number of a class; classes "
                 "count from 0: write them as words, or name another column with --label"
             )
         if index is not None and not index.is_integer() and math.isfinite(index):
-            raise TrothError(f"{source}: row {number} has the label {value}; a class is a whole number or a word")
+            raise TrothError(
+                f"{source}: row {number} has the label {value}; a class is a whole number or a word: "
+                "name another column with --label, or pass --label '' to leave labels out"
+            )
         if index is not None and index < 0:
             # On the hub -1 stands for a hidden label; elsewhere it may be a class. Nobody but the user knows.
             raise TrothError(
-                f"{source}: row {number} has the label {_shown(value)}; classes count from 0: drop the row, "
+                f"{source}: row {number} has the label {shown(value)}; classes count from 0: drop the row, "
                 "pass --label '' to leave labels out, or write the classes as words"
             )
         if index is not None and names and index >= len(names):
@@ -109,11 +115,13 @@ def _by_number(source: str, values: Sequence[Any], names: tuple[str, ...]) -> In
     return indices
 
 
-def _by_name(source: str, words: Sequence[str | None], names: tuple[str, ...], ordered: bool = True) -> Indices:
+def _by_name(
+    source: str, rows: Sequence[int], words: Sequence[str | None], names: tuple[str, ...], ordered: bool = True
+) -> Indices:
     exact = {name: index for index, name in enumerate(names)}
     loose = {name.casefold(): index for name, index in exact.items()}
     indices: Indices = []
-    for number, word in enumerate(words, start=1):
+    for number, word in zip(rows, words, strict=True):
         index = None if word is None else exact.get(word, loose.get(word.casefold()))
         if word is not None and index is None:
             raise TrothError(f"{source}: row {number}: {unknown('class', word[:40], names)}")

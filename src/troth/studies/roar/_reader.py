@@ -27,7 +27,7 @@ class Reader:
     def __init__(self, planner: Planner, store: Store, *, variant: Variant = "paper") -> None:
         self.planner, self.store, self.variant = planner, store, variant
         test = planner.subject.labeled.others["test"]
-        self.labels = torch.tensor([int(example.label or 0) for example in test])
+        self.labels = torch.tensor([example.class_index or 0 for example in test])
         self.scores: dict[str, float] = {}  # by training
         self.seconds: dict[str, float] = {}
         metric, classes = planner.subject.score, len(planner.subject.labeled.labels)

@@ -130,7 +130,7 @@ def _enough(subject: Subject, limit: int | None) -> None:
     labels = subject.labeled.labels
     for split in ("train", "test"):
         data = subject.sets[split]
-        counts = Counter(int(example.label) for example in data if example.label is not None)
+        counts = Counter(example.class_index for example in data if example.class_index is not None)
         for index, label in enumerate(labels):
             if counts[index] < 2:
                 remedy = "raise --limit" if limit is not None else "drop that class or add examples"
@@ -150,5 +150,5 @@ def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
         for encoding in encodings:
             left = torch.ones(encoding.n_units)
             left[: encoding.n_units // 2] = 0
-            target = int(encoding.example.label or 0)
+            target = encoding.example.class_index or 0
             prober.ask(method.ask(Question(encoding, target, base=left, erased_by=subject.masking)))

@@ -71,7 +71,7 @@ def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context, trai
         sets = [table_to_examples(table) for table in tables]
         encodings = [model.encode(examples, units="token") for examples in sets]
         first, second, third = (
-            Corpus(own, [int(example.label or 0) for example in examples], masking=cell.specs["masking"])
+            Corpus(own, [example.class_index or 0 for example in examples], masking=cell.specs["masking"])
             for own, examples in zip(encodings, sets, strict=True)
         )
         joined = [encoding for part in encodings for encoding in part]
@@ -118,7 +118,7 @@ def scores_of(
         keeps = iter(torch.split(torch.from_numpy(left.astype(np.float32)), read.sizes.tolist()))
     masking = None if left is None else prober.masking
     asks = (
-        _scores(method, Question(encoding, int(encoding.example.label or 0), base=keep, erased_by=masking, seed=seed))
+        _scores(method, Question(encoding, encoding.example.class_index or 0, base=keep, erased_by=masking, seed=seed))
         for encoding, keep in zip(read.encodings, keeps, strict=False)
     )
     return np.concatenate([np.zeros(0, np.float32), *prober.run(asks)])
