@@ -70,10 +70,12 @@ def legend(
     attributions: Sequence[Attribution], toward: str = "+ or blue", away: str = "- or orange", either: str = "^ or blue"
 ) -> Iterator[str]:
     """What colors, signs and ± stand for, as far as they are used."""
+    written = attributions and all(attribution.question.encoding.written for attribution in attributions)
+    what = "what was written" if written else "the class"
     if any(attribution.signed for attribution in attributions):
-        yield f"{toward} pushes toward the class, {away} away from it"
+        yield f"{toward} pushes toward {what}, {away} away from it"
     if not all(attribution.signed for attribution in attributions):
-        yield f"{either} matters to the class, toward it or away from it"
+        yield f"{either} matters to {what}, toward it or away from it"
     if any(attribution.proof is not None for attribution in attributions):
         yield "± is half the range in which 95 % of random choices lie"
 

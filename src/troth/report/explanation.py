@@ -122,13 +122,6 @@ def _written_html(token: str, role: str) -> str:
     return f'<i class="{role}" style="white-space:pre-wrap;{mark}">{token}</i>'
 
 
-def written_html(written: Sequence[tuple[int, str]]) -> str:
-    """A continuation on a line of its own."""
-    if not written:
-        return ""
-    return f"<div>{_written_html(markup.escape(''.join(text for _, text in written)), 'written')}</div>"
-
-
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
     """Of a page: every text with its methods and how they compare, then a legend."""
     for attributions in by_text:

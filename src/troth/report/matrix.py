@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html as markup
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from troth.core.terminal import visible
 from troth.report import evidence
-from troth.report.explanation import FAINT, ground, style, written_html
+from troth.report.explanation import FAINT, ground, layout, style
 
 if TYPE_CHECKING:
     from troth.core.matrix import Matrix
@@ -44,12 +44,24 @@ def html(matrix: Matrix) -> str:
         shown = f'<td style="{name}">{markup.escape(_name(target))}</td><td style="{cell};opacity:.7">{value:.2f}</td>'
         rows.append(f"<tr>{shown}{cells}</tr>")
     said = f'<th style="{cell};opacity:.7">{_said(matrix)}</th>'
-    written = written_html(matrix.attributions[0].question.encoding.written)
     return (
-        f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}</small>{written}'
+        f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}</small>'
         f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><tr><th style="{name}"></th>{said}{head}</tr>'
         f"{''.join(rows)}</table></div></div>"
     )
+
+
+def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
+    """Of a page: every text with the matrix of each method, then a legend."""
+    for matrices in by_text:
+        yield "".join([_text_html(matrices[0]), *map(html, matrices)])
+    every = [attribution for matrices in by_text for matrix in matrices for attribution in matrix.attributions]
+    yield evidence.legend_html(every)
+
+
+def _text_html(matrix: Matrix) -> str:
+    parts = (text for text, _, _ in layout(matrix.attributions[0]))
+    return f'<div style="white-space:pre-wrap">{markup.escape("".join(parts))}</div>'
 
 
 def lines(matrix: Matrix, width: int) -> Iterator[Text]:
@@ -99,7 +111,10 @@ def _shape(matrix: Matrix) -> str:
 
 
 def _number(score: float, shape: str) -> str:
-    return "?" if np.isnan(score) else format(float(score), shape)
+    if np.isnan(score):
+        return "?"
+    shown = format(float(score), shape)
+    return shown if float(shown) else shown.lstrip("+-")  # no sign of nothing
 
 
 def _name(target: str) -> str:
