@@ -21,7 +21,11 @@ PROMPT = "is it ? {text} it is"
 
 def load(family="llama", network=None, words=WORDS, prompt=PROMPT, **options):
     return troth.load_model(
-        network or fakes.causal_model(family), fakes.causal_tokenizer(family), prompt=prompt, class_words=words, **options
+        network or fakes.causal_model(family),
+        fakes.causal_tokenizer(family),
+        prompt=prompt,
+        class_words=words,
+        **options,
     )
 
 
@@ -77,7 +81,9 @@ def test_sharing_changes_no_score(explainer):
     for family in ("llama", "gpt2"):
         shared, apart = load(family), load(family)
         apart.shares_prefix = False
-        for one, other in zip(*(troth.explain(model, ["a good film"], explainer) for model in (shared, apart)), strict=True):
+        for one, other in zip(
+            *(troth.explain(model, ["a good film"], explainer) for model in (shared, apart)), strict=True
+        ):
             np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
 
 
@@ -119,7 +125,10 @@ def test_other_families(config):
     whole = by_hand(model, context_of(model, encoding))
     np.testing.assert_allclose(np.log(attribution.probabilities), whole - np.logaddexp.reduce(whole), atol=1e-4)
     for unit, score in enumerate(attribution.scores):
-        ids = [model.mask_id if of == unit else token for token, of in zip(encoding.ids.tolist(), encoding.units.tolist(), strict=True)]
+        ids = [
+            model.mask_id if of == unit else token
+            for token, of in zip(encoding.ids.tolist(), encoding.units.tolist(), strict=True)
+        ]
         erased = by_hand(model, ids[: len(ids) - model.answer_length])
         assert score == pytest.approx(whole[1] - erased[1], abs=1e-4)
     assert model._reads_trees == (config is GraniteConfig)
@@ -127,7 +136,10 @@ def test_other_families(config):
 
 def test_how_words_are_counted_is_said():
     model = load("gpt2", words=["good", "awful"])
-    assert model.notes[-1] == "class words have several tokens (good 1, awful 5): the sum of their log-probabilities counts"
+    assert (
+        model.notes[-1]
+        == "class words have several tokens (good 1, awful 5): the sum of their log-probabilities counts"
+    )
     (attribution,) = troth.explain(model, "a good film", "leave_one_out")
     assert "the sum of their log-probabilities counts" in attribution.note
     mean = load("gpt2", words=["good", "awful"], mean_of_tokens=True)

@@ -235,7 +235,7 @@ def test_models_that_do_not_write():
     for network, tokenizer in ((fakes.hf_model(), fakes.tokenizer_for("bert")),):
         with pytest.raises(TrothError, match="does not write: pass a causal language model"):
             troth.load_model(network, tokenizer, continuation="the film")
-    with pytest.raises(TrothError, match="each explains every token of a continuation, but .* writes nothing"):
+    with pytest.raises(TrothError, match=r"each explains every token of a continuation, but .* writes nothing"):
         troth.explain(fakes.encoder(), "a good film", "leave_one_out", target="each")
     with pytest.raises(TrothError, match="one position that decides: its answer has several tokens"):
         troth.explain(gpt2(), "a film", "attention")

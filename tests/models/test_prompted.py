@@ -421,7 +421,7 @@ def test_bad_prompts(prompt, problem):
 
 def test_options_that_need_a_prompt():
     for options in ({"class_words": ["a", "b"]}, {"chat": True}, {"shots": SHOTS}):
-        with pytest.raises(TrothError, match="goes with a.* prompted language model"):
+        with pytest.raises(TrothError, match=r"goes with a.* prompted language model"):
             troth.load_model(fakes.hf_model(), fakes.tokenizer_for("bert"), **options)
     with pytest.raises(TrothError, match="2 class words, but 3 labels"):
         load(words=["good", "bad"], labels=["a", "b", "c"])

@@ -170,7 +170,10 @@ def continuing(continuation: str | None, generate: int | None) -> dict[str, Any]
     """The options of load_model for a continuation; none where there is none."""
     if continuation is not None and generate is not None:
         raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
-    options = {"continuation": None if continuation is None else continuation.replace("\\n", "\n"), "generate": generate}
+    options = {
+        "continuation": None if continuation is None else continuation.replace("\\n", "\n"),
+        "generate": generate,
+    }
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -43,11 +43,9 @@ class Matrix:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what the rows share, once, and the scores row by row."""
         first = self.attributions[0].to_dict()
-        shared = (
-            "id", "text", "text_pair", "units", "unit_kind", "spans", "segments", "signed", "explainer", "model", "seed",
-            "truncated", "prompt", "continuation", "note",
-        )  # fmt: skip
-        return {name: first[name] for name in shared} | {
+        own = ("scores", "target", "target_label", "against", "against_label", "labels", "probabilities", "rest", "gap")
+        shared = {name: value for name, value in first.items() if name not in (*own, "proof")}
+        return shared | {
             "targets": list(self.targets),
             "values": list(self.values),
             "scores": [attribution.to_dict()["scores"] for attribution in self.attributions],

@@ -120,9 +120,9 @@ class Trunks:
             device = next(body.parameters()).device
             ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
             places = torch.arange(begun, begun + ids.shape[1], device=device).expand_as(ids)
+            layers = self._run(body, config, ids, places, prompt)
             for number, place in enumerate(missing):
                 length = len(texts[place]) - begun
-                layers = self._run(body, config, ids, places, prompt) if number == 0 else layers
                 self._kept[keys[place]] = [
                     Lent(key[number, None, :, :length], value[number, None, :, :length]) for key, value in layers
                 ]

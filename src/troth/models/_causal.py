@@ -63,7 +63,9 @@ class Causal(PromptReader):
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
         return Output(
-            logits, tuple(getattr(output, "attentions", None) or ()), tuple(getattr(output, "hidden_states", None) or ())
+            logits,
+            tuple(getattr(output, "attentions", None) or ()),
+            tuple(getattr(output, "hidden_states", None) or ()),
         )
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
@@ -87,9 +89,11 @@ class Causal(PromptReader):
         lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
         begun = begun if lent is not None else 0
         plain = self._has_plain_head
-        if plain and not (attentions or hidden) and (
-            states := self._branched(rows, asked, begun, lent, tree)
-        ) is not None:
+        if (
+            plain
+            and not (attentions or hidden)
+            and (states := self._branched(rows, asked, begun, lent, tree)) is not None
+        ):
             return states, None
         inputs = self._inputs(rows, begun, tree)
         inputs |= {"output_attentions": attentions, "output_hidden_states": hidden}
@@ -155,9 +159,7 @@ class Causal(PromptReader):
         width = rows.ids.shape[1]
         places = torch.arange(begun, width, device=rows.ids.device)
         everyone = torch.arange(len(rows), device=places.device)[:, None]
-        inputs: dict[str, Any] = {
-            "position_ids": tree.positions(rows.lengths, everyone, places.expand(len(rows), -1))
-        }
+        inputs: dict[str, Any] = {"position_ids": tree.positions(rows.lengths, everyone, places.expand(len(rows), -1))}
         if rows.embeddings is None:
             inputs["input_ids"] = rows.ids[:, begun:]
         else:

@@ -29,7 +29,9 @@ def class_tokens(
     tokens: list[tuple[int, ...]] = []
     for word in words:
         forms = [ids_of(f"{prompt}{space}{word}") for space in spaces]
-        added = [tuple(form[len(before) :]) for form in forms if form[: len(before)] == before and len(form) > len(before)]
+        added = [
+            tuple(form[len(before) :]) for form in forms if form[: len(before)] == before and len(form) > len(before)
+        ]
         if not added:
             raise TrothError(
                 f"class word {word!r} changes how {name} reads the end of the prompt; end the prompt with another word"

@@ -1,4 +1,4 @@
-"""How a causal language model reads a text: inside a prompt, of which nothing is ever erased, and the answer behind it."""
+"""How a causal language model reads a text: inside a prompt, with the answer behind it; neither is ever erased."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from troth.models._tree import Tree
 from troth.models._units import Units
 from troth.models.base import Segments, check_choices
 from troth.models.encoder import Encoder
+
 
 class PromptReader(Encoder):
     """A causal language model, its tokenizer and a prompt; a kind says what follows the prompt."""

@@ -118,7 +118,7 @@ class Continuation(Causal):
             return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _texts(self, before: Sequence[int], ids: Sequence[int]) -> list[str]:
-        """What each token adds to the text behind the token before; of a character of several tokens the last has it."""
+        """What each token adds to the text behind `before`; of a character of several tokens the last has it."""
         texts, shown = [], len(self._text(before))
         for end in range(1, len(ids) + 1):
             text = self._text([*before, *ids[:end]])

@@ -23,8 +23,8 @@ from troth.models._loading import fingerprint
 from troth.models._prompts import as_shots, template
 from troth.models._row_choice import rearranged
 from troth.models._tree import Tree
-from troth.models.base import TextClassifier
 from troth.models.base import Output as Output
+from troth.models.base import TextClassifier
 
 
 class Prompted(Causal):

@@ -34,9 +34,7 @@ def html(matrix: Matrix) -> str:
     name = f"{cell};text-align:left;font-weight:600"
     head = "".join(f'<th style="{cell}">{markup.escape(unit)}</th>' for unit in matrix.units)
     rows = []
-    for target, value, scores, strength in zip(
-        matrix.targets, matrix.values, matrix.scores, strengths, strict=True
-    ):
+    for target, value, scores, strength in zip(matrix.targets, matrix.values, matrix.scores, strengths, strict=True):
         cells = "".join(
             f'<td title="{score:+.4g}" style="{cell};{ground(each)}">{_number(score, shape)}</td>'
             for score, each in zip(scores, strength, strict=True)
@@ -46,7 +44,8 @@ def html(matrix: Matrix) -> str:
     said = f'<th style="{cell};opacity:.7">{_said(matrix)}</th>'
     return (
         f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}</small>'
-        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><tr><th style="{name}"></th>{said}{head}</tr>'
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse">'
+        f'<tr><th style="{name}"></th>{said}{head}</tr>'
         f"{''.join(rows)}</table></div></div>"
     )
 
