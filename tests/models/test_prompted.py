@@ -146,7 +146,7 @@ def test_the_attention_of_the_model_is_put_back(monkeypatch):
 
 
 @pytest.mark.full
-def test_sharing_the_prompt_is_eight_times_faster():
+def test_sharing_the_prompt_and_the_text_is_ten_times_faster():
     """A random Llama of SmolLM2-135M's shape, 400 tokens of prompt, 30 of text, CPU time of one thread."""
     path = Path(__file__).parents[2] / "scripts" / "measure_prefix.py"
     spec = importlib.util.spec_from_file_location("measure_prefix", path)
@@ -155,7 +155,7 @@ def test_sharing_the_prompt_is_eight_times_faster():
     found = script.measure(None, repeats=2)
     assert found["prompt_tokens"] >= 400
     assert found["text_tokens"] == 30
-    assert found["times_faster"] >= 8
+    assert found["times_faster"] >= 10
     assert found["largest_difference"] < 1e-4
 
 

@@ -213,6 +213,8 @@ def _attend(
         own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
         keys = torch.cat([*(layer.keys for layer in before), own[0]], dim=2)
         values = torch.cat([*(layer.values for layer in before), own[1]], dim=2)
+        if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
+            keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
         parts.append(
             scaled_dot_product_attention(
                 query[:, :, chunk.tokens],

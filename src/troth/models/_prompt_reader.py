@@ -50,7 +50,8 @@ class PromptReader(Encoder):
         from troth.models._prefix import Prefixes
 
         require_fast(tokenizer)
-        if model.get_output_embeddings() is None or not families.writes(model.config):
+        both_ways = families.reads_both_ways(model.config) and not families.writes(model.config)
+        if model.get_output_embeddings() is None or both_ways:
             raise TrothError(
                 f"{name} ({type(model).__name__}) does not write: pass a causal language model "
                 "(AutoModelForCausalLM), or leave the prompt out"
