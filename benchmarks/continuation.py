@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def model_of(folder: str | None) -> tuple[Any, Any]:
     return GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0, pad_token_id=0)).eval(), tokenizer
 
 
-def measure(folder: str | None = None, written: int = 50, turns: int = 2) -> list[dict[str, Any]]:
+def measure(folder: str | None = None, written: int = 50, turns: int = 2) -> Iterator[dict[str, Any]]:
     """CPU seconds of both for each method, and the largest difference of their scores for the first token."""
     import inseq
 
@@ -57,7 +57,6 @@ def measure(folder: str | None = None, written: int = 50, turns: int = 2) -> lis
     continuation = "".join(f" {word}" for word in (WORDS * 9)[:written])
     mask = tokenizer.unk_token or tokenizer.eos_token
     model = troth.load_model(network, tokenizer, continuation=continuation, mask_text=mask)
-    rows = []
     for method, (spec, options) in METHODS.items():
         peer = inseq.load_model(network, method, tokenizer=tokenizer)
 
@@ -79,19 +78,19 @@ def measure(folder: str | None = None, written: int = 50, turns: int = 2) -> lis
                 scores[contestant] = contestant()
                 times.append(time.process_time() - begun)
         first = np.abs(scores[ours][0]) if method == "occlusion" else scores[ours][0]
-        rows.append(
-            {
-                "method": method,
-                "troth": min(seconds[ours]),
-                "inseq": min(seconds[theirs]),
-                "difference": float(np.abs(first - scores[theirs][0, : len(first)]).max()),
-            }
-        )
-    return rows
+        yield {
+            "method": method,
+            "troth": min(seconds[ours]),
+            "inseq": min(seconds[theirs]),
+            "difference": float(np.abs(first - scores[theirs][0, : len(first)]).max()),
+        }
 
 
 if __name__ == "__main__":
     print(f"{'method':22} {'troth s':>9} {'inseq s':>9} {'times':>7} {'difference':>11}")
     for row in measure(sys.argv[1] if len(sys.argv) > 1 else None):
         times = row["inseq"] / row["troth"]
-        print(f"{row['method']:22} {row['troth']:9.3f} {row['inseq']:9.3f} {times:7.1f} {row['difference']:11.2g}")
+        print(
+            f"{row['method']:22} {row['troth']:9.3f} {row['inseq']:9.3f} {times:7.1f} {row['difference']:11.2g}",
+            flush=True,
+        )

@@ -50,8 +50,8 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
         console.print(Padding(display.text(plain), (1, 0, 0, 0)))
         for matrix in matrices:
             console.print(matrix_display.heading(matrix), style="dim", markup=False)
-            for line in matrix_display.lines(matrix, console.width - 2):
-                console.print(Text("  ") + line, no_wrap=True, overflow="crop")
+            for row in matrix_display.lines(matrix, console.width - 2):
+                console.print(Text("  ") + row, no_wrap=True, overflow="crop")
         for words in _remarks(first):
             console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
     console.print()

@@ -202,7 +202,7 @@ class Causal(PromptReader):
         if torch.is_grad_enabled():
             return of_chosen(states, ids)
         most = max(1, _VOCABULARY_BYTES // (4 * len(weight)))
-        parts = zip(states.flatten(0, 1).split(most), ids.flatten().split(most), strict=True)
+        parts = zip(torch.split(states.flatten(0, 1), most), torch.split(ids.flatten(), most), strict=True)
         return torch.cat([of_chosen(*part) for part in parts]).view_as(ids)
 
     @cached_property
