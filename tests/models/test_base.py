@@ -78,7 +78,7 @@ def test_checks_that_need_its_inside_refuse_it():
 
 
 def test_the_kinds_are_the_files():
-    assert list(troth.models.kinds()) == ["black_box", "embedded", "encoder", "prompted", "zero_shot"]
+    assert list(troth.models.kinds()) == ["black_box", "continuation", "embedded", "encoder", "prompted", "zero_shot"]
 
 
 @pytest.mark.parametrize("source", [5, None, ["a", "list"]])
