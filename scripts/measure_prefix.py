@@ -63,7 +63,7 @@ def measure(folder: str | None, repeats: int = 3) -> dict[str, float]:
     for _ in range(repeats):
         for shares in (True, False):
             model.shares_prefix = shares
-            model._prefixes = type(model._prefixes)()  # the prefix is paid for in every repeat
+            model._prefixes, model._trunks = type(model._prefixes)(), type(model._trunks)()  # paid for in every repeat
             begun = time.process_time()
             (attribution,) = explain(model, [text], "leave_one_out", units="token")
             seconds[shares].append(time.process_time() - begun)

@@ -81,3 +81,18 @@ class Additive(TextClassifier):
 STRENGTHS = {"great": 4.0, "good": 2.0, "film": 0.5, "slow": -0.5, "dull": -1.0}
 TEXT = "slow good film great dull"
 TRUTH = [-0.5, 2.0, 0.5, 4.0, -1.0]
+
+
+def tokens_run(model, work):
+    """How many tokens go through the first layer."""
+    layers = getattr(model.model.base_model, "layers", None) or model.model.base_model.h
+    counted = []
+    handle = layers[0].register_forward_pre_hook(
+        lambda _, inputs, named: counted.append(len((*inputs, *named.values())[0].flatten(0, 1))),
+        with_kwargs=True,
+    )
+    try:
+        work()
+    finally:
+        handle.remove()
+    return sum(counted)

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, GraniteConfig
 
 import fakes
 import troth
+from asking import tokens_run
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Example, Question
 from troth.engine.looks import Look
@@ -145,7 +146,7 @@ def test_the_attention_of_the_model_is_put_back(monkeypatch):
 
 
 @pytest.mark.full
-def test_sharing_the_prompt_is_eight_times_faster():
+def test_sharing_the_prompt_and_the_text_is_ten_times_faster():
     """A random Llama of SmolLM2-135M's shape, 400 tokens of prompt, 30 of text, CPU time of one thread."""
     path = Path(__file__).parents[2] / "scripts" / "measure_prefix.py"
     spec = importlib.util.spec_from_file_location("measure_prefix", path)
@@ -154,23 +155,8 @@ def test_sharing_the_prompt_is_eight_times_faster():
     found = script.measure(None, repeats=2)
     assert found["prompt_tokens"] >= 400
     assert found["text_tokens"] == 30
-    assert found["times_faster"] >= 8
+    assert found["times_faster"] >= 10
     assert found["largest_difference"] < 1e-4
-
-
-def tokens_run(model, work):
-    """How many tokens go through the first layer."""
-    layers = getattr(model.model.base_model, "layers", None) or model.model.base_model.h
-    counted = []
-    handle = layers[0].register_forward_pre_hook(
-        lambda _, inputs, named: counted.append(len((*inputs, *named.values())[0].flatten(0, 1))),
-        with_kwargs=True,
-    )
-    try:
-        work()
-    finally:
-        handle.remove()
-    return sum(counted)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
@@ -408,7 +394,6 @@ def test_a_class_word_is_the_token_that_follows():
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["good", "awful"], "class word 'awful' is not one token of .* choose a shorter word"),
         (["good"], "class_words must be two different words or more"),
         (["good", "good"], "class_words must be two different words or more"),
         ("good", "class_words must be two different words or more"),
@@ -436,7 +421,7 @@ def test_bad_prompts(prompt, problem):
 
 def test_options_that_need_a_prompt():
     for options in ({"class_words": ["a", "b"]}, {"chat": True}, {"shots": SHOTS}):
-        with pytest.raises(TrothError, match="goes with a prompt"):
+        with pytest.raises(TrothError, match=r"goes with a.* prompted language model"):
             troth.load_model(fakes.hf_model(), fakes.tokenizer_for("bert"), **options)
     with pytest.raises(TrothError, match="2 class words, but 3 labels"):
         load(words=["good", "bad"], labels=["a", "b", "c"])

@@ -137,6 +137,12 @@ ModelOption = Annotated[
         "--model-option", help='One more option of load_model: windows=true, parallel=4, system="Be brief."; repeated.'
     ),
 ]
+Continuation = Annotated[
+    str | None, typer.Option(help="Explains why a language model would write this after the text (or the prompt).")
+]
+Generate = Annotated[
+    int | None, typer.Option(help="Lets a language model write up to so many tokens, then explains what it wrote.")
+]
 MaskText = Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")]
 
 
@@ -167,6 +173,17 @@ def prompting(
             for example in load_data(shots, limit=number)
         ]
     options |= {"chat": chat, "mask_text": mask_text}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def continuing(continuation: str | None, generate: int | None) -> dict[str, Any]:
+    """The options of load_model for a continuation; none where there is none."""
+    if continuation is not None and generate is not None:
+        raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
+    options = {
+        "continuation": None if continuation is None else continuation.replace("\\n", "\n"),
+        "generate": generate,
+    }
     return {name: value for name, value in options.items() if value is not None}
 
 

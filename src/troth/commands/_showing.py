@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
@@ -11,10 +12,12 @@ from rich.text import Text
 from troth.core.terminal import Console
 from troth.report import evidence
 from troth.report import explanation as display
+from troth.report import matrix as matrix_display
 from troth.report.signs import signed_lines
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
+    from troth.core.matrix import Matrix
     from troth.core.types import Attribution
 
 
@@ -36,6 +39,23 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
             console.print(comparison, markup=False)
     console.print()
     for line in evidence.legend([attribution for attributions in by_text for attribution in attributions]):
+        console.print(line, style="dim", markup=False)
+
+
+def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None:
+    """Every text and what was written after it, a matrix per method, and a legend."""
+    for matrices in by_text:
+        first = matrices[0].attributions[0]
+        plain = replace(first, scores=0 * first.scores, question=replace(first.question, target=0))
+        console.print(Padding(display.text(plain), (1, 0, 0, 0)))
+        for matrix in matrices:
+            console.print(matrix_display.heading(matrix), style="dim", markup=False)
+            for row in matrix_display.lines(matrix, console.width - 2):
+                console.print(Text("  ") + row, no_wrap=True, overflow="crop")
+        for words in _remarks(first):
+            console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
+    console.print()
+    for line in evidence.legend([each for matrices in by_text for matrix in matrices for each in matrix.attributions]):
         console.print(line, style="dim", markup=False)
 
 

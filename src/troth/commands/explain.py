@@ -13,6 +13,7 @@ from troth.commands import _options, _recording
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from troth.core.matrix import Matrix
     from troth.core.types import Attribution, Example
 
 
@@ -52,6 +53,8 @@ def explain(
     ] = None,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
+    continuation: _options.Continuation = None,
+    generate: _options.Generate = None,
     shots: _options.Shots = None,
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
@@ -78,12 +81,15 @@ def explain(
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
     A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
+
+    What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
     """
     import troth
     from troth.commands import _showing
     from troth.core.errors import TrothError
     from troth.core.terminal import Console
     from troth.core.types import Example
+    from troth.engine.targets import EACH
     from troth.models._user_code import load_named
     from troth.report import explanation as display
     from troth.report import page
@@ -114,13 +120,18 @@ def explain(
     if record is not None:
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    asked |= _options.naming(labels, precision)
+    asked |= _options.naming(labels, precision) | _options.continuing(continuation, generate)
     asked |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
     asked |= _options.more(model_option)
     classifier = load_named(model, device=device, **asked)
     chosen = _options.targets(target, classifier.labels)
     options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
+    if chosen == EACH and record is not None:
+        raise TrothError("--record keeps one decision per text; leave --target each out")
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
+    if chosen == EACH:
+        _matrices(list(zip(*(found.matrices() for found in by_method.values()), strict=True)), html, as_json, notes)
+        return
     if proof:
         by_method = troth.prove(classifier, by_method)
     by_text = list(zip(*by_method.values(), strict=True))
@@ -142,6 +153,26 @@ def explain(
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
+
+
+def _matrices(by_text: Sequence[Sequence[Matrix]], html: Path | None, as_json: bool, notes: tuple[str, ...]) -> None:
+    """What was written, token by token, as a matrix per text and method."""
+    from troth.commands import _showing
+    from troth.core.terminal import Console
+    from troth.report import matrix as display
+    from troth.report import page
+
+    if html is not None:
+        page.write(html, "What was written", display.sections(by_text))
+    if as_json:
+        _options.print_json([matrix.to_dict() for row in by_text for matrix in row])
+        return
+    console = Console()
+    for note in notes:
+        console.print(note, style="dim", markup=False)
+    _showing.show_matrices(console, by_text)
+    if html is not None:
+        console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
 
 
 def _from_data(

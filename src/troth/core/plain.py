@@ -47,6 +47,7 @@ def attribution_to_dict(attribution: Attribution) -> dict[str, Any]:
         "seed": question.seed,
         "truncated": encoding.truncated,
         "prompt": [list(part) for part in encoding.around],
+        "continuation": [text for _, text in encoding.written],
         "note": attribution.note,
         "proof": None if attribution.proof is None else attribution.proof.to_dict(),
     }
@@ -94,6 +95,7 @@ def _shown(facts: Mapping[str, Any]) -> Encoding:
         unit_segments=tuple(facts["segments"]),
         truncated=facts["truncated"],
         around=tuple((segment, words) for segment, words in facts.get("prompt", ())),
+        written=tuple((-1, text) for text in facts.get("continuation", ())),
         unit_kind=facts.get("unit_kind", "word"),
         readable=False,
     )

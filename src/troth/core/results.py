@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from troth.core.export import Exportable
+from troth.core.matrix import Matrix, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution, Score
 
@@ -22,6 +23,10 @@ class Attributions(list[Attribution], Exportable):
 
     def __getitem__(self, place: Any) -> Any:
         return Attributions(super().__getitem__(place)) if isinstance(place, slice) else super().__getitem__(place)
+
+    def matrices(self) -> list[Matrix]:
+        """Those of several targets (target="each") as one matrix per text: targets down, units across."""
+        return matrices(self)
 
     def sheet(self) -> Sheet:
         from troth.report import figures

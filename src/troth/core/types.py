@@ -90,6 +90,7 @@ class Encoding:
     tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
     unit_kind: str = "word"  # token, word, sentence, passage, or span: the user's own
+    written: tuple[tuple[int, str], ...] = ()  # of a continuation that is explained: each token's id and text
     readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
 
     @property

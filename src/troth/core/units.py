@@ -111,7 +111,9 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def join(pieces: Sequence[Span] | NDArray[np.int64], units: Sequence[Span], *, touching: bool = False) -> NDArray[np.int64]:
+def join(
+    pieces: Sequence[Span] | NDArray[np.int64], units: Sequence[Span], *, touching: bool = False
+) -> NDArray[np.int64]:
     """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units.
 
     With `touching` a piece that overlaps none is in none.

@@ -10,6 +10,7 @@ from troth.core.types import Example
 from troth.data._classes import class_number, label_name, not_one_class
 from troth.models import TextClassifier
 
+EACH = "each"  # as a target: every token of a continuation
 ABOVE = "above_threshold"  # as a target: every label that is more probable than the model's threshold
 Target = str | int | Sequence[str | int]
 _WORDS = ("predicted", "gold", ABOVE)
@@ -66,7 +67,10 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             raise TrothError(
                 f"{ABOVE} goes with a multi-label model; {model.name} gives {_MEANINGS[model.outputs]}: use predicted"
             )
-        if target is None:
+        if target == EACH and not (model.continues and several):
+            what = "one target per example is measured here" if model.continues else f"{model.name} writes nothing"
+            raise TrothError(f"{EACH} explains every token of a continuation, but {what}; use predicted")
+        if target in (None, EACH):
             continue
         named = each_target(target)
         if not named:

@@ -55,11 +55,12 @@ def load_model(
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
-    template (used where there is one), `mask_text` what erased words become (docs/prompted.md). `multi_label`
-    makes every label a question of its own, which holds above `threshold`; `candidate_labels` (and a
-    `hypothesis_template`) ask an NLI model which of them the text entails (docs/multi_label.md). `windows=True`
-    reads texts longer than `max_length` in overlapping windows (docs/units.md). `precision="fast"` lets a BERT-like
-    encoder multiply in bfloat16. `options` are those of other kinds of model (docs/new_model_kind.md).
+    template (used where there is one), `mask_text` what erased words become; `continuation` (or `generate`, a number
+    of tokens) explains what it wrote after the text or prompt (docs/prompted.md). `multi_label` makes every label a
+    question of its own, which holds above `threshold`; `candidate_labels` (and a `hypothesis_template`) ask an NLI
+    model which of them the text entails (docs/multi_label.md). `windows=True` reads texts longer than `max_length` in
+    overlapping windows (docs/units.md). `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are
+    those of other kinds of model (docs/new_model_kind.md).
     """
     source = options.pop("model", None) if source is None else source
     windows = options.pop("windows", None)

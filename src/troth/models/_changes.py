@@ -39,6 +39,17 @@ def eager(model: Any) -> Iterator[None]:
 
 
 @contextmanager
+def attending(config: Any, implementation: str) -> Iterator[None]:
+    """Another attention function, of ours."""
+    before = config._attn_implementation
+    config._attn_implementation = implementation
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+@contextmanager
 def no_padding_id(config: Any) -> Iterator[None]:
     """A decoder reads the last token that is not padding, and refuses batches where no padding id is set.
 

@@ -1,4 +1,4 @@
-"""The one token that each class word is, and the one that erased words become."""
+"""The tokens that each class word is, and the one that erased words become."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,26 +17,30 @@ class Mask(NamedTuple):
     note: str  # says so where that is not a mask token
 
 
-def class_ids(
-    name: str, tokenizer: Any, ids_of: Callable[[str], list[int]], prompt: str, words: Sequence[str]
-) -> tuple[int, ...]:
-    """The token that each word adds to a filled prompt, after a space unless there is white space already."""
+def class_tokens(
+    name: str, ids_of: Callable[[str], list[int]], prompt: str, words: Sequence[str]
+) -> tuple[tuple[int, ...], ...]:
+    """The tokens that each word adds to a filled prompt, after a space unless there is white space already.
+
+    Where one of the two forms is a single token, that form is taken.
+    """
     spaces = ("", " ") if prompt[-1:].isspace() else (" ", "")
     before = ids_of(prompt)
-    ids: list[int] = []
+    tokens: list[tuple[int, ...]] = []
     for word in words:
         forms = [ids_of(f"{prompt}{space}{word}") for space in spaces]
-        added = [form[-1] for form in forms if len(form) == len(before) + 1 and form[:-1] == before]
+        added = [
+            tuple(form[len(before) :]) for form in forms if form[: len(before)] == before and len(form) > len(before)
+        ]
         if not added:
-            pieces = tokenizer.convert_ids_to_tokens(forms[0][len(before) :])
             raise TrothError(
-                f"class word {word!r} is not one token of {name} ({' '.join(pieces)}); choose a shorter word"
+                f"class word {word!r} changes how {name} reads the end of the prompt; end the prompt with another word"
             )
-        if added[0] in ids:
-            other = words[ids.index(added[0])]
-            raise TrothError(f"class words {other!r} and {word!r} begin with the same token; choose other words")
-        ids.append(added[0])
-    return tuple(ids)
+        tokens.append(min(added, key=lambda ids: len(ids) > 1))
+        if tokens[-1] in tokens[:-1]:
+            other = words[tokens.index(tokens[-1])]
+            raise TrothError(f"class words {other!r} and {word!r} are the same tokens; choose other words")
+    return tuple(tokens)
 
 
 def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> Mask:

@@ -16,6 +16,7 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from troth.models import families
+from troth.models._changes import attending
 
 _KEPT = 4  # prefixes at a time
 _WORTH = 4  # a shorter prefix is not worth a pass of its own
@@ -43,6 +44,11 @@ class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
         return keys, torch.cat([self.values.expand(rows, -1, -1, -1), value_states], dim=-2)
 
 
+def weights_of(body: Any) -> tuple[int, ...]:
+    """Changes as soon as a weight does."""
+    return (id(body), *(parameter._version for parameter in body.parameters()))
+
+
 class Prefixes:
     """The last few prefixes of a decoder; forgotten as soon as its weights change."""
 
@@ -55,8 +61,7 @@ class Prefixes:
         """Keys and values of these tokens, [prefix], by layer; None where they cannot be lent."""
         if self._refused:
             return None
-        weights = (id(body), *(parameter._version for parameter in body.parameters()))
-        if weights != self._weights:
+        if self._weights != (weights := weights_of(body)):
             self._kept.clear()
             self._weights = weights
         key = tuple(ids.tolist())
@@ -85,16 +90,27 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
     elif config.model_type not in families.PLAIN_ATTENTION:
         yield {"use_cache": True, "past_key_values": Cache(layers=list(layers))}
     else:
-        before, lent = config._attn_implementation, _LENT.set(layers)
-        config._attn_implementation = _NAME
+        lent = _LENT.set(layers)
         try:
-            yield {"use_cache": False}
+            with attending(config, _NAME):
+                yield {"use_cache": False}
         finally:
-            config._attn_implementation = before
             _LENT.reset(lent)
 
 
+@contextmanager
+def captured() -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Keys and values of the tokens that attend to a lent prefix meanwhile, by layer; in order, since layers are."""
+    layers: list[tuple[Tensor, Tensor]] = []
+    token = _CAPTURED.set(layers)
+    try:
+        yield layers
+    finally:
+        _CAPTURED.reset(token)
+
+
 _LENT: ContextVar[list[Lent]] = ContextVar("lent")
+_CAPTURED: ContextVar[list[tuple[Tensor, Tensor]] | None] = ContextVar("captured", default=None)
 
 
 def _attend(
@@ -102,6 +118,8 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Each row attends to the prefix and to itself. [rows, heads, queries, size] -> [rows, queries, heads, size]"""
     layer = _LENT.get()[module.layer_idx]
+    if (capture := _CAPTURED.get()) is not None:
+        capture.append((key, value))
     rows, heads, length, _ = query.shape
     scaling = options.get("scaling") or query.shape[-1] ** -0.5
     each = heads * length * (layer.keys.shape[2] + length) * 4

@@ -170,3 +170,11 @@ def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
         f"{does} read texts of {length} tokens: {why}; give load_model a function from texts to probabilities that "
         "calls it as it needs to be called"
     )
+
+
+def bytes_per_row(config: Any, length: int, held: int, *, scores: bool, backward: bool) -> int:
+    """About what a row takes, of which so many hidden vectors are held per token and layer, perhaps attention scores."""
+    layers = config.num_hidden_layers if backward else 2
+    heads = getattr(config, "num_attention_heads", 1)
+    weights = 4 * heads * length * layers * (3 if backward else 1) if scores else 0
+    return int(length * (4 * config.hidden_size * held * layers + weights))

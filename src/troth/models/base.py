@@ -43,6 +43,7 @@ class TextClassifier(ABC):
     labels: tuple[str, ...]
     outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
     threshold: float = THRESHOLD  # of labels: one that is more probable holds
+    continues: bool = False  # its columns are a continuation of the text: the whole of it, then token by token
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
     model: Any = None  # the torch network, for methods that take it apart
@@ -87,6 +88,10 @@ class TextClassifier(ABC):
     def spec(self) -> dict[str, Any]:
         """Options of `load_model` that make this model again, where its source alone does not."""
         return {}
+
+    def labels_of(self, encoding: Encoding) -> tuple[str, ...]:
+        """The names of the columns for one example: those of a continuation are its own tokens."""
+        return self.labels
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -261,14 +261,9 @@ class Encoder(TextClassifier):
             raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        config = self.model.config
-        hidden = config.hidden_size
-        layers = config.num_hidden_layers if backward else 2
-        heads = getattr(config, "num_attention_heads", 1)
-        held = 11 if not attentions and self._lane.knows(self.model) else 18  # hidden vectors a token and layer
-        per_token = 4 * hidden * (held if backward else 10) * layers
-        scores = 4 * heads * length * layers if attentions or self._implementation == "eager" else 0
-        return int(length * (per_token + (3 * scores if backward else scores)))
+        held = (11 if not attentions and self._lane.knows(self.model) else 18) if backward else 10
+        scores = attentions or self._implementation == "eager"
+        return _reading.bytes_per_row(self.model.config, length, held, scores=scores, backward=backward)
 
     @property
     def padding_worth(self) -> int:

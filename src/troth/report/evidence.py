@@ -71,12 +71,15 @@ def legend(
 ) -> Iterator[str]:
     """What colors, signs and ± stand for, as far as they are used."""
     outputs = {attribution.outputs for attribution in attributions}
-    thing = "value" if outputs == {"values"} else "label" if outputs == {"labels"} else "class"
+    written = attributions and all(attribution.question.encoding.written for attribution in attributions)
+    is_value = outputs == {"values"} and not written
+    thing = "what was written" if written else "the label" if outputs == {"labels"} else "the class"
     if any(attribution.signed for attribution in attributions):
         raises = f"{toward} raises the value, {away} lowers it"
-        yield raises if thing == "value" else f"{toward} pushes toward the {thing}, {away} away from it"
+        yield raises if is_value else f"{toward} pushes toward {thing}, {away} away from it"
     if not all(attribution.signed for attribution in attributions):
-        yield f"{either} matters to the {thing}, {'either way' if thing == 'value' else 'toward it or away from it'}"
+        matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
+        yield f"{either} matters to {matters}"
     if any(attribution.proof is not None for attribution in attributions):
         yield "± is half the range in which 95 % of random choices lie"
 

@@ -48,7 +48,10 @@ def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, in
 
 
 def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
-    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair."""
+    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair.
+
+    Of a continuation also what was "written", and of that what is "explained": all of it or one token.
+    """
     example, around = attribution.example, attribution.question.encoding.around
     bar: tuple[int | None, str] = (None, "")
     plain = ((0, ""), bar, (1, "")) if example.text_pair is not None else ((0, ""),)
@@ -58,6 +61,8 @@ def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
             continue
         for text, unit in pieces(attribution, segment):
             yield text, unit, "text"
+    for number, (_, token) in enumerate(attribution.question.encoding.written, start=1):
+        yield token, None, "explained" if attribution.target in (0, number) else "written"
 
 
 def heading(attribution: Attribution) -> str:
@@ -69,6 +74,10 @@ def heading(attribution: Attribution) -> str:
     probability = probabilities[attribution.target] if probabilities else float("nan")
     against = attribution.question.against
     rather = f" rather than {attribution.label(against)}" if against is not None else ""
+    if written := attribution.question.encoding.written:
+        what = f"“{''.join(text for _, text in written).strip()}”" if attribution.target == 0 else f"“{name.strip()}”"
+        tokens = f", {len(written)} tokens" if attribution.target == 0 and len(written) > 1 else ""
+        return f"{what}{rather} (log-probability {probability:.2f}{tokens})"
     if attribution.outputs == "values":
         return f"{name}{rather} = {probability:.4g}"
     if attribution.outputs == "labels":
@@ -91,11 +100,13 @@ def html(attribution: Attribution) -> str:
             parts.append(" <b>|</b> ")
         elif role == "prompt":
             parts.append(f'<span class="prompt" style="color:#888;white-space:pre-wrap">{shown}</span>')
+        elif role in ("written", "explained"):
+            parts.append(_written_html(shown, role))
         elif unit is None:
             parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
         else:
             parts.append(
-                f'<span title="{attribution.scores[unit]:+.4g}" style="{_ground(strength[unit])}">{shown}</span>'
+                f'<span title="{attribution.scores[unit]:+.4g}" style="{ground(strength[unit])}">{shown}</span>'
             )
     method = markup.escape(evidence.method_of(attribution))
     numbers = "<br>".join(map(markup.escape, evidence.lines(attribution)))
@@ -104,6 +115,11 @@ def html(attribution: Attribution) -> str:
         f"<div>{''.join(parts)}</div>"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
+
+
+def _written_html(token: str, role: str) -> str:
+    mark = "border-bottom:2px solid #7c3aed" if role == "explained" else "opacity:.7"
+    return f'<i class="{role}" style="white-space:pre-wrap;{mark}">{token}</i>'
 
 
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
@@ -115,7 +131,7 @@ def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
     yield evidence.legend_html(every)
 
 
-def _ground(strength: float) -> str:
+def ground(strength: float) -> str:
     """Color, and a line below that tells both directions in print, too: solid toward the class, dotted away."""
     red, green, blue = _FOR if strength >= 0 else _AGAINST
     line = f"border-bottom:2px {'solid' if strength > 0 else 'dotted'}" if abs(strength) >= FAINT else ""
@@ -137,12 +153,14 @@ def text(attribution: Attribution) -> Text:
             shown.append("  |  ", style="bold")
         elif role == "prompt":
             shown.append(piece, style="bright_black")
+        elif role in ("written", "explained"):
+            shown.append(piece, style="italic bold" if role == "explained" else "italic bright_black")
         else:
-            shown.append(piece, style="dim" if unit is None else _style(float(strength[unit])))
+            shown.append(piece, style="dim" if unit is None else style(float(strength[unit])))
     return shown
 
 
-def _style(strength: float) -> str:
+def style(strength: float) -> str:
     """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colors."""
     level = int(min(abs(strength), 1) * 4.999)
     if level == 0:

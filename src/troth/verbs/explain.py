@@ -19,7 +19,7 @@ from troth.data._items import Texts as Texts
 from troth.data._items import as_examples as as_examples
 from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.engine.prober import Prober
-from troth.engine.targets import ABOVE, Target, class_of, each_target, gold_labels, require_class
+from troth.engine.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
 from troth.engine.together import together
 from troth.explainers import Explainer
 from troth.maskings import Masking
@@ -73,7 +73,8 @@ def explain(
 
     `target` is "predicted", "gold", a class index or a label. A list of them gives one attribution per text and
     target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
-    example's own): none for a text that has none. They share the model's passes. Several explainers give a dict of
+    example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
+    model's passes. Several explainers give a dict of
     such lists, by the spec of each (as written, or of the object): they share the encodings and what the model says of
     the whole texts.
     An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `units` are token, word,
@@ -147,6 +148,8 @@ def _targets(
     model: TextClassifier, encodings: Sequence[Encoding], target: Target, masking: str | Masking
 ) -> list[Sequence[str | int]]:
     """What is explained of each text, chosen once for all explainers."""
+    if target == EACH:
+        return [range(1, len(encoding.written) + 1) for encoding in encodings]
     if target == ABOVE:
         return list(Prober(model, masking).run(_above(encoding) for encoding in encodings))
     if target == "gold" and model.outputs == "labels":
@@ -222,8 +225,8 @@ def explanation(
         attribution,
         explainer=explainer.full_spec,
         model=model.fingerprint,
-        labels=model.labels,
-        probabilities=tuple(probabilities),
+        labels=(labels := model.labels_of(encoding)),
+        probabilities=tuple(probabilities[: len(labels)]),
         outputs=model.outputs,
         threshold=model.threshold,
         note="; ".join(filter(None, (attribution.note, *model.notes))),

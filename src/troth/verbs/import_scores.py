@@ -50,8 +50,8 @@ def import_scores(
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
         model=classifier.fingerprint,
-        labels=classifier.labels,
-        probabilities=tuple(probabilities),
+        labels=(labels := classifier.labels_of(encoding)),
+        probabilities=tuple(probabilities[: len(labels)]),
         outputs=classifier.outputs,
         threshold=classifier.threshold,
     )

@@ -1,0 +1,231 @@
+"""Erased inputs as branches of the whole text: what stands before the first erased token is run once and lent.
+
+The rows' own tokens go through the network as one sequence without padding, in the order in which the rows leave the
+text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AttentionInterface
+from transformers.cache_utils import DynamicCache
+
+from troth.core.types import Rows
+from troth.models._changes import attending
+from troth.models._prefix import Lent, captured, lending, weights_of
+from troth.models._tree import Tree
+
+_NAME = "troth_branches"
+_WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
+_KEPT = 4  # texts whose keys and values are kept: a long text's rows take several batches
+# Tokens that attend together. Few waste less on each other, many make larger products.
+_TOGETHER = {"cpu": 256}
+_OTHER_TOGETHER = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Tokens that attend together: a slice of the sequence, whose text they may see, and what each of them sees."""
+
+    tokens: slice
+    trunk: int | None  # the number of its text among those that are lent
+    mask: Tensor  # [tokens, prompt + text + tokens] 0 or −∞
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
+
+    rows: Tensor  # [tokens] the row of each token
+    places: Tensor  # [tokens] its place in the row
+    starts: Tensor  # [rows] the first place that a row runs itself
+    offsets: Tensor  # [rows] where in the sequence that is
+    trunks: tuple[Tensor, ...]  # of each text that is lent its ids up to where nothing branches off any more
+    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with its text
+
+    def index(self, places: Tensor) -> Tensor:
+        """Where in the sequence these places of the rows are. [rows, n] -> [rows, n]"""
+        return places - self.starts[:, None] + self.offsets[:, None]
+
+
+def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
+    """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
+
+    The first `begun` tokens are the same in all rows, and are lent.
+    """
+    if int(first.min()) < 0:  # nothing at all is left of a row
+        return None
+    numbers: dict[int, int] = {}
+    of_row = torch.tensor([numbers.setdefault(id(encoding), len(numbers)) for encoding in rows.encodings])
+    distinct = {id(encoding): encoding for encoding in rows.encodings}
+    wholes = pad_sequence([encoding.ids for encoding in distinct.values()], batch_first=True, padding_value=-1)
+    ids, lengths, first = rows.ids.cpu(), rows.lengths.cpu(), first.cpu()
+    width = min(ids.shape[1], wholes.shape[1])
+    agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
+    starts = torch.minimum(agrees, first).clamp(min=begun)
+    # A text is lent up to where a row that is whole begins to be read.
+    ends = torch.tensor([len(encoding.ids) for encoding in distinct.values()])
+    ends[of_row] = ends[of_row] - (lengths - first)
+    saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
+    lent = saved > ends - begun
+    starts = torch.where(lent[of_row], starts, begun)
+    count = int((lengths - starts).sum() + (ends - begun)[lent].sum())
+    if not bool(lent.any()) or count > _WORTH * len(ids) * (int(lengths.max()) - begun):
+        return None
+    place_of = {number: place for place, number in enumerate(torch.nonzero(lent)[:, 0].tolist())}
+    texts = [place_of.get(number) for number in of_row.tolist()]
+    order = sorted(range(len(ids)), key=lambda row: (-1 if texts[row] is None else texts[row], int(starts[row])))
+    counts = (lengths - starts)[order]
+    ordered = torch.tensor(order)
+    offsets = torch.empty_like(starts)
+    offsets[ordered] = counts.cumsum(0) - counts
+    row_of_token = ordered.repeat_interleave(counts)
+    places = torch.arange(len(row_of_token)) - offsets[row_of_token] + starts[row_of_token]
+    device = rows.ids.device
+    return Plan(
+        rows=row_of_token.to(device),
+        places=places.to(device),
+        starts=starts.to(device),
+        offsets=offsets.to(device),
+        trunks=tuple(wholes[number, : int(ends[number])] for number in place_of),
+        order=tuple((row, texts[row]) for row in order),
+    )
+
+
+class Trunks:
+    """Keys and values of whole texts, without their prompt; those of the last few are kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, ...], list[Lent]] = OrderedDict()
+        self._weights: tuple[int, ...] = ()
+
+    def of(self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None) -> list[list[Lent]]:
+        """By text, by layer."""
+        if self._weights != (weights := weights_of(body)):
+            self._kept.clear()
+            self._weights = weights
+        begun = prompt[0].keys.shape[2] if prompt else 0
+        keys = [(begun, *text.tolist()) for text in texts]
+        missing = [place for place, key in enumerate(keys) if key not in self._kept]
+        if missing:
+            device = next(body.parameters()).device
+            ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
+            places = torch.arange(begun, begun + ids.shape[1], device=device).expand_as(ids)
+            layers = self._run(body, config, ids, places, prompt)
+            for number, place in enumerate(missing):
+                length = len(texts[place]) - begun
+                self._kept[keys[place]] = [
+                    Lent(key[number, None, :, :length], value[number, None, :, :length]) for key, value in layers
+                ]
+        found = [self._kept[key] for key in keys]
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    @staticmethod
+    def _run(
+        body: Any, config: Any, ids: Tensor, places: Tensor, prompt: list[Lent] | None
+    ) -> list[tuple[Tensor, Tensor]]:
+        with torch.no_grad():
+            if prompt is None:
+                cache = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True).past_key_values
+                return [(layer.keys, layer.values) for layer in cache.layers]
+            with lending(config, prompt) as options, captured() as layers:
+                body(input_ids=ids, position_ids=places, attention_mask=None, **options)
+            return layers
+
+    def __deepcopy__(self, memo: Any) -> Trunks:
+        return Trunks()  # a copied model may be about to change
+
+
+def run(
+    body: Any, config: Any, rows: Rows, chosen: Plan, prompt: list[Lent] | None, trunks: list[list[Lent]], tree: Tree
+) -> Tensor:
+    """[tokens, hidden] what the network's last layer says of each token."""
+    begun = prompt[0].keys.shape[2] if prompt else 0
+    positions = tree.positions(rows.lengths, chosen.rows, chosen.places)
+    dtype = next(body.parameters()).dtype
+    token = _ATTENDED.set((_chunks(rows, chosen, begun, tree, dtype), prompt, trunks))
+    try:
+        with attending(config, _NAME):
+            output = body(
+                input_ids=rows.ids[chosen.rows, chosen.places][None],
+                position_ids=positions[None],
+                attention_mask=None,
+                use_cache=False,
+            )
+    finally:
+        _ATTENDED.reset(token)
+    states: Tensor = output.last_hidden_state[0]
+    return states
+
+
+def _chunks(rows: Rows, chosen: Plan, begun: int, tree: Tree, dtype: torch.dtype) -> list[Chunk]:
+    together = _TOGETHER.get(rows.ids.device.type, _OTHER_TOGETHER)
+    counts = torch.bincount(chosen.rows, minlength=len(rows)).tolist()
+    chunks, start, end = [], 0, 0
+    for place, (row, text) in enumerate(chosen.order):
+        end += counts[row]
+        following = chosen.order[place + 1] if place + 1 < len(chosen.order) else None
+        if following is None or following[1] != text or end - start + counts[following[0]] > together:
+            lent = 0 if text is None else len(chosen.trunks[text]) - begun
+            seen = _seen(rows, chosen, slice(start, end), begun, lent, tree)
+            nothing = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+            chunks.append(Chunk(slice(start, end), text, nothing.masked_fill(~seen, -torch.inf)))
+            start = end
+    return chunks
+
+
+def _seen(rows: Rows, chosen: Plan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
+    """[tokens, prompt + text + tokens] what each token attends to."""
+    row, place = chosen.rows[tokens], chosen.places[tokens]
+    device = row.device
+    prompt = torch.ones(len(row), begun, dtype=torch.bool, device=device)
+    text = torch.arange(begun, begun + lent, device=device) < chosen.starts[row][:, None]
+    own = (row[:, None] == row) & (place[:, None] >= place)
+    if tree.branches:
+        own &= tree.visible(rows.lengths[row], place, place)
+    return torch.cat([prompt, text, own], dim=1)
+
+
+_ATTENDED: ContextVar[tuple[list[Chunk], list[Lent] | None, list[list[Lent]]]] = ContextVar("attended")
+
+
+def _attend(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+) -> tuple[Tensor, None]:
+    """[1, heads, tokens, size] -> [1, tokens, heads, size]"""
+    chunks, prompt, trunks = _ATTENDED.get()
+    scaling = options.get("scaling") or query.shape[-1] ** -0.5
+    parts = []
+    for chunk in chunks:
+        before = [layers[module.layer_idx] for layers in ([prompt] if prompt else [])]
+        before += [] if chunk.trunk is None else [trunks[chunk.trunk][module.layer_idx]]
+        own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
+        keys = torch.cat([*(layer.keys for layer in before), own[0]], dim=2)
+        values = torch.cat([*(layer.values for layer in before), own[1]], dim=2)
+        if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
+            keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
+        parts.append(
+            scaled_dot_product_attention(
+                query[:, :, chunk.tokens],
+                keys,
+                values,
+                attn_mask=chunk.mask,
+                scale=scaling,
+                enable_gqa=keys.shape[1] != query.shape[1],
+            )
+        )
+    return torch.cat(parts, dim=2).transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(_NAME, _attend)

@@ -1,0 +1,229 @@
+"""What prompted models and continuations share: from the tokens of a prompt to what the language model says next.
+
+Keys and values of what stands before the text are computed once and lent to all erased inputs, which are padded on the
+right; where erased inputs begin as the whole text does, that beginning is lent, too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.types import PROMPT, Rows
+from troth.models import families
+from troth.models._changes import unhooked
+from troth.models._prompt_reader import PromptReader
+from troth.models._row_choice import begun_with, chosen
+from troth.models._tree import Tree
+from troth.models.base import Output, refuse
+
+_VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
+
+
+class Asked(NamedTuple):
+    """Which token is asked for at which place of a row."""
+
+    places: Tensor  # [rows, questions]
+    ids: Tensor  # [rows, questions]
+
+
+class Causal(PromptReader):
+    """A kind says what is asked of each row, and what the columns of its logits are."""
+
+    @abstractmethod
+    def asked(self, rows: Rows) -> Asked:
+        """What is asked of each row."""
+
+    @abstractmethod
+    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+        """[rows, columns] from the states (or logits) where something is asked."""
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        if rows.output_factor is not None:
+            raise refuse(self.name, "embedding layer of its own", 'use at="word"')
+        if attentions and self.answer_length:
+            raise refuse(
+                self.name, "one position that decides: its answer has several tokens", "use gradient or leave_one_out"
+            )
+        insides = attentions or hidden
+        with self.at_rest(attentions=attentions), unhooked(self.model) if insides else nullcontext():
+            asked = self.asked(rows)
+            nothing = asked.places[:, 0] < 0
+            if not insides and bool(nothing.any()):
+                return self._forward_from_nothing(rows, nothing)
+            states, output = self._states(rows, asked, self.tree, attentions, hidden)
+            logits = self.logits_of(rows, asked, states)
+        if attentions and (not output.attentions or output.attentions[-1] is None):
+            raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
+        return Output(
+            logits,
+            tuple(getattr(output, "attentions", None) or ()),
+            tuple(getattr(output, "hidden_states", None) or ()),
+        )
+
+    def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
+        """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
+        some, others = (torch.nonzero(which)[:, 0] for which in (nothing, ~nothing))
+        logits = self.forward(begun_with(self.begin_id, chosen(rows, some), self)).logits
+        if len(others):
+            logits = torch.cat([logits, self.forward(chosen(rows, others)).logits])
+        return Output(logits[torch.cat([some, others]).argsort()])
+
+    def _states(
+        self, rows: Rows, asked: Asked, tree: Tree, attentions: bool = False, hidden: bool = False
+    ) -> tuple[Tensor, Any]:
+        """[rows, questions, hidden] the last layer's where something is asked; or logits over the vocabulary.
+
+        The latter of families that do more than multiply with the head.
+        """
+        from troth.models._prefix import lending
+
+        begun = 0 if attentions or hidden else self._begun(rows, asked)
+        lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
+        begun = begun if lent is not None else 0
+        plain = self._has_plain_head
+        if (
+            plain
+            and not (attentions or hidden)
+            and (states := self._branched(rows, asked, begun, lent, tree)) is not None
+        ):
+            return states, None
+        inputs = self._inputs(rows, begun, tree)
+        inputs |= {"output_attentions": attentions, "output_hidden_states": hidden}
+        with lending(self.model.config, lent) as options:
+            output = (self._body if plain else self.model)(**inputs, **options)
+        everyone = torch.arange(len(rows), device=rows.ids.device)[:, None]
+        return (output.last_hidden_state if plain else output.logits)[everyone, asked.places - begun], output
+
+    def _branched(self, rows: Rows, asked: Asked, begun: int, lent: Any, tree: Tree) -> Tensor | None:
+        """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
+        changed = rows.embeddings is not None or rows.attention is not None
+        if changed or torch.is_grad_enabled() or not self._lends(rows) or len(rows) == 1:
+            return None
+        if self.model.config.model_type not in families.PLAIN_ATTENTION:
+            return None
+        from troth.models import _branches
+
+        plan = _branches.plan(rows, asked.places[:, 0], begun)
+        if plan is None:
+            return None
+        config = self.model.config
+        trunks = self._trunks.of(self._body, config, plan.trunks, lent)
+        return _branches.run(self._body, config, rows, plan, lent, trunks, tree)[plan.index(asked.places)]
+
+    def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
+        own = length if attentions else max(1, length - self._usual_prefix)
+        # Paths, which have many rows, share the prompt; a plain gradient, one row per example, runs it whole.
+        own = max(own, length // 4) if backward else own
+        lent = 16 * (length - own) * int(self.model.config.hidden_size)
+        # Derivatives need what every token of an answer says of the vocabulary, three times.
+        said = 12 * (self.answer_length + 1) * len(self.embedding_matrix) if backward and self.answer_length else 0
+        return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent + said
+
+    @cached_property
+    def _usual_prefix(self) -> int:
+        """How many tokens stand before the text, roughly."""
+        words = self.template.parts[0][1] if self.template.parts[0][0] is None else ""
+        return max(0, len(self._tokenize([words])[0]) - 1)
+
+    @property
+    def _body(self) -> Any:
+        return self.model.base_model
+
+    def _lends(self, rows: Rows) -> bool:
+        """Whether what rows begin with may be run once; what slides out of a window must be forgotten."""
+        window = getattr(self.model.config, "sliding_window", None)
+        return self.shares_prefix and (window is None or window >= rows.ids.shape[1])
+
+    def _begun(self, rows: Rows, asked: Asked) -> int:
+        """How many tokens of the prompt need not be run again."""
+        from troth.models._prefix import shared
+
+        vectors = rows.embeddings
+        if not self._lends(rows):
+            return 0
+        if vectors is None:
+            return shared(rows.ids, rows.units < 0, asked.places[:, 0] + 1)
+        if torch.is_grad_enabled() and vectors.requires_grad and not rows.prompt_is_fixed:
+            return 0
+        return shared(rows.ids, rows.units == PROMPT, asked.places[:, 0] + 1)
+
+    def _inputs(self, rows: Rows, begun: int, tree: Tree) -> dict[str, Any]:
+        width = rows.ids.shape[1]
+        places = torch.arange(begun, width, device=rows.ids.device)
+        everyone = torch.arange(len(rows), device=places.device)[:, None]
+        inputs: dict[str, Any] = {"position_ids": tree.positions(rows.lengths, everyone, places.expand(len(rows), -1))}
+        if rows.embeddings is None:
+            inputs["input_ids"] = rows.ids[:, begun:]
+        else:
+            inputs["inputs_embeds"] = rows.embeddings[:, begun:]
+        # What comes later is never seen, so padding on the right needs no mask.
+        masked = rows.attention is not None or tree.branches
+        inputs["attention_mask"] = self._additive_mask(rows, places, tree) if masked else None
+        return inputs
+
+    def _additive_mask(self, rows: Rows, places: Tensor, tree: Tree) -> Tensor:
+        """[rows, 1, queries, length] what is added to the attention logits: the rows' own, and next to −∞ for later."""
+        window = getattr(self.model.config, "sliding_window", None)
+        if self._implementation not in ("eager", "sdpa") or (window is not None and window < rows.ids.shape[1]):
+            raise TrothError(f"{self.name} takes no additive attention mask; use masking zero, soft or delete")
+        lowest = torch.finfo(self.dtype).min
+        every = torch.arange(rows.ids.shape[1], device=places.device)
+        bias = torch.zeros(rows.ids.shape, device=places.device) if rows.attention is None else rows.attention
+        bias = bias.to(self.dtype).clamp(min=lowest / 2)[:, None, None, :]
+        unseen = every > places[:, None]
+        if tree.branches:
+            rows_of = rows.lengths[:, None].expand(-1, len(places))
+            visible = torch.stack([tree.visible(lengths, places, every) for lengths in rows_of])
+            unseen = unseen | ~visible[:, None]
+        # Below even what nobody attends to: a first token that is erased must not look ahead.
+        return bias.expand(-1, 1, len(places), -1).masked_fill(unseen, lowest)
+
+    def log_probabilities(self, states: Tensor, ids: Tensor) -> Tensor:
+        """Of the tokens asked for. [rows, questions, hidden or vocabulary], [rows, questions] -> [rows, questions]"""
+        single = torch.promote_types(states.dtype, torch.float32)
+        if not self._has_plain_head:
+            return states.to(single).log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+        head = self.model.get_output_embeddings()
+        weight, bias = head.weight.to(single), getattr(head, "bias", None)
+        bias = None if bias is None else bias.to(single)
+
+        def of_chosen(some: Tensor, of: Tensor) -> Tensor:
+            logits = torch.nn.functional.linear(some.to(single), weight, bias)
+            return logits.log_softmax(-1).gather(-1, of[..., None])[..., 0]
+
+        if torch.is_grad_enabled():
+            return of_chosen(states, ids)
+        most = max(1, _VOCABULARY_BYTES // (4 * len(weight)))
+        parts = zip(torch.split(states.flatten(0, 1), most), torch.split(ids.flatten(), most), strict=True)
+        return torch.cat([of_chosen(*part) for part in parts]).view_as(ids)
+
+    @cached_property
+    def _has_plain_head(self) -> bool:
+        """Whether logits are nothing but the head's product: some families scale or cap them."""
+        head = self.model.get_output_embeddings()
+        if head is None or not hasattr(self._body, "forward") or self._body is self.model:
+            return False
+        some = self.ids_of(self.any_text)[-8:]
+        ids = torch.tensor([some], device=self.device)
+        with torch.no_grad():
+            whole = self.model(input_ids=ids, use_cache=False).logits[0, -1, some]
+            ours = self._head(self._body(input_ids=ids, use_cache=False).last_hidden_state[:, -1], some)[0]
+        return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))
+
+    def _head(self, states: Tensor, ids: Sequence[int]) -> Tensor:
+        """The logits of these tokens alone. [rows, hidden] -> [rows, ids]"""
+        head = self.model.get_output_embeddings()
+        chosen = torch.tensor(ids, device=head.weight.device)
+        bias = getattr(head, "bias", None)
+        weight, single = head.weight[chosen], torch.promote_types(states.dtype, torch.float32)
+        return torch.nn.functional.linear(
+            states.to(single), weight.to(single), None if bias is None else bias[chosen].to(single)
+        )

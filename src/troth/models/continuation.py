@@ -1,0 +1,192 @@
+"""Why a causal language model wrote what it wrote: the log-probability of a continuation of its prompt is explained.
+
+Column 0 is the log-probability of the whole continuation, the sum of the further columns: those of its tokens, each
+given the prompt and the tokens before it. With `generate` each text's continuation is what the model writes itself,
+greedily: the most probable token at each step, up to so many, or until it ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from troth.core.errors import TrothError
+from troth.core.types import Encoding, Rows
+from troth.models._causal import Asked, Causal
+from troth.models._loading import fingerprint
+from troth.models._prompts import template
+from troth.models._sharing import borrowed
+from troth.models.base import TextClassifier
+
+WHOLE = "the whole continuation"
+
+
+class Continuation(Causal):
+    """A causal language model, its tokenizer, perhaps a prompt, and what it wrote or shall write."""
+
+    kind = "a language model's continuation"
+    loaded_with = 'continuation="…" (or generate=40)'
+    options = ("prompt", "chat", "mask_text", "continuation", "generate")
+    outputs = "values"
+    continues = True
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str,
+        prompt: str = "{text}",
+        continuation: str | None = None,
+        generate: int | None = None,
+        chat: bool | None = None,
+        labels: Iterable[str] | None = None,
+        mask_text: str | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        _require_one(prompt, continuation, generate)
+        self.continuation, self.generate = continuation, generate
+        self.ids: tuple[int, ...] = ()  # before the first call of class_names
+        super().__init__(
+            model, tokenizer, name=name, prompt=prompt, chat=chat, labels=None, mask_text=mask_text,
+            max_length=max_length,
+        )  # fmt: skip
+        if labels is not None:
+            raise TrothError("labels name classes, and a continuation has none; leave them out")
+        self.template = template(prompt, (), tokenizer if self.chat else None)
+        if continuation is not None:
+            self.ids = self._continued(continuation)
+        count = generate or len(self.ids)
+        self.answer_length = count - 1  # nothing follows the last token, so it is not run
+        if count >= self.max_length:
+            raise TrothError(
+                f"the continuation takes {count} of {self.max_length} tokens, so no room is left for a text; shorten it"
+            )
+        tokens = self._texts(self.ids_of(self.any_text)[-1:], self.ids) or map(str, range(1, count + 1))
+        self.labels = (WHOLE, *tokens)
+
+    @classmethod
+    def takes(cls, source: Any, **options: Any) -> bool:
+        return "continuation" in options or "generate" in options
+
+    @classmethod
+    def load(cls, source: Any, **options: Any) -> TextClassifier:
+        _require_one(options.get("prompt", "{text}"), options.get("continuation"), options.get("generate"))
+        return super().load(source, **options)
+
+    def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
+        return (WHOLE,)
+
+    def labels_of(self, encoding: Encoding) -> tuple[str, ...]:
+        return (WHOLE, *(text for _, text in encoding.written))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        options = {"prompt": self.prompt, "continuation": self.continuation, "generate": self.generate}
+        spec = {**options, "chat": self.chat, "mask_text": self.mask_text}
+        return {name: value for name, value in spec.items() if value is not None}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        about = [fingerprint(self.model), self.template.parts, self.ids or self.generate, self._mask_id]
+        return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+
+    # What stands behind the prompt
+
+    def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
+        written = self.ids or tuple(self._write(ids))
+        return list(written[:-1]), tuple(zip(written, self._texts(ids[-1:], written), strict=True))
+
+    def _continued(self, continuation: str) -> tuple[int, ...]:
+        """The tokens that it adds to a filled prompt, after a space where a word would stick to the prompt's last."""
+        prompt = self.any_text
+        wide = unicodedata.east_asian_width(continuation[0]) in "WF"  # written without spaces
+        sticks = continuation[0].isalnum() and not wide and not prompt[-1:].isspace()
+        text = f" {continuation}" if sticks else continuation
+        before, whole = self.ids_of(prompt), self.ids_of(prompt + text)
+        if whole[: len(before)] == before and len(whole) > len(before):
+            return tuple(whole[len(before) :])
+        with borrowed(self.tokenizer):  # it would change how the end of the prompt is read: then it is read alone
+            return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def _texts(self, before: Sequence[int], ids: Sequence[int]) -> list[str]:
+        """What each token adds to the text behind `before`; of a character of several tokens the last has it."""
+        texts, shown = [], len(self._text(before))
+        for end in range(1, len(ids) + 1):
+            text = self._text([*before, *ids[:end]])
+            whole = not text.endswith("\ufffd") or end == len(ids)
+            texts.append(text[shown:] if whole else "")
+            shown = len(text) if whole else shown
+        return texts
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+    def _write(self, ids: list[int]) -> list[int]:
+        """What the model writes behind these tokens, greedily."""
+        assert self.generate is not None
+        ends = {self.tokenizer.eos_token_id}
+        named = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        ends |= set(named) if isinstance(named, list) else {named}
+        written: list[int] = []
+        memory, step = None, torch.tensor([ids or [self.begin_id]], device=self.device)
+        every = step
+        with torch.no_grad(), self.at_rest():
+            while len(written) < self.generate:
+                output = self.model(input_ids=step, past_key_values=memory, use_cache=True)
+                token = int(output.logits[0, -1].argmax())
+                if token in ends:
+                    break
+                written.append(token)
+                memory, last = getattr(output, "past_key_values", None), torch.tensor([[token]], device=self.device)
+                every = torch.cat([every, last], dim=1)
+                step = every if memory is None else last
+        if not written:
+            raise TrothError(
+                f"{self.name} writes nothing after this prompt: its first token ends the text; give the continuation "
+                "that you ask about"
+            )
+        return written
+
+    # What is asked of it
+
+    def asked(self, rows: Rows) -> Asked:
+        if self.ids:
+            ids = torch.tensor(self.ids, device=rows.ids.device).expand(len(rows), -1)
+            lengths = torch.full_like(rows.lengths, len(self.ids))
+        else:
+            distinct = {id(encoding): encoding for encoding in rows.encodings}
+            number = {key: place for place, key in enumerate(distinct)}
+            of_row = torch.tensor([number[id(encoding)] for encoding in rows.encodings])
+            written = [torch.tensor([token for token, _ in encoding.written]) for encoding in distinct.values()]
+            ids = pad_sequence(written, batch_first=True)[of_row].to(rows.ids.device)
+            lengths = torch.tensor([len(one) for one in written])[of_row].to(rows.ids.device)
+        places = (rows.lengths - lengths)[:, None] + torch.arange(ids.shape[1], device=ids.device)
+        return Asked(torch.minimum(places, rows.lengths[:, None] - 1), ids)
+
+    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+        found = self.log_probabilities(states, asked.ids)
+        count = len(self.labels) - 1
+        if not self.ids:  # those who wrote less are done, and sure of it
+            lengths = torch.tensor([len(encoding.written) for encoding in rows.encodings], device=found.device)
+            found = found * (torch.arange(found.shape[1], device=found.device) < lengths[:, None])
+            found = torch.nn.functional.pad(found, (0, count - found.shape[1]))
+        return torch.cat([found.sum(1, keepdim=True), found], dim=1)
+
+
+def _require_one(prompt: str, continuation: str | None, generate: int | None) -> None:
+    template(prompt)
+    if (continuation is None) == (generate is None):
+        raise TrothError("pass a continuation, or generate=40 to let the model write one; not both")
+    if continuation is not None and (not isinstance(continuation, str) or not continuation.strip()):
+        raise TrothError(f"the continuation must be a text, not {continuation!r}: there is nothing to explain")
+    if generate is not None and (not isinstance(generate, int) or isinstance(generate, bool) or generate < 1):
+        raise TrothError(f"generate must be a number of tokens, 1 or more, not {generate!r}")

@@ -1,0 +1,129 @@
+"""A matrix of scores: as an HTML table, and in the terminal as colored numbers, cut into blocks that fit its width."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from troth.core.terminal import visible
+from troth.report import evidence
+from troth.report.explanation import FAINT, ground, layout, style
+
+if TYPE_CHECKING:
+    from troth.core.matrix import Matrix
+
+_WIDEST = 14  # cells of the terminal for a name
+
+
+def heading(matrix: Matrix) -> str:
+    """What the rows and columns are."""
+    of = "each token that was written" if matrix.attributions[0].question.encoding.written else "each target"
+    kind = matrix.attributions[0].question.encoding.unit_kind
+    return f"{evidence.method_of(matrix.attributions[0])}: how much each {kind} (across) pushes toward {of} (down)"
+
+
+def html(matrix: Matrix) -> str:
+    """One self-contained, escaped HTML fragment."""
+    strengths, shape = _strengths(matrix), _shape(matrix)
+    cell = "padding:.15em .35em;font-size:.85em;text-align:right;white-space:nowrap"
+    name = f"{cell};text-align:left;font-weight:600"
+    head = "".join(f'<th style="{cell}">{markup.escape(unit)}</th>' for unit in matrix.units)
+    rows = []
+    for target, value, scores, strength in zip(matrix.targets, matrix.values, matrix.scores, strengths, strict=True):
+        cells = "".join(
+            f'<td title="{score:+.4g}" style="{cell};{ground(each)}">{_number(score, shape)}</td>'
+            for score, each in zip(scores, strength, strict=True)
+        )
+        shown = f'<td style="{name}">{markup.escape(_name(target))}</td><td style="{cell};opacity:.7">{value:.2f}</td>'
+        rows.append(f"<tr>{shown}{cells}</tr>")
+    said = f'<th style="{cell};opacity:.7">{_said(matrix)}</th>'
+    return (
+        f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}</small>'
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse">'
+        f'<tr><th style="{name}"></th>{said}{head}</tr>'
+        f"{''.join(rows)}</table></div></div>"
+    )
+
+
+def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
+    """Of a page: every text with the matrix of each method, then a legend."""
+    for matrices in by_text:
+        yield "".join([_text_html(matrices[0]), *map(html, matrices)])
+    every = [attribution for matrices in by_text for matrix in matrices for attribution in matrix.attributions]
+    yield evidence.legend_html(every)
+
+
+def _text_html(matrix: Matrix) -> str:
+    parts = (text for text, _, _ in layout(matrix.attributions[0]))
+    return f'<div style="white-space:pre-wrap">{markup.escape("".join(parts))}</div>'
+
+
+def lines(matrix: Matrix, width: int) -> Iterator[Text]:
+    """The matrix as lines of at most `width` cells; units that do not fit follow in further blocks."""
+    strengths, shape = _strengths(matrix), _shape(matrix)
+    names = [visible(_name(target)) for target in matrix.targets]
+    first = min(_WIDEST, max(map(cell_len, names)))
+    values = [f"{value:.2f}" for value in matrix.values]
+    second = max(len(_said(matrix)), *map(len, values))
+    numbers = [[_number(score, shape) for score in row] for row in matrix.scores]
+    units = [visible(" ".join(unit.split())) for unit in matrix.units]
+    widths = [
+        max(*(len(row[unit]) for row in numbers), min(_WIDEST, cell_len(units[unit]))) for unit in range(len(units))
+    ]
+    start = 0
+    while start < len(units):
+        end, used = start, first + second + 3
+        while end < len(units) and (end == start or used + widths[end] + 1 <= width):
+            used, end = used + widths[end] + 1, end + 1
+        head = Text(f"{'':{first}} {_said(matrix):>{second}} ", style="dim")
+        for unit in range(start, end):
+            head.append(f" {_fit(units[unit], widths[unit])}")
+        yield head
+        for row, target in enumerate(names):
+            line = Text(f"{_fit(target, first)} ")
+            line.append(f"{values[row]:>{second}} ", style="dim")
+            for unit in range(start, end):
+                line.append(" ")
+                line.append(f"{numbers[row][unit]:>{widths[unit]}}", style=style(float(strengths[row, unit])))
+            yield line
+        start = end
+        if start < len(units):
+            yield Text("")
+
+
+def _strengths(matrix: Matrix) -> np.ndarray:
+    """[targets, units] scores over the largest of all: −1 … 1."""
+    scores = np.nan_to_num(matrix.scores.astype(np.float64))
+    largest = np.abs(scores).max(initial=0.0)
+    return scores / largest if largest > 0 else scores
+
+
+def _shape(matrix: Matrix) -> str:
+    largest = np.abs(np.nan_to_num(matrix.scores)).max(initial=0.0)
+    kind = ".2f" if FAINT / 4 <= largest < 1000 or largest == 0 else ".1e"
+    return f"+{kind}" if matrix.attributions[0].signed else kind
+
+
+def _number(score: float, shape: str) -> str:
+    if np.isnan(score):
+        return "?"
+    shown = format(float(score), shape)
+    return shown if float(shown) else shown.lstrip("+-")  # no sign of nothing
+
+
+def _name(target: str) -> str:
+    """A token that is white space is shown by its code."""
+    return target.strip() or repr(target)[1:-1] or "…"
+
+
+def _said(matrix: Matrix) -> str:
+    return {"classes": "probability", "labels": "probability"}.get(matrix.attributions[0].outputs, "log p")
+
+
+def _fit(text: str, width: int) -> str:
+    return set_cell_size(text, width) if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
