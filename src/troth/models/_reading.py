@@ -173,7 +173,7 @@ def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
 
 
 def bytes_per_row(config: Any, length: int, held: int, *, scores: bool, backward: bool) -> int:
-    """About what a row takes, of which so many hidden vectors are held per token and layer, perhaps attention scores."""
+    """About what a row takes: so many hidden vectors per token and layer, perhaps attention scores."""
     layers = config.num_hidden_layers if backward else 2
     heads = getattr(config, "num_attention_heads", 1)
     weights = 4 * heads * length * layers * (3 if backward else 1) if scores else 0
