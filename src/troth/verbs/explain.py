@@ -99,11 +99,18 @@ def explain(
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
+        # What depends on the target cannot be shared; asked about one by one, targets share batches at least.
+        apart = method.reads().about_target
+        groups = [
+            (encoding, some)
+            for encoding, chosen in zip(encodings, targets, strict=True)
+            for some in ([[each] for each in chosen] if apart else [chosen])
+        ]
         asks = (
             explanations(classifier, prepared, encoding, chosen, against=against, seed=seed)
-            for encoding, chosen in zip(encodings, targets, strict=True)
+            for encoding, chosen in groups
         )
-        tracked = track(prober.run(asks), len(encodings), name, shown=progress)
+        tracked = track(prober.run(asks), len(groups), name, shown=progress)
         attributions[name] = Attributions(chain.from_iterable(tracked))
     return attributions if several is explainer else attributions.popitem()[1]
 
