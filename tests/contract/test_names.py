@@ -25,7 +25,7 @@ LATER = (
 # A callable and the parameters that may be named, in order.
 CALLABLES = {
     "troth.Example": "id text text_pair label rationale",
-    "troth.load_model": "model tokenizer device dtype max_length prompt class_words mask_text",
+    "troth.load_model": "tokenizer device dtype max_length prompt class_words mask_text",
     "troth.load_data": "source split limit",
     "troth.explain": "model texts explainer units target masking seed",
     "troth.measure": "model attributions metric",
@@ -172,6 +172,7 @@ def test_an_attribution_has_what_is_promised():
 
 def test_the_shipped_model_has_a_name():
     assert troth.load_model("embedded").labels == ("negative", "positive")
+    assert troth.load_model(model="embedded").labels == ("negative", "positive")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -17,6 +17,7 @@ from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
+from troth.models import _reading
 from troth.verbs.explain import explain_each
 
 TEXTS = ["a good film", "the soup was cold", "awful", "my new phone is fast and a joy to use", "is the film good ?"]
@@ -166,12 +167,11 @@ def test_padding_that_is_masked_here_reads_as_padding_that_transformers_masks(mo
     model = fakes.encoder()
     plain = [answer.logits for answer in Prober(model).run(looking(one, keep_all(one)) for one in questions(model))]
     seen = []
-    original = type(model)._attention_mask
-    monkeypatch.setattr(type(model), "_prepares_masks", True)
-    monkeypatch.setattr(
-        type(model), "_attention_mask", lambda self, rows: seen.append(original(self, rows)) or seen[-1]
-    )
-    own = [answer.logits for answer in Prober(model).run(looking(one, keep_all(one)) for one in questions(model))]
+    original = _reading._attention_mask
+    monkeypatch.setattr(type(model), "masks_padding", True)
+    monkeypatch.setattr(_reading, "_attention_mask", lambda *given: seen.append(original(*given)) or seen[-1])
+    with model.at_rest(), model._lane.closed():
+        own = [answer.logits for answer in Prober(model).run(looking(one, keep_all(one)) for one in questions(model))]
     assert any(mask is not None and mask.dim() == 4 for mask in seen)
     for one, other in itertools.zip_longest(plain, own):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

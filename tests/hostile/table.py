@@ -137,7 +137,7 @@ OTHERS = [
     (["explain", "a", "-m", "\udcff/a/b"], r"there is no model folder \xff/a/b"),
     (["explain", ""], "the text is empty"),
     (["explain", "a", "b", "--pair", "c"], "--pair goes with one text, not 2"),
-    (["explain", "a", "-m", "model", "--no-chat"], "chat goes with a prompt"),
+    (["explain", "a", "-m", "model", "--no-chat"], "a prompted language model: pass prompt="),
     (["explain", "a", "-m", "small", "-e", "gradient"], "word vectors; use the tokenizer it was trained with"),
     (["explain", "a", "-m", "torn"], "cannot load torn as a text classifier"),
     (["train", "plain", "--data", "data.jsonl", "--base", "torn", "--out", "new"], "cannot load torn to train it"),

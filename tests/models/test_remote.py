@@ -306,7 +306,7 @@ def test_on_the_command_line(tmp_path):
         ({"unlisted": "zero"}, "unlisted must be refuse or floor"),
         ({"max_length": 10}, "max_length does not go with an endpoint"),
         ({"labels": ["one"]}, "2 class words, but 1 labels"),
-        ({"chat": True}, "chat goes with a prompted language model"),
+        ({"chat": True}, "chat goes with .*a prompted language model"),
     ],
 )
 def test_bad_options(options, problem):

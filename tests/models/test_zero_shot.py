@@ -68,6 +68,7 @@ def test_the_hypothesis_is_in_no_unit_and_stays_whole():
         read.append(inputs)
         return forward(**inputs)
 
+    troth.explain(model, TEXT, "leave_one_out", masking="delete", progress=False)  # on first use it reads other texts
     model.model.forward = watched
     troth.explain(model, TEXT, "leave_one_out", masking="delete", progress=False)
     endings = [

@@ -304,6 +304,11 @@ class Rows:
             return not bool((self.lengths == self.ids.shape[1]).all())
         return not self.is_even
 
+    @property
+    def known_lengths(self) -> list[int]:
+        """The lengths on the host; of rows of one length nobody waits for the device."""
+        return self.lengths.tolist() if self.is_padded else [self.ids.shape[1]] * len(self)
+
     def vectors(self, model: TextClassifier) -> Tensor:
         """[rows, length, hidden] the word vectors as they are now."""
         return model.embed(self.ids) if self.embeddings is None else self.embeddings

@@ -120,7 +120,10 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
     if missing:
         if network is not CLASSIFIER:
-            raise TrothError(f"{name} is not a {network.words} ({missing[0]} is missing); load it as what it is")
+            raise TrothError(
+                f"{name} is not a {network.words} ({missing[0]} is missing); leave prompt, continuation and "
+                "generate out"
+            )
         prompt = "; or ask it for a class word: prompt=…, class_words=…" if families.writes(model.config) else ""
         raise NoHeadError(
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it: "

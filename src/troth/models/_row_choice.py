@@ -49,6 +49,8 @@ def rearranged(rows: Rows, index: Tensor, lengths: Tensor) -> Rows:
         token_types=moved(rows.token_types),
         embeddings=moved(rows.embeddings),
         attention=moved(rows.attention),
+        width=None,
+        is_even=None,
     )
 
 

@@ -190,6 +190,8 @@ class Windowed(TextClassifier):
             output_factor=taken(rows.output_factor),
             kept=None if rows.kept is None else rows.kept[origin.cpu()],
             **{name: getattr(rows, name)[origin] for name in ("target", "against", "keys")},
+            width=None,
+            is_even=None,
         )
 
     def _merged(self, logits: Tensor, row_of: Tensor, count: int) -> Tensor:

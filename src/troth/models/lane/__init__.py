@@ -5,7 +5,7 @@ that on first use (`trial`). Everything else is read by the model itself: anothe
 adapters, a caller who needs attentions or hidden states or follows each operation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any, Literal
@@ -64,7 +64,7 @@ class Lane:
         if self._closed or len(rows) == 0 or _is_followed(rows.ids.device):
             return None
         parts = self._known.parts(network)
-        lengths: list[int] = rows.lengths.tolist()
+        lengths = rows.known_lengths
         if parts is None or min(lengths) < 1:
             return None
         if not proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain):
@@ -94,10 +94,9 @@ def _pieces(lengths: list[int]) -> Iterator[slice]:
 
 
 def _some(rows: Rows, piece: slice) -> Rows:
-    values: dict[str, Any] = {
-        field.name: getattr(rows, field.name) for field in fields(rows) if field.name != "prompt_is_fixed"
-    }
-    return replace(rows, **{name: value[piece] for name, value in values.items() if value is not None})
+    values = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    parts = {name: value[piece] for name, value in values.items() if isinstance(value, Tensor | Sequence)}
+    return replace(rows, **parts, width=None, is_even=None)
 
 
 def _is_followed(device: torch.device) -> bool:
