@@ -270,6 +270,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this method only (may be given often)")
     parser.add_argument("--no-cut", action="store_true", help="without texts of 512 words cut to 128 tokens")
     parser.add_argument("--grow", type=int, default=0, help="gradient of 1,000, 10,000, … up to so many texts")
+    parser.add_argument("--no-lane", action="store_true", help="read by the model itself, not by the fast lane")
     parser.add_argument("--profile", action="store_true", help="where the time goes, by cProfile, on stderr")
     given = parser.parse_args()
     if given.device == "cpu":
@@ -279,6 +280,8 @@ def main() -> None:
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     emit(machine=name, model=given.size, dtype=given.dtype, **versions)
     model = troth.load_model(network, tokenizer=tokenizer)
+    if given.no_lane:
+        model._lane.closed().__enter__()  # for the rest of the process
     for tokens in map(int, filter(None, given.tokens.split(","))):
         texts = make_texts(given.texts, tokens - 2)
         plain = Plain(network, tokenizer, texts, tokens)
