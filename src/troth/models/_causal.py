@@ -119,7 +119,8 @@ class Causal(PromptReader):
         return _branches.run(self._body, config, rows, plan, lent, trunks, tree)[plan.index(asked.places)]
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        own = length if attentions else max(1, length - self._usual_prefix)
+        whole = attentions or not self.shares_prefix
+        own = length if whole else max(1, length - self._usual_prefix)
         # Paths, which have many rows, share the prompt; a plain gradient, one row per example, runs it whole.
         own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)

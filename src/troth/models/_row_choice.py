@@ -54,6 +54,26 @@ def rearranged(rows: Rows, index: Tensor, lengths: Tensor) -> Rows:
     )
 
 
+def shortened(rows: Rows, lengths: Tensor) -> Rows:
+    """The rows up to these lengths. [rows]"""
+    width = int(lengths.max())
+
+    def begin(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values[:, :width]
+
+    return replace(
+        rows,
+        ids=rows.ids[:, :width],
+        units=rows.units[:, :width],
+        lengths=lengths,
+        token_types=begin(rows.token_types),
+        embeddings=begin(rows.embeddings),
+        attention=begin(rows.attention),
+        width=None,
+        is_even=None,
+    )
+
+
 def begun_with(token: int, rows: Rows, model: TextClassifier) -> Rows:
     """The rows with one more token in front of each, which belongs to the prompt."""
     first = torch.full_like(rows.ids[:, :1], token)

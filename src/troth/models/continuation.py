@@ -23,8 +23,9 @@ from troth.core.types import Encoding, Rows
 from troth.models._causal import Asked, Causal
 from troth.models._loading import fingerprint
 from troth.models._prompts import template
+from troth.models._row_choice import shortened
 from troth.models._sharing import borrowed
-from troth.models.base import TextClassifier
+from troth.models.base import Output, TextClassifier
 
 WHOLE = "the whole continuation"
 
@@ -157,6 +158,26 @@ class Continuation(Causal):
         return written
 
     # What is asked of it
+
+    def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        asked = None if attentions or hidden else self._of_one_token(rows)
+        if asked is None:
+            return super().forward(rows, attentions=attentions, hidden=hidden)
+        with self.at_rest():
+            states, _ = self._states(shortened(rows, asked.places[:, 0] + 1), asked, self.tree)
+            found = self.log_probabilities(states, asked.ids)
+        return Output(found.new_zeros(len(rows), len(self.labels)).scatter(1, rows.target[:, None], found))
+
+    def _of_one_token(self, rows: Rows) -> Asked | None:
+        """What derivatives of a single token need: nothing behind it changes it, and nobody asks for the others."""
+        vectors = rows.embeddings
+        if vectors is None or not (torch.is_grad_enabled() and vectors.requires_grad):
+            return None
+        if bool((rows.target < 1).any() | (rows.against >= 0).any()):
+            return None
+        asked, number = self.asked(rows), rows.target[:, None] - 1
+        one = Asked(asked.places.gather(1, number), asked.ids.gather(1, number))
+        return None if bool((one.places < 0).any()) else one
 
     def asked(self, rows: Rows) -> Asked:
         if self.ids:

@@ -213,6 +213,8 @@ def explanation(
     want = explainer.reads()
     if want.about_target and against is not None:
         want = LOGITS  # which contrast it is may depend on the prediction
+    if model.continues:
+        want = LOGITS  # what is read of one written token says nothing of the others
     if want.about_target and target == "gold" and model.outputs == "labels":
         want = LOGITS  # which of the gold labels it is depends on their probabilities
     early = PREDICTED
