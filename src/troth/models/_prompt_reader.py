@@ -23,7 +23,6 @@ from troth.models._units import Units
 from troth.models.base import Segments, check_choices
 from troth.models.encoder import Encoder
 
-
 _WORTH_SHARING = 500_000_000  # parameters
 
 
