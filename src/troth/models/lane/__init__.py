@@ -95,8 +95,8 @@ def _pieces(lengths: list[int]) -> Iterator[slice]:
 
 def _some(rows: Rows, piece: slice) -> Rows:
     values: dict[str, Any] = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    parts = {name: value for name, value in values.items() if isinstance(value, Tensor | Sequence)}
-    return replace(rows, **{name: value[piece] for name, value in parts.items()}, width=None, is_even=None)
+    some = {name: value[piece] for name, value in values.items() if isinstance(value, Tensor | Sequence)}
+    return replace(rows, **{**values, **some, "width": None, "is_even": None})
 
 
 def _is_followed(device: torch.device) -> bool:
