@@ -92,7 +92,7 @@ def test_integrated_gradients_sum_to_what_masking_all_changes(name):
     assert np.abs(attribution.scores).sum() > 1e-3
 
 
-# transformers hooks layers once, and BigBird replaces its own when a text is short: what it gives depends on what it read.
+# transformers hooks layers once, and BigBird replaces its own for short texts: what it gives depends on what it read.
 @pytest.mark.parametrize("name", [case for case in having("attention") if case.values[0] != "big_bird"])
 def test_attention_is_that_of_the_state_classified(name):
     model, family = wrapped(name), zoo.FAMILIES[name]
