@@ -22,11 +22,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 import transformers
+from inputs import vocabulary
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
@@ -50,17 +51,7 @@ METHODS = {26: [*EXPLAINERS, *METRICS], 128: ["gradient", "leave_one_out", "ig_2
 LONG = ["gradient", "leave_one_out", "ig_20"]
 
 
-def made_up_words(count: int) -> list[str]:
-    """Words of syllables, each one token."""
-    syllables = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
-    drawn = random.Random(0)
-    words: dict[str, None] = {}
-    while len(words) < count:
-        words["".join(drawn.choices(syllables, k=drawn.randint(2, 4)))] = None
-    return list(words)
-
-
-WORDS = made_up_words(30_000)
+WORDS = vocabulary(30_000)
 
 
 def make_texts(count: int, words: int, seed: int = 1) -> list[str]:
@@ -280,8 +271,11 @@ def main() -> None:
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     emit(machine=name, model=given.size, dtype=given.dtype, **versions)
     model = troth.load_model(network, tokenizer=tokenizer)
-    if given.no_lane:
-        model._lane.closed().__enter__()  # for the rest of the process
+    with model._lane.closed() if given.no_lane else nullcontext():
+        contests(given, network, tokenizer, model)
+
+
+def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any) -> None:
     for tokens in map(int, filter(None, given.tokens.split(","))):
         texts = make_texts(given.texts, tokens - 2)
         plain = Plain(network, tokenizer, texts, tokens)
