@@ -127,7 +127,7 @@ class Group:
         """The answers to all rows that were asked for, in the order of the jobs."""
         parts = self.block.parts
         if sum(job.asked for job in self.jobs) == self._count and all(job.inverse is None for job in self.jobs):
-            return parts  # every row has been asked anew, in this order
+            return parts  # every row is new, and in this order
         by_block: dict[Block, list[int]] = {}
         for number, (block, _) in enumerate(self._borrowed):
             by_block.setdefault(block, []).append(number)

@@ -117,8 +117,6 @@ class Job:
         return np.minimum(lengths, self._lengths(self.erased_by, self.question.left[None].numpy()))
 
     def _lengths(self, masking: Masking, keep: NDArray[Any]) -> NDArray[np.int64]:
-        if type(masking).lengths is Masking.lengths:
-            return np.full(len(keep), self.encoding.n_tokens)
         lengths: NDArray[np.int64] = masking.lengths(self.encoding, torch.from_numpy(keep).float()).numpy()
         return lengths
 

@@ -1,6 +1,8 @@
 """Some rows of a batch, and rows with a token more."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,69 +11,41 @@ from troth.core.types import PROMPT, Rows
 from troth.models.base import TextClassifier
 
 
-def chosen(rows: Rows, numbers: Tensor) -> Rows:
-    """These rows alone. [n]"""
+def chosen(rows: Rows, which: Tensor | slice) -> Rows:
+    """These rows alone, by their numbers or as a slice."""
 
-    def some(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values[numbers.to(values.device)]
+    def some(values: Tensor) -> Tensor:
+        return values[which] if isinstance(which, slice) else values[which.to(values.device)]
 
-    return replace(
-        rows,
-        encodings=[rows.encodings[number] for number in numbers.tolist()],
-        ids=rows.ids[numbers],
-        units=rows.units[numbers],
-        lengths=rows.lengths[numbers],
-        target=rows.target[numbers],
-        against=rows.against[numbers],
-        keys=rows.keys[numbers],
-        token_types=some(rows.token_types),
-        embeddings=some(rows.embeddings),
-        attention=some(rows.attention),
-        output_factor=some(rows.output_factor),
-        kept=some(rows.kept),
-    )
+    values: dict[str, Any] = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    tensors = {name: some(value) for name, value in values.items() if isinstance(value, Tensor)}
+    encodings = rows.encodings
+    own = encodings[which] if isinstance(which, slice) else [encodings[number] for number in which.tolist()]
+    return replace(rows, **{**values, **tensors, "encodings": own})
 
 
 def rearranged(rows: Rows, index: Tensor, lengths: Tensor) -> Rows:
     """Rows whose tokens are those at other places. [rows, new length], [rows]"""
 
-    def moved(values: Tensor | None) -> Tensor | None:
-        if values is None:
-            return None
+    def moved(values: Tensor) -> Tensor:
         spread = index.reshape(*index.shape, *[1] * (values.dim() - 2))
         return values.gather(1, spread.expand(*index.shape, *values.shape[2:]))
 
-    return replace(
-        rows,
-        ids=rows.ids.gather(1, index),
-        units=rows.units.gather(1, index),
-        lengths=lengths,
-        token_types=moved(rows.token_types),
-        embeddings=moved(rows.embeddings),
-        attention=moved(rows.attention),
-        width=None,
-        is_even=None,
-    )
+    return _with_tokens(rows, lengths, moved)
 
 
 def shortened(rows: Rows, lengths: Tensor) -> Rows:
     """The rows up to these lengths. [rows]"""
     width = int(lengths.max())
+    return _with_tokens(rows, lengths, lambda values: values[:, :width])
 
-    def begin(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values[:, :width]
 
-    return replace(
-        rows,
-        ids=rows.ids[:, :width],
-        units=rows.units[:, :width],
-        lengths=lengths,
-        token_types=begin(rows.token_types),
-        embeddings=begin(rows.embeddings),
-        attention=begin(rows.attention),
-        width=None,
-        is_even=None,
-    )
+def _with_tokens(rows: Rows, lengths: Tensor, taken: Callable[[Tensor], Tensor]) -> Rows:
+    """Rows that have other tokens: `taken` gives those, and what goes with them. [rows, length, …] -> [rows, new, …]"""
+    names = ("ids", "units", "token_types", "embeddings", "attention")
+    given: dict[str, Any] = {name: getattr(rows, name) for name in names}
+    changed: dict[str, Any] = {name: taken(values) for name, values in given.items() if values is not None}
+    return replace(rows, **changed, lengths=lengths, width=None, is_even=None)
 
 
 def begun_with(token: int, rows: Rows, model: TextClassifier) -> Rows:

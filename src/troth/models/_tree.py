@@ -18,7 +18,7 @@ class Tree:
 
     @cached_property
     def nodes(self) -> tuple[tuple[int, ...], ...]:
-        """What is run: each beginning that some word goes on from, shorter ones first."""
+        """What is run: each beginning that a word continues, shorter ones first."""
         beginnings = {word[:end]: None for word in self.words for end in range(1, len(word))}
         return tuple(sorted(beginnings, key=len))
 

@@ -5,9 +5,8 @@ that on first use (`trial`). Everything else is read by the model itself: anothe
 adapters, a caller who needs attentions or hidden states or follows each operation.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from typing import Any, Literal
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
+from troth.models._row_choice import chosen
 from troth.models.lane.copies import Copies
 from troth.models.lane.packing import pack
 from troth.models.lane.parts import FAMILIES, Known, Parts
@@ -76,7 +76,7 @@ def _read(parts: Parts, rows: Rows, lengths: list[int], linear: Linear) -> Tenso
     pieces = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
     logits = []
     for piece in pieces:
-        some = rows if len(pieces) == 1 else _some(rows, piece)
+        some = rows if len(pieces) == 1 else chosen(rows, piece)
         packed = pack(some, lengths[piece], some.attention)
         logits.append(read(parts, some, packed, linear))
     return logits[0] if len(logits) == 1 else torch.cat(logits)
@@ -91,12 +91,6 @@ def _pieces(lengths: list[int]) -> Iterator[slice]:
             start, tokens = row, 0
         tokens += length
     yield slice(start, len(lengths))
-
-
-def _some(rows: Rows, piece: slice) -> Rows:
-    values: dict[str, Any] = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    some = {name: value[piece] for name, value in values.items() if isinstance(value, Tensor | Sequence)}
-    return replace(rows, **{**values, **some, "width": None, "is_even": None})
 
 
 def _is_followed(device: torch.device) -> bool:

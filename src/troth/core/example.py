@@ -1,0 +1,57 @@
+"""An example: one input as the user has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from troth.core.errors import TrothError
+from troth.core.units import Span
+
+LabelSet: TypeAlias = tuple[int | str, ...]  # all that hold; empty where none does
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input as the user has it; the rationale is what a human marked, as character spans of `text`.
+
+    The label is a class or, for a multi-label model, the set of those that hold.
+    """
+
+    id: str
+    text: str
+    text_pair: str | None = None
+    label: int | str | LabelSet | None = None
+    rationale: tuple[Span, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", str(self.id))
+        if not is_unicode(self.id):
+            raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
+        if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
+            kind = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
+            raise TrothError(f"example {self.id}: a text must be a string, not {kind}")
+        if not all(text is None or is_unicode(text) for text in (self.text, self.text_pair)):
+            raise TrothError(f"example {self.id}: the text is not valid Unicode (a lone surrogate); decode it as UTF-8")
+        if isinstance(self.label, Iterable) and not isinstance(self.label, str):
+            in_order = sorted(self.label, key=str) if isinstance(self.label, Set) else self.label
+            object.__setattr__(self, "label", tuple(dict.fromkeys(in_order)))
+        if self.rationale is not None:
+            object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
+
+    @property
+    def class_index(self) -> int | None:
+        """The number of its class; None without a label, one line where it has a set of labels."""
+        if isinstance(self.label, tuple):
+            raise TrothError(f"example {self.id} has a set of labels; here an example belongs to exactly one class")
+        return None if self.label is None else int(self.label)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
