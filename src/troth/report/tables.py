@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from troth.core.sheet import Cell
-from troth.report import page
+from troth.report import export, page, run_page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded, sheet
+from troth.report.page_data import page_data
 from troth.report.rows import LEADERBOARD as LEADERBOARD
 from troth.report.rows import as_dict as as_dict
 from troth.report.rows import as_table as as_table
@@ -75,4 +76,6 @@ def _list(lines: Iterable[str]) -> str:
 
 def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = ()) -> None:
     """One page with every leaderboard of a run; those that are `computed` and still hold are not computed again."""
-    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store, computed=computed)])
+    boards = leaderboards(store, computed=computed)
+    shown = run_page.render(page_data(store, boards), [html(board) for board in boards])
+    export.write(path, shown.encode())
