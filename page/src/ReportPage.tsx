@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { BoardPage } from "./BoardPage";
+import { PlainTable } from "./components/PlainTable";
 import { Provenance } from "./components/Provenance";
 import type { Example, Report } from "./types";
 
@@ -30,10 +31,11 @@ export function ReportPage({ report, load }: { report: Report; load: () => Promi
         )}
       </header>
       <main>
+        {report.tables.map((table) => <section key={table.title}><PlainTable table={table} /></section>)}
         {board
           ? <BoardPage key={board.title} board={board} glossary={report.glossary}
               examples={examples === null || examples instanceof Error ? examples : (examples[place] ?? [])} />
-          : <p>This run holds no scores yet. Run the same command again to resume it.</p>}
+          : report.tables.length === 0 && <p>This run holds no scores yet. Run the same command again to resume it.</p>}
         <section>
           <details><summary><h2>Where this comes from</h2></summary><Provenance facts={report.provenance} /></details>
         </section>

@@ -1,12 +1,14 @@
 /** Three decimals, a real minus sign, "–" where undefined. */
 export function number(value: number | null | undefined, digits = 3): string {
   if (value === null || value === undefined) return "–";
-  return value.toFixed(digits).replace("-", "−");
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
 export function percent(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  return `${(100 * value).toFixed(value > 0.995 || value < 0.005 ? 1 : 0)} %`;
+  const near = (value > 0.995 && value < 1) || (value > 0 && value < 0.005);
+  return `${(100 * value).toFixed(near ? 1 : 0)} %`;
 }
 
 export function signed(value: number): string {

@@ -4,9 +4,17 @@ export interface Report {
   version: number;
   title: string;
   boards: Board[];
+  tables: Table[];
   provenance: Record<string, unknown>;
   unfinished: { done: number; planned: number } | null;
   glossary: Record<string, string>;
+}
+
+export interface Table {
+  title: string;
+  columns: { head: string; number: boolean }[];
+  rows: { text: string; value: number | null }[][];
+  notes: string[];
 }
 
 export interface Board {
@@ -22,6 +30,7 @@ export interface Board {
   cells: (Cell | null)[][]; // [explainers][metrics]
   curves: { metric: string; kept: boolean; lines: Record<string, MeanCurve> }[];
   slider: string | null; // the metric whose erased inputs the examples show
+  slider_explains_again: boolean; // what is left is explained at every step, so the order is not that of the first scores
   erasure: { metric: string; rows: { explainer: string; acu: Interval; racu: Interval }[] }[];
   agreement: { explainers: Matrix; metrics: Matrix | null };
   words: Record<string, Record<string, Word[]>>; // explainer -> class -> words

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.report import page_runs
 
+from troth.core.sheet import plain_sheet
 from troth.core.types import Score
 from troth.report.page_curves import curve_of, erased_at, mean_curve
 from troth.report.page_data import page_data
@@ -138,6 +139,16 @@ def test_a_run_without_texts_or_probabilities_has_no_examples(tmp_path):
     assert data.examples == [[]]
     assert data.report["boards"][0]["performance"] is None
     assert data.report["boards"][0]["words"] == {"lime": {}, "lime(samples=9)": {}}
+
+
+def test_a_study_shows_its_tables(tmp_path):
+    sheet = plain_sheet(
+        "Table 1", ["method", "ours", "published"], [["lime", 0.12345, None], ["random", 3, "n/a"]], ["Note."]
+    )
+    (table,) = page_data(page_runs.three(tmp_path / "run"), sheets=[sheet]).report["tables"]
+    assert [[cell["text"] for cell in row] for row in table["rows"]] == [["lime", "0.123", "–"], ["random", "3", "n/a"]]
+    assert [[cell["value"] for cell in row] for row in table["rows"]] == [[None, 0.12345, None], [None, 3, None]]
+    assert (table["title"], table["notes"]) == ("Table 1", ["Note."])
 
 
 def test_a_run_that_is_still_being_written_says_so(tmp_path):

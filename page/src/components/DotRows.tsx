@@ -15,7 +15,7 @@ export function DotRows({ rows, caption, reference, digits = 3 }: {
 }) {
   const scale = scaleOf([...rows.flatMap((row) => [row.value, row.low, row.high]), reference]);
   return (
-    <table class="dots">
+    <div class="wide" tabIndex={0} role="region" aria-label={caption}><table class="dots">
       <caption>{caption}</caption>
       <tbody>
         {rows.map((row) => (
@@ -27,6 +27,6 @@ export function DotRows({ rows, caption, reference, digits = 3 }: {
           </tr>
         ))}
       </tbody>
-    </table>
+    </table></div>
   );
 }

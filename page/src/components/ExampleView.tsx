@@ -36,7 +36,10 @@ export function ExampleView({ board, example }: { board: Board; example: Example
               onInput={(event) => setStep(Number(event.currentTarget.value))} />
           </label>
           <output>{percent(share)} erased</output>
-          <small class="muted">as measured by {board.slider}</small>
+          <small class="muted">
+            as measured by {board.slider}
+            {board.slider_explains_again && ", which explains what is left again at every step: the order may differ from the colors"}
+          </small>
         </div>
       )}
       <div class="cards">

@@ -18,7 +18,7 @@ export function Words({ board }: { board: Board }) {
       </label>
       <div class="columns">
         {classes.map(([target, words]) => (
-          <table class="words" key={target}>
+          <div class="wide" key={target} tabIndex={0} role="region" aria-label={`Words toward ${labelOf(board.labels, Number(target))}`}><table class="words">
             <caption>toward {labelOf(board.labels, Number(target))}</caption>
             <tbody>
               {words.map((word) => (
@@ -30,7 +30,7 @@ export function Words({ board }: { board: Board }) {
                 </tr>
               ))}
             </tbody>
-          </table>
+          </table></div>
         ))}
       </div>
       <p class="muted">Scores are relative to the largest in their text (1), averaged over the texts a word is in and one

@@ -14,6 +14,7 @@ from typing import Any
 from troth import statistics
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.sheet import Sheet
 from troth.report.board import RANDOM, Leaderboard, leaderboards
 from troth.report.board_sheet import folded, short_names
 from troth.report.glossary import TERMS, VALIDITY
@@ -35,8 +36,11 @@ class PageData:
     examples: list[list[dict[str, Any]]]
 
 
-def page_data(store: Store, computed: Sequence[Leaderboard] = ()) -> PageData:
-    """What is stored so far; leaderboards that are `computed` and still hold are not computed again."""
+def page_data(store: Store, computed: Sequence[Leaderboard] = (), sheets: Sequence[Sheet] = ()) -> PageData:
+    """What is stored so far, and the tables of a study, where it is one.
+
+    Leaderboards that are `computed` and still hold are not computed again.
+    """
     cells = {cell.name: cell for cell in store.cells() if not cell.error}
     parts = [
         _board(store, board, [cells[name] for name in sorted(board.cells) if name in cells])
@@ -48,6 +52,7 @@ def page_data(store: Store, computed: Sequence[Leaderboard] = ()) -> PageData:
         "version": VERSION,
         "title": store.folder.name,
         "boards": [board for board, _ in parts],
+        "tables": [_table(sheet) for sheet in sheets],
         "provenance": {key: about[key] for key in _PROVENANCE if key in about},
         "unfinished": {"done": done, "planned": planned} if done < planned else None,
         "glossary": TERMS,
@@ -86,13 +91,29 @@ def _board(store: Store, board: Leaderboard, cells: Sequence[Stored]) -> tuple[d
         "explainers": [_explainer(board, name) for name in board.explainers],
         "metrics": [_metric(board, metric) for metric in board.metrics],
         "cells": [[_cell(board, name, metric) for metric in board.metrics] for name in board.explainers],
-        "curves": curves, "slider": slider, "erasure": _erasure(board),
+        "curves": curves, "slider": slider,
+        "slider_explains_again": slider is not None and bool(getattr(_built(slider), "explains_again", False)),
+        "erasure": _erasure(board),
         "agreement": {"explainers": agreement, "metrics": _metric_agreement(board)},
         "words": {name: top_words(list(some.values())) for name, some in by_explainer.items() if name != RANDOM},
         "performance": model_facts(first, labels),
         "notes": _notes(board), "seeds": board.seeds, "example_metrics": list(dict.fromkeys(m for _, m in ordered)),
     }  # fmt: skip
     return facts, entries
+
+
+def _table(sheet: Sheet) -> dict[str, Any]:
+    """Texts are those of every other format; numbers are there to sort by."""
+    return {
+        "title": sheet.title,
+        "columns": [{"head": column.head, "number": column.number} for column in sheet.columns],
+        "rows": [
+            [{"text": cell.text, "value": cell.value if isinstance(cell.value, int | float) and cell.defined else None}
+             for cell in row]
+            for row in sheet.rows
+        ],
+        "notes": list(sheet.notes),
+    }  # fmt: skip
 
 
 def _measured(store: Store, cells: Sequence[Stored]) -> dict[tuple[str, str], dict[Key, Any]]:
@@ -203,7 +224,7 @@ def _metric_agreement(board: Leaderboard) -> dict[str, Any] | None:
         [1.0 if one == other else _finite(pairs.get(frozenset((one, other)), math.nan)) for other in names]
         for one in names
     ]
-    return {"names": names, "values": values}
+    return {"names": [short_names(board.metrics)[name] for name in names], "values": values}
 
 
 def _notes(board: Leaderboard) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from troth.core.sheet import Cell
+from troth.core.sheet import Cell, Sheet
 from troth.report import export, page, run_page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded, sheet
@@ -74,8 +74,12 @@ def _list(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = ()) -> None:
-    """One page with every leaderboard of a run; those that are `computed` and still hold are not computed again."""
+def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = (), sheets: Sequence[Sheet] = ()) -> None:
+    """One page with every leaderboard of a run and the tables of a study.
+
+    Leaderboards that are `computed` and still hold are not computed again.
+    """
     boards = leaderboards(store, computed=computed)
-    shown = run_page.render(page_data(store, boards), [html(board) for board in boards])
+    plain = [page.table(sheet.title, [column.head for column in sheet.columns], sheet.rows) for sheet in sheets]
+    shown = run_page.render(page_data(store, boards, sheets), [*plain, *map(html, boards)])
     export.write(path, shown.encode())
