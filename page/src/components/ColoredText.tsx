@@ -8,11 +8,12 @@ interface Props {
   strengths: number[];
   largest: number; // what a strength of 1 stands for
   erased?: Set<number>;
+  exact?: boolean; // scores are not rounded
   onUnit?: (unit: number) => void; // makes every unit a button that erases it or brings it back
 }
 
 /** Units on colored ground: blue and a solid line push toward the class, orange and a dotted one away from it. */
-export function ColoredText({ segments, strengths, largest, erased, onUnit }: Props) {
+export function ColoredText({ segments, strengths, largest, erased, exact, onUnit }: Props) {
   return (
     <p class="colored" dir="auto">
       {segments.map((units, segment) => (
@@ -27,7 +28,7 @@ export function ColoredText({ segments, strengths, largest, erased, onUnit }: Pr
             const props = {
               class: `unit ${strength < 0 ? "against" : "for"} ${line} ${gone ? "gone" : ""}`,
               style: { "--strength": Math.abs(strength).toFixed(2) },
-              title: `${signed(strength * largest)}${gone ? ", erased" : ""}`,
+              title: `${exact ? "" : "≈ "}${signed(strength * largest)}${gone ? ", erased" : ""}`,
             };
             return onUnit
               ? <button type="button" key={place} {...props} aria-pressed={gone} onClick={() => onUnit(number)}>{unit.text}</button>
@@ -40,12 +41,12 @@ export function ColoredText({ segments, strengths, largest, erased, onUnit }: Pr
 }
 
 /** What the colors mean. */
-export function ColorLegend({ signedToo }: { signedToo: boolean }) {
+export function ColorLegend({ signedToo, exact }: { signedToo: boolean; exact?: boolean }) {
   return (
     <p class="muted legend-text">
       <span class="unit for toward" style={{ "--strength": "0.8" }}>blue, solid line</span> pushes toward the class
       {signedToo && <>, <span class="unit against away" style={{ "--strength": "0.8" }}>orange, dotted line</span> away from it</>}.
-      Colors are relative to the largest score in the text; a score on hover is rounded to 1/45 of it.
+      Colors are relative to the largest score in the text{exact ? "" : "; a score on hover is rounded to 1/45 of it"}.
     </p>
   );
 }

@@ -26,7 +26,8 @@ def render(data: PageData, plain: Iterable[str]) -> str:
     body = "\n".join(f"<section>{section}</section>" for section in plain)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'  # else a server is asked for one
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY)}">'
         f"<style>{asset('page.css')}</style></head>\n"
         f'<body><div id="page"><h1>{title}</h1>\n{body}\n</div>\n'
