@@ -43,7 +43,7 @@ def letters(scores: NDArray[np.float32]) -> tuple[str, float]:
 
 def examples(
     by_explainer: Mapping[str, Mapping[Key, Explained]],
-    values: Mapping[tuple[str, str], Mapping[Key, float]],
+    values: Mapping[tuple[str, str], Mapping[Key, float | None]],
     erased: Erased,
     p_values: Mapping[str, float],
     agreement: Mapping[Key, float],
@@ -57,7 +57,7 @@ def examples(
 def _example(
     key: Key,
     by_explainer: Mapping[str, Mapping[Key, Explained]],
-    values: Mapping[tuple[str, str], Mapping[Key, float]],
+    values: Mapping[tuple[str, str], Mapping[Key, float | None]],
     metrics: Sequence[str],
     erased: Erased,
     p_values: Mapping[str, float],

@@ -71,7 +71,7 @@ def top_words(explained: Sequence[Explained]) -> dict[str, list[dict[str, Any]]]
             seen[one.target][name].append(score)
     words = {}
     for target, by_word in sorted(seen.items()):
-        means = [
+        means: list[dict[str, Any]] = [
             {"word": name, "score": _round(sum(values) / (len(values) + 1)), "examples": len(values)}
             for name, values in by_word.items()
             if len(values) >= _FEWEST
