@@ -5,7 +5,7 @@ STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-full lint unicode bench-speed bench-check study-smoke docs clean
+.PHONY: install demo test test-full lint unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(STAMP)
 
@@ -30,10 +30,19 @@ unicode:
 	-@test -f "$${TROTH_UNICODE:-/usr/share/unicode}/auxiliary/WordBreakTest.txt" || { \
 	  $(APT) install unicode-data || { $(APT) update && $(APT) install unicode-data; }; } >/dev/null 2>&1
 
-test: lint unicode
+# The browser that drives the report, where apt can fetch it; without it those tests are skipped and say why.
+chromium:
+	-@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1
+
+# The front end of report.html, built again from page/; only who changes it needs Node.
+page:
+	cd page && npm ci && npm run build
+
+test: lint unicode chromium
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadgroup
 
-test-full: lint unicode
+test-full: lint unicode chromium
 	$(BIN)/python -m pytest
 
 # Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.

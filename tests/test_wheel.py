@@ -11,11 +11,13 @@ ROOT = Path(__file__).parents[1]
 CODE = """
 import json
 import torch, troth
+from troth.report.run_page import asset
 from troth.studies import published
 torch.set_num_threads(1)
 data = troth.load_data("reviews", limit=2)
 (first, _) = troth.explain("embedded", data, "gradient")
-print(json.dumps({"place": troth.__file__, "units": list(first.units), "published": len(published.read("aml_human"))}))
+print(json.dumps({"place": troth.__file__, "units": list(first.units), "published": len(published.read("aml_human")),
+                  "page": len(asset("page.js"))}))
 """
 
 
@@ -41,3 +43,4 @@ def test_the_wheel_is_small_and_works_offline(tmp_path):
     assert said["place"].startswith(str(tmp_path / "installed"))
     assert "tender" in said["units"]
     assert said["published"] == 8
+    assert said["page"] > 10_000

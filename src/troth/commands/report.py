@@ -51,7 +51,7 @@ def report(
         page.require_place(path)
     if wanted == "html":
         assert path is not None
-        leaderboard.write_report(store, path)
+        leaderboard.write_report(store, path, sheets=_study(store))
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
@@ -70,13 +70,18 @@ def _sheets(store: Any) -> list[Sheet]:
     """The leaderboards of a run, or the tables of a study."""
     from troth.core.errors import TrothError
     from troth.report.board import leaderboards
-    from troth.studies import stored_sections
 
-    sections = [section.sheet() for section in stored_sections(store.folder) if section.rows]
-    sheets = sections or [board.sheet() for board in leaderboards(store)]
+    sheets = _study(store) or [board.sheet() for board in leaderboards(store)]
     if not sheets:
         raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
     return sheets
+
+
+def _study(store: Any) -> list[Sheet]:
+    """The tables of a study; none of another run."""
+    from troth.studies import stored_sections
+
+    return [section.sheet() for section in stored_sections(store.folder) if section.rows]
 
 
 def _json(store: Any) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from troth.core.sheet import Cell
-from troth.report import page
+from troth.core.sheet import Cell, Sheet
+from troth.report import export, page, run_page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded, sheet
+from troth.report.page_data import page_data
 from troth.report.rows import LEADERBOARD as LEADERBOARD
 from troth.report.rows import as_dict as as_dict
 from troth.report.rows import as_table as as_table
@@ -73,6 +74,12 @@ def _list(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = ()) -> None:
-    """One page with every leaderboard of a run; those that are `computed` and still hold are not computed again."""
-    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store, computed=computed)])
+def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = (), sheets: Sequence[Sheet] = ()) -> None:
+    """One page with every leaderboard of a run and the tables of a study.
+
+    Leaderboards that are `computed` and still hold are not computed again.
+    """
+    boards = leaderboards(store, computed=computed)
+    plain = [page.table(sheet.title, [column.head for column in sheet.columns], sheet.rows) for sheet in sheets]
+    shown = run_page.render(page_data(store, boards, sheets), [*plain, *map(html, boards)])
+    export.write(path, shown.encode())

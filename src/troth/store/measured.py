@@ -36,7 +36,7 @@ class Measured:
         # The larger cell last: where two hold the same example, it counts once.
         for cell in sorted(cells, key=lambda cell: cell.rows):
             table = store.table(cell.name)
-            keys = _keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
+            keys = example_keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
             scores = zip(keys, table_to_scores(table), strict=True)
             seed = canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
             seeds.setdefault(seed, {}).update(scores)
@@ -55,6 +55,7 @@ def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
 
 
-def _keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
+def example_keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
+    """Names of examples, which also hold where an id is given twice."""
     seen: defaultdict[str, Iterator[int]] = defaultdict(count)
     return [(fingerprint, example_id, next(seen[example_id])) for example_id in example_ids]

@@ -1,0 +1,96 @@
+// The API of `troth serve`; its explanations are those of `troth explain --json`.
+
+export interface About {
+  version: string;
+  models: { name: string; labels: string[]; outputs: string; continues: boolean }[];
+  explainers: { name: string; summary: string }[];
+  maskings: { name: string; summary: string }[];
+  limits: { text: number; explainers: number; rows: number };
+  run: string | null;
+}
+
+export interface Attribution {
+  text: string;
+  text_pair: string | null;
+  units: string[];
+  spans: [number, number][];
+  segments: number[];
+  scores: (number | null)[];
+  target: number;
+  target_label: string;
+  labels: string[];
+  probabilities: number[];
+  outputs: string;
+  explainer: string;
+  note: string;
+  prompt: [number | null, string][];
+  continuation: string[];
+  proof: {
+    ratio: number; masking: string; probability: number; without_top: number; without_random: number;
+    random_low: number; random_high: number;
+  } | null;
+}
+
+export interface Asked {
+  text: string;
+  text_pair: string | null;
+  units: string;
+  segments: string;
+  masking: string;
+}
+
+export interface Erased {
+  labels: string[];
+  whole: number[];
+  probabilities: number[][];
+}
+
+export interface Run {
+  run: string;
+  finished: number;
+  planned: number;
+  problem: string;
+}
+
+export async function get<T>(path: string): Promise<T> {
+  return read<T>(await fetch(path));
+}
+
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  return read<T>(await send(path, body, "application/json", signal));
+}
+
+/** The explanations; `onProgress` is told how far they are. Aborting the signal ends the work on the server, too. */
+export async function explain(body: unknown, onProgress: (line: string) => void, signal: AbortSignal): Promise<Attribution[]> {
+  const response = await send("/api/explain", body, "text/event-stream", signal);
+  if (!response.ok || !response.body) return read<Attribution[]>(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("the server ended before the result; is troth serve still running?");
+    const events = (rest + value).split("\n\n");
+    rest = events.pop() ?? "";
+    for (const event of events) {
+      const [, name, text] = /^event: (\w+)\ndata: (.*)$/s.exec(event) ?? [];
+      if (!name || text === undefined) continue;
+      const data = JSON.parse(text) as { error?: string; explainer?: string; done?: number; of?: number; rows?: number };
+      if (name === "result") return data as unknown as Attribution[];
+      if (name === "error") throw new Error(data.error ?? "it failed");
+      onProgress(name === "queued" ? "waiting for its turn" : data.explainer
+        ? `${data.explainer}, ${(data.done ?? 0) + 1} of ${data.of ?? 1}`
+        : `${data.rows ?? 0} erased inputs asked`);
+    }
+  }
+}
+
+function send(path: string, body: unknown, accept: string, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json", accept };
+  return fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
+}
+
+async function read<T>(response: Response): Promise<T> {
+  const data = (await response.json().catch(() => ({}))) as T & { error?: string };
+  if (!response.ok) throw new Error(data.error ?? `the server answered ${response.status}`);
+  return data;
+}
