@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakes import Lookup, encoder, planted
-from serving import client_of
+from serving import client_of, close
 from troth import load_model
 from troth.models.black_box import BlackBox
 
@@ -24,15 +24,6 @@ def lookup(tmp_path):
     table = {"good film": [0, 2], "[M] film": [0, 0], "good [M]": [0, 1], "[M] [M]": [1, 0]}
     with client_of({"lookup": Lookup(table)}, tmp_path) as client:
         yield client
-
-
-def close(one, other):
-    """Equal but for what the shape of a batch moves."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(close(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(close, one, other))
-    return one == pytest.approx(other, abs=1e-4) if isinstance(one, float) else one == other
 
 
 def test_explain_gives_the_json_of_the_command_line(client, troth):
