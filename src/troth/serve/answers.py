@@ -80,7 +80,8 @@ async def _next(job: Job, leaving: asyncio.Future[None]) -> Event:
     """The job's next event; raises when the browser leaves first."""
     coming = asyncio.ensure_future(job.events.get())
     try:
-        await asyncio.wait({coming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {coming, leaving}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not coming.done():
             raise LeftError
         return coming.result()
