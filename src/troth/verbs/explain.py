@@ -158,13 +158,13 @@ def _targets(
     if target == EACH:
         return [range(1, len(encoding.written) + 1) for encoding in encodings]
     if target == ABOVE:
-        return list(Prober(model, masking).run(_above(encoding) for encoding in encodings))
+        return list(Prober(model, masking).run(above(encoding) for encoding in encodings))
     if target == "gold" and model.outputs == "labels":
         return [gold_labels(model.labels, encoding.example) for encoding in encodings]
     return [each_target(target)] * len(encodings)
 
 
-def _above(encoding: Encoding) -> Ask[Sequence[str | int]]:
+def above(encoding: Encoding) -> Ask[Sequence[str | int]]:
     """The labels that hold, the most probable first."""
     blank = Question(encoding, target=PREDICTED)
     answer = yield Look(blank, keep_all(blank))

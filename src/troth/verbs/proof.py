@@ -88,7 +88,7 @@ def prove(
         require_model_of(attribution, classifier)
         if attribution.question.n_units:
             groups.setdefault(_text_of(attribution), []).append(place)
-    asks = (_proofs([every[place] for place in places], ratio, choices, by) for places in groups.values())
+    asks = (proofs_of([every[place] for place in places], ratio, choices, by) for places in groups.values())
     for places, proofs in zip(groups.values(), Prober(classifier, by).run(asks), strict=True):
         for place, proof in zip(places, proofs, strict=True):
             every[place] = replace(every[place], proof=proof)
@@ -109,7 +109,7 @@ def _text_of(attribution: Attribution) -> object:
     return attribution.example, attribution.spans, question.encoding.unit_segments, question.seed
 
 
-def _proofs(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
+def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
     """The proofs of one text's explanations."""
     question = attributions[0].question
     count = count_of(ratio, question.n_units)
