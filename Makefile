@@ -13,7 +13,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo,gguf]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	touch $(STAMP)
 
 demo: install
@@ -62,8 +62,11 @@ study-smoke: install
 	$(BIN)/troth study '$(FMM_SMOKE)' --only performance --only in_distribution --only faithfulness --data reviews --base embedded --workers 1 --out runs/smoke-fmm
 	$(BIN)/troth study 'soft(epochs=1, examples=5)' --only data --only diagnosticity --only averages --only maps --data reviews --base embedded --workers 1 --out runs/smoke-soft
 
+# The lists in docs/, then the site in build/site; every example on it is run. Needs no network, nor does reading it.
 docs: install
 	$(BIN)/python scripts/document.py
+	$(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
 
 clean:
 	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache
