@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import draws
+from troth.core.display import Shown, counted
 from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD, Outputs
 from troth.core.proof import Proof
@@ -74,8 +75,8 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoding(Shown):
     """One example as one model reads it; never padded."""
 
     example: Example
@@ -111,6 +112,9 @@ class Encoding:
     def has_tokenless(self) -> bool:
         return len({unit for unit in self.units.tolist() if unit >= 0}) < self.n_units
 
+    def _line(self) -> str:
+        return f"of {self.example.id!r}: {counted(self.n_tokens, 'token')}, {counted(self.n_units, self.unit_kind)}"
+
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
         return spread(keep, self.units.expand(len(keep), -1), others)
@@ -135,8 +139,8 @@ def gather_units(scores: Tensor, units: Tensor, n_units: int) -> Tensor:
     return sums.scatter_add(1, index.expand_as(scores), scores)[:, :n_units]
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
+@dataclass(frozen=True, eq=False, repr=False)
+class Question(Shown):
     """Explain this, for that class (rather than another), given that only these units are left."""
 
     encoding: Encoding
@@ -155,6 +159,10 @@ class Question:
         """[units] what is still there."""
         return torch.ones(self.n_units) if self.base is None else self.base
 
+    def _line(self) -> str:
+        against = "" if self.against is None else f" rather than {self.against}"
+        return f"about class {self.target}{against} of {self.encoding!r}"
+
     def erased(self, base: Tensor, by: Masking) -> Question:
         """The same question about an input that has only `base` left."""
         return replace(self, base=base, erased_by=by)
@@ -165,8 +173,8 @@ class Question:
         return draws.Draws(draws.key(self.seed, self.encoding.example.id, purpose, left))
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(Shown):
     """One score per unit: how much it pushes toward the target."""
 
     question: Question
@@ -253,10 +261,15 @@ class Attribution:
             model, example, scores, spans=spans, tokens=tokens, target=target, units=units, signed=signed
         )
 
-    def _repr_html_(self) -> str:
-        from troth.report.explanation import html
+    def _line(self) -> str:
+        from troth.report.evidence import line
 
-        return html(self)
+        return line(self)
+
+    def _parts(self) -> Iterable[str]:
+        from troth.report import evidence, explanation
+
+        return explanation.html(self), evidence.legend_html([self])
 
 
 @dataclass(frozen=True)
@@ -268,8 +281,8 @@ class Score:
     why: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows(Shown):
     """A chunk of erased inputs as tensors, of one example or of many, padded on the right."""
 
     encodings: Sequence[Encoding]  # one per row
@@ -291,6 +304,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def _line(self) -> str:
+        return f"of {counted(len(self.ids), 'erased input')}, {counted(self.ids.shape[1], 'token')} wide"
 
     @property
     def real(self) -> Tensor:

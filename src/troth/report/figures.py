@@ -5,6 +5,8 @@ Colors are Okabe and Ito's, which people with any kind of color blindness tell a
 
 from __future__ import annotations
 
+import base64
+import html as markup
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,13 +53,27 @@ def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
             sheet.draw(part)
             sizes.append(_size(part))
         figure.set_size_inches(max(width for width, _ in sizes), sum(height for _, height in sizes))
-        if path is not None:
-            content = io.BytesIO()
-            dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-            ending = Path(path).suffix.lower()
-            figure.savefig(content, format=ending[1:], dpi=200, metadata=dates.get(ending))
-            export.write(Path(path), content.getvalue())
+    if path is not None:
+        export.write(Path(path), as_file(figure, Path(path).suffix.lower()))
     return figure
+
+
+def as_file(figure: Figure, ending: str) -> bytes:
+    """What a file with this ending holds."""
+    from matplotlib import rc_context
+
+    content = io.BytesIO()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with rc_context(_SETTINGS):
+        figure.savefig(content, format=ending[1:], dpi=200, metadata=dates.get(ending))
+    return content.getvalue()
+
+
+def inline(sheet: Sheet) -> str:
+    """A sheet's figure as HTML that needs no file; on white, whatever the page's ground is: its ink is black."""
+    drawn = base64.b64encode(as_file(plot([sheet]), ".svg")).decode()
+    style = "background:#fff;max-width:100%"
+    return f'<img alt="{markup.escape(sheet.title)}" style="{style}" src="data:image/svg+xml;base64,{drawn}">'
 
 
 def _size(part: Any) -> tuple[float, float]:
