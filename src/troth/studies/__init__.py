@@ -17,6 +17,7 @@ from troth.core.errors import TrothError, unknown
 from troth.core.export import Exportable
 from troth.core.sheet import Cell, Sheet, plain_sheet
 from troth.data import find_data
+from troth.report.gallery import Exhibit
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep import machine
@@ -158,6 +159,18 @@ def stored_sections(folder: Path) -> list[Section]:
         Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts)
         for kept in _writing.stored(folder)
         if all(len(row) == len(kept.columns) for row in kept.rows)
+    ]
+
+
+def stored_exhibits(folder: Path) -> list[Exhibit]:
+    """The same as tables with their figures as they were drawn."""
+    from troth.studies import _writing
+
+    drawn = {(kept.part, kept.title): _writing.drawn(folder, kept) for kept in _writing.stored(folder)}
+    return [
+        Exhibit(section.part, section.sheet(), drawn[section.part, section.title])
+        for section in stored_sections(folder)
+        if section.rows or drawn[section.part, section.title]
     ]
 
 
