@@ -63,6 +63,13 @@ def test_every_exhibit_in_every_format(folder):
     assert set(map(frozenset, files.values())) == {frozenset(ENDINGS)}
 
 
+def test_the_same_run_gives_the_same_bytes(board, folder):
+    (curves,) = (exhibit.sheet for exhibit in exhibits(board) if exhibit.name == "curves")
+    for ending in (".svg", ".pdf"):
+        again = figures.as_file(figures.plot([curves]), ending)
+        assert again == (folder / f"02-curves{ending}").read_bytes()
+
+
 def test_curves_are_those_of_the_metric(board, folder):
     found = {}
     for row in rows(folder, "02-curves.csv"):
