@@ -80,7 +80,8 @@ def _curves(board: Leaderboard) -> Iterator[Exhibit]:
             points = zip(extra["ratios"], extra["explained"], extra["random"], strict=True)
             rows += [(metric, explainer, *map(float, point)) for point in points]
             relative = Cell(float(summary.value), float(summary.low), float(summary.high))
-            absolute = Cell(float(extra["acu"]), *map(float, extra["acu_interval"]))
+            low, high = extra["acu_interval"]
+            absolute = Cell(float(extra["acu"]), float(low), float(high))
             for head, cell in {"RACU": relative, "ACU": absolute}.items():
                 dots.setdefault(f"{head} ({names[metric]})", {})[explainer] = cell
                 areas.append((metric, explainer, head, cell.value, cell.low, cell.high))
