@@ -32,12 +32,21 @@ def report(
     form: Annotated[
         str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")
     ] = None,
+    figures_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", help="Write every table and figure into this folder: csv, tex, md, svg, pdf and png."
+        ),
+    ] = None,
     as_json: _options.Json = False,
 ) -> None:
     """Writes a run's leaderboards as one self-contained HTML page, or as tables and figures for a paper.
 
     Example: troth report runs/embedded-reviews-5f2c1a --format latex
+
+    Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
+    from troth.core.errors import TrothError
     from troth.report import export, figures, page
     from troth.report import tables as leaderboard
     from troth.store.store import open_run
@@ -45,6 +54,11 @@ def report(
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
     store = open_run(run)
+    if figures_in is not None:
+        if out is not None or form is not None:
+            raise TrothError("--figures writes files of its own; leave --out and --format out")
+        _write_figures(store, figures_in, as_json)
+        return
     wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
     path = out or (store.folder / "report.html" if wanted == "html" else None)
     if path is not None:
@@ -66,14 +80,34 @@ def report(
         terminal.echo(f"written to {path}")
 
 
+def _write_figures(store: Any, folder: Path, as_json: bool) -> None:
+    from troth.report import gallery
+    from troth.report.board import leaderboards
+    from troth.studies import stored_exhibits
+
+    shown = stored_exhibits(store.folder) or [each for board in leaderboards(store) for each in gallery.exhibits(board)]
+    if not shown:
+        raise _nothing(store)
+    paths = gallery.write(folder, shown)
+    if as_json:
+        _options.print_json({"figures": str(folder), "files": [path.name for path in paths]})
+    else:
+        terminal.echo(f"{len(paths)} files written to {folder}")
+
+
+def _nothing(store: Any) -> Exception:
+    from troth.core.errors import TrothError
+
+    return TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+
+
 def _sheets(store: Any) -> list[Sheet]:
     """The leaderboards of a run, or the tables of a study."""
-    from troth.core.errors import TrothError
     from troth.report.board import leaderboards
 
     sheets = _study(store) or [board.sheet() for board in leaderboards(store)]
     if not sheets:
-        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+        raise _nothing(store)
     return sheets
 
 
