@@ -37,7 +37,7 @@ chromium:
 
 # The front end of report.html, built again from page/; only who changes it needs Node.
 page:
-	cd page && npm ci && npm run build
+	cd page && npm install --no-audit --no-fund && npm run build
 
 test: lint unicode chromium
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadgroup

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import time
+from importlib import import_module
 from typing import Any
 
 from rich.live import Live
@@ -24,25 +25,24 @@ class NotebookLive(Live):
 
     def start(self, refresh: bool = False) -> None:
         if not self._started:
-            from IPython.display import HTML, display
-
             self._started, self._last = True, time.monotonic()
-            self._picture = display(HTML(picture(self._bar)), display_id=True)
+            self._picture = _notebook().display(_notebook().HTML(picture(self._bar)), display_id=True)
 
     def refresh(self) -> None:
         if self._picture is not None and time.monotonic() - self._last >= _PAUSE:
-            from IPython.display import HTML
-
             self._last = time.monotonic()
-            self._picture.update(HTML(picture(self._bar)))
+            self._picture.update(_notebook().HTML(picture(self._bar)))
 
     def stop(self) -> None:
         """Leaves nothing behind."""
         if self._picture is not None:
-            from IPython.display import HTML
-
-            self._picture.update(HTML(""))
+            self._picture.update(_notebook().HTML(""))
         self._started, self._picture = False, None
+
+
+def _notebook() -> Any:
+    """IPython's way to show things; only a notebook has it."""
+    return import_module("IPython.display")
 
 
 def picture(bar: Progress) -> str:
