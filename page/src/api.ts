@@ -31,6 +31,16 @@ export interface Attribution {
   } | null;
 }
 
+/** What the model wrote, token by token: a row of scores for each. */
+export interface TokenMatrix {
+  text: string;
+  units: string[];
+  explainer: string;
+  targets: string[];
+  values: (number | null)[];
+  scores: (number | null)[][];
+}
+
 export interface Asked {
   text: string;
   text_pair: string | null;
@@ -38,6 +48,8 @@ export interface Asked {
   segments: string;
   masking: string;
 }
+
+export type Explanation = Attribution | TokenMatrix;
 
 export interface Erased {
   labels: string[];
@@ -61,9 +73,9 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
 }
 
 /** The explanations; `onProgress` is told how far they are. Aborting the signal ends the work on the server, too. */
-export async function explain(body: unknown, onProgress: (line: string) => void, signal: AbortSignal): Promise<Attribution[]> {
+export async function explain(body: unknown, onProgress: (line: string) => void, signal: AbortSignal): Promise<Explanation[]> {
   const response = await send("/api/explain", body, "text/event-stream", signal);
-  if (!response.ok || !response.body) return read<Attribution[]>(response);
+  if (!response.ok || !response.body) return read<Explanation[]>(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -75,7 +87,7 @@ export async function explain(body: unknown, onProgress: (line: string) => void,
       const [, name, text] = /^event: (\w+)\ndata: (.*)$/s.exec(event) ?? [];
       if (!name || text === undefined) continue;
       const data = JSON.parse(text) as { error?: string; explainer?: string; done?: number; of?: number; rows?: number };
-      if (name === "result") return data as unknown as Attribution[];
+      if (name === "result") return data as unknown as Explanation[];
       if (name === "error") throw new Error(data.error ?? "it failed");
       onProgress(name === "queued" ? "waiting for its turn" : data.explainer
         ? `${data.explainer}, ${(data.done ?? 0) + 1} of ${data.of ?? 1}`

@@ -23,7 +23,8 @@ export function labelOf(labels: string[], place: number | undefined): string {
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 
-export function look(place: number): { color: string; dash: string } {
+export function look(place: number, name = ""): { color: string; dash: string } {
+  if (name === "random") return { color: "#888", dash: "3 3" };
   return {
     color: COLORS[place % COLORS.length] ?? "currentColor",
     dash: DASHES[Math.floor(place / COLORS.length) % DASHES.length] ?? "",

@@ -14,6 +14,7 @@ const served = document.querySelector<HTMLElement>('#app[data-mode="serve"]');
 if (served) {
   served.textContent = ""; // the plain form
   document.querySelector("body > h1")?.remove();
+  document.querySelectorAll("head style").forEach((plain) => plain.remove());
   render(<ServePage />, served);
 } else if (root && report) {
   root.textContent = ""; // the plain tables for browsers without scripts

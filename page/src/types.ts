@@ -5,13 +5,25 @@ export interface Report {
   title: string;
   boards: Board[];
   tables: Table[];
+  checks: Check[];
   provenance: Record<string, unknown>;
   unfinished: { done: number; planned: number } | null;
   glossary: Record<string, string>;
 }
 
+export interface Check {
+  title: string;
+  answer: string[];
+  lines: { name: string; at: number[]; values: number[] }[]; // p-values by share erased
+  level: number;
+  dots: { name: string; value: number | null; low: number | null; high: number | null }[];
+  caption: string;
+  notes: string[];
+}
+
 export interface Table {
   title: string;
+  figure: string | null; // a picture as an address that holds it
   columns: { head: string; number: boolean }[];
   rows: { text: string; value: number | null }[][];
   notes: string[];
@@ -25,6 +37,7 @@ export interface Board {
   examples: number;
   labels: string[];
   answer: string[];
+  methods: string;
   explainers: Explainer[];
   metrics: Metric[];
   cells: (Cell | null)[][]; // [explainers][metrics]

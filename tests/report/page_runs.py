@@ -1,5 +1,7 @@
 """A small run, stored without asking a model: what a report shows of it can be worked out by hand."""
 
+import itertools
+
 import numpy as np
 from tests.test_seeds import SETTING, run
 
@@ -31,19 +33,23 @@ def explanation(example, scores, probabilities=(0.2, 0.8), target=1, label=None,
     }  # fmt: skip
 
 
-def stored(folder, examples, by_explainer, curves=None, p_values=None, labels=("bad", "good"), **facts):
-    """`by_explainer`: rows of explanations; `curves`: explainer -> a score per example."""
+def stored(
+    folder, examples, by_explainer, curves=None, p_values=None, labels=("bad", "good"), seeds=(0,), lower=0.1, **facts
+):
+    """`by_explainer`: rows of explanations; `curves`: explainer -> a score per example, whose last probability each
+    further seed has `lower`."""
     store = run(folder, models={"m": {"fingerprint": "f", "labels": list(labels)}})
     data = Cell("data", {"data": "d", "data_fingerprint": "g"})
     store.write(data, examples_to_table(examples))
-    for explainer, rows in by_explainer.items():
-        specs = {**SETTING, "explainer": explainer, "seed": 0}
+    for seed, (explainer, rows) in itertools.product(seeds, by_explainer.items()):
+        specs = {**SETTING, "explainer": explainer, "seed": seed}
         cell = Cell("explanation", specs, (data.name,))
         store.write(cell, EXPLANATIONS.empty_table().from_pylist(rows, schema=EXPLANATIONS), facts or None)
         for metric, scores in (curves or {}).get(explainer, {}).items():
             full = catalog.spec(catalog.build("metrics", metric), full=True)
             measured = Cell("metric", {**specs, "metric": metric, "metric_full": full}, (cell.name,))
-            store.write(measured, scores_to_table([example.id for example in examples], scores))
+            own = scores if seed == seeds[0] else [_lowered(score, lower * seed) for score in scores]
+            store.write(measured, scores_to_table([example.id for example in examples], own))
     if p_values is not None:
         about = {key: SETTING[key] for key in ("model", "model_fingerprint", "data", "data_fingerprint", "units")}
         rows = [
@@ -54,6 +60,11 @@ def stored(folder, examples, by_explainer, curves=None, p_values=None, labels=("
         check = Cell("check", {**about, "masking": "mask_token", "step": 0.5, "seed": 0}, (data.name,))
         store.write(check, CHECKS.empty_table().from_pylist(rows, schema=CHECKS))
     return store
+
+
+def _lowered(score, by):
+    record = score.record
+    return erased(record["p_full"], [*record["p_erased"][:-1], record["p_erased"][-1] - by], record["counts"])
 
 
 def erased(full, left, counts=(0, 0, 0, 1, 2)):

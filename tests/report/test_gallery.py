@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.report import page_runs
 from tests.report.boards import SUFFICIENCIES, many, stored
 from tests.report.test_export import called
 from tests.test_seeds import board_of, run, store_scores
@@ -14,9 +15,12 @@ from tests.test_seeds import board_of, run, store_scores
 from troth import studies
 from troth.commands import report
 from troth.core.errors import TrothError
+from troth.core.types import Example
 from troth.report import figures
 from troth.report.drawings import looks
 from troth.report.gallery import exhibits, write
+from troth.report.gallery_overview import overview
+from troth.report.page_data import page_data
 from troth.studies import Section, Setting
 from troth.studies.roar import Roar
 
@@ -174,3 +178,35 @@ def test_a_study_keeps_its_figures_for_the_paper(tmp_path, monkeypatch):
         stored = (tmp_path / "run" / f"01-synthetic{ending}").read_bytes()
         assert (tmp_path / "out" / f"01-synthetic{ending}").read_bytes() == stored
     assert (tmp_path / "out" / "02-synthetic.csv").read_text() == "x,y\na_b,\n"
+
+
+def test_what_rests_on_single_examples_is_drawn_too(tmp_path):
+    store = page_runs.three(tmp_path / "run")
+    called(report.report, store.folder, "--figures", tmp_path / "figures")
+    names = {path.stem.partition("-")[2]: path.stem for path in (tmp_path / "figures").iterdir()}
+    for name in ("mean_curves", "explainer_agreement", "calibration"):
+        assert {path.suffix for path in (tmp_path / "figures").glob(f"*-{name}.*")} == ENDINGS, name
+    curves = rows(tmp_path / "figures", f"{names['mean_curves']}.csv")
+    last = [row for row in curves if row["explainer"] == "gradient"][-1]
+    assert (last["share"], last["mean"], last["examples"]) == ("0.5", "0.2", "3")
+    pairs = {(row["explainer"], row["other"]): float(row["spearman"])
+             for row in rows(tmp_path / "figures", f"{names['explainer_agreement']}.csv")}  # fmt: skip
+    assert pairs["gradient", "lime"] == page_data(store).report["boards"][0]["agreement"]["explainers"]["values"][0][1]
+    # One of three is wrong, all are 80 % sure.
+    (bin_,) = rows(tmp_path / "figures", f"{names['calibration']}.csv")
+    assert (bin_["sure"], float(bin_["right"]), bin_["examples"]) == ("0.8", pytest.approx(2 / 3, abs=1e-4), "3")
+
+
+def test_the_most_important_words_are_drawn_longest_first(tmp_path):
+    examples = [Example("a", "great film", label=1), Example("b", "great old film", label=1)]
+    scores = ([1, 2], [4, 0, 1])
+    shown = {"gradient": list(map(page_runs.explanation, examples, scores))}
+    facts = page_data(page_runs.stored(tmp_path / "run", examples, shown)).report["boards"][0]
+    (sheet,) = (each.sheet for each in overview(facts) if each.name == "words")
+    # great: (0.5 + 1) / 3; film: (1 + 0.25) / 3; old is in one text only.
+    assert [[cell.value for cell in row] for row in sheet.rows] == [
+        ["gradient", "good", "great", 0.5, 2], ["gradient", "good", "film", 0.4167, 2],
+    ]  # fmt: skip
+    (axes,) = figures.plot([sheet]).axes
+    assert [bar.get_width() for bar in axes.patches] == [0.5, 0.4167]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["great", "film"]

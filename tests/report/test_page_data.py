@@ -10,6 +10,7 @@ from tests.report import page_runs
 
 from troth.core.sheet import plain_sheet
 from troth.core.types import Score
+from troth.report.gallery import Exhibit
 from troth.report.page_curves import curve_of, erased_at, mean_curve
 from troth.report.page_data import page_data
 from troth.report.page_examples import LETTERS, STEPS, letters, packed
@@ -63,11 +64,15 @@ def test_which_unit_goes_at_which_step():
 def test_curves_of_different_lengths_are_averaged_at_the_same_shares():
     short = Score(0, {"ratios": [0, 1], "p": [1.0, 0.0]})
     long = Score(0, {"ratios": [0, 0.5, 1], "p": [1.0, 1.0, 0.0]})
-    curve = mean_curve([short, long])
+    curve = mean_curve([[short], [long]])
     assert curve["ratios"][5] == 0.5
     assert curve["mean"][5] == pytest.approx((0.5 + 1) / 2)
     assert curve["mean"][0] == curve["low"][0] == curve["high"][0] == 1
-    assert mean_curve([Score(1.0)]) is None
+    assert mean_curve([[Score(1.0)]]) is None
+    # Two seeds of one example are one example: averaged first.
+    twice = mean_curve([[short, long], [long]])
+    assert twice["mean"][5] == pytest.approx((0.75 + 1) / 2)
+    assert twice["examples"] == 2
 
 
 def test_the_model_itself():
@@ -87,18 +92,27 @@ def test_the_model_itself():
 def test_words_count_once_per_text_and_rare_ones_do_not_win():
     rows = [one(["good", "film", "Good"], [2, 1, 1]), one(["good", "!"], [4, 8]), one(["film", "odd"], [0, 1])]
     # good: 1 and 0.5 over three; film: 0.5 and 0 over three; odd is in one text only; ! is no word.
-    assert top_words(rows) == {
+    assert top_words([dict(enumerate(rows))]) == {
         "1": [{"word": "good", "score": 0.5, "examples": 2}, {"word": "film", "score": 0.1667, "examples": 2}]
     }
+
+
+def test_words_are_averaged_over_seeds_and_counted_once():
+    one_seed = {0: one(["good", "film"], [2, 1]), 1: one(["good", "plot"], [1, 0])}
+    other_seed = {0: one(["good", "film"], [1, 2]), 1: one(["good", "plot"], [1, 1])}
+    # good: mean of 1 and 0.5, then 1, over three.
+    assert top_words([one_seed, other_seed])["1"] == [{"word": "good", "score": 0.5833, "examples": 2}]
 
 
 def test_agreement_is_of_magnitudes_and_leaves_random_out():
     np.testing.assert_allclose(rank_agreement(np.array([[1.0, 2, 3], [3.0, 2, 1]])), [[1, -1], [-1, 1]])
     same, negated = one(["a", "b", "c"], [1, 2, 3]), one(["a", "b", "c"], [-1, -2, -3])
     turned = one(["a", "b", "c"], [3, 2, 1])
-    matrix, of_example = explainer_agreement({"x": {1: same}, "y": {1: negated}, "random": {1: turned}})
+    matrix, of_example = explainer_agreement({"x": [{1: same}], "y": [{1: negated}], "random": [{1: turned}]})
     assert matrix == {"names": ["x", "y", "random"], "values": [[1, 1, -1], [1, 1, -1], [-1, -1, 1]]}
     assert of_example == {1: 1.0}
+    two = {"x": [{1: same}, {1: turned}], "y": [{1: same}]}  # y has one seed, which is compared with both
+    assert explainer_agreement(two)[1] == {1: 0.0}
     assert explainer_agreement({}) == ({"names": [], "values": []}, {})
 
 
@@ -132,6 +146,22 @@ def test_the_board_says_what_the_leaderboard_does(data):
     json.dumps(data.report, allow_nan=False)
 
 
+def test_numbers_are_over_all_seeds_and_examples_show_the_first(tmp_path):
+    board, entries = (part[0] for part in astuple_of(page_data(page_runs.three(tmp_path / "run", seeds=(0, 1)))))
+    names = [explainer["name"] for explainer in board["explainers"]]
+    line = board["curves"][0]["lines"]["gradient"]
+    # Without half of the units 0.2 by the first seed, 0.1 by the second.
+    assert (line["mean"][-1], line["examples"]) == (0.15, 3)
+    value = entries[0]["values"][names.index("gradient")][0]
+    assert value == pytest.approx((0.2 + 0.22) / 2)
+    assert entries[0]["explanations"][names.index("gradient")]["curve"][-1] == 0.2
+    assert board["seeds"] == 2
+
+
+def astuple_of(data):
+    return data.report["boards"], data.examples
+
+
 def test_a_run_without_texts_or_probabilities_has_no_examples(tmp_path):
     from tests.report.boards import stored
 
@@ -141,11 +171,15 @@ def test_a_run_without_texts_or_probabilities_has_no_examples(tmp_path):
     assert data.report["boards"][0]["words"] == {"lime": {}, "lime(samples=9)": {}}
 
 
-def test_a_study_shows_its_tables(tmp_path):
+def test_a_study_shows_its_tables_and_figures(tmp_path):
     sheet = plain_sheet(
         "Table 1", ["method", "ours", "published"], [["lime", 0.12345, None], ["random", 3, "n/a"]], ["Note."]
     )
-    (table,) = page_data(page_runs.three(tmp_path / "run"), sheets=[sheet]).report["tables"]
+    drawn = {".svg": b"<svg/>", ".png": b"longer than that", ".pdf": b""}
+    shown = [Exhibit("table", sheet, drawn), Exhibit("plain", sheet)]
+    table, plain = page_data(page_runs.three(tmp_path / "run"), exhibits=shown).report["tables"]
+    assert table["figure"] == f"data:image/svg+xml;base64,{base64.b64encode(b'<svg/>').decode()}"  # the smaller one
+    assert plain["figure"] is None
     assert [[cell["text"] for cell in row] for row in table["rows"]] == [["lime", "0.123", "–"], ["random", "3", "n/a"]]
     assert [[cell["value"] for cell in row] for row in table["rows"]] == [[None, 0.12345, None], [None, 3, None]]
     assert (table["title"], table["notes"]) == ("Table 1", ["Note."])

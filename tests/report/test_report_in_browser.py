@@ -1,26 +1,17 @@
 """report.html in a real browser: it sorts, erases, filters, fetches nothing, and shows hostile text as text."""
 
-import shutil
-
 import numpy as np
 import pytest
 from tests.report import page_runs
 
+from browsing import DESK, PHONE, focused_by_keyboard, serious_faults, watched
+from browsing import browser as browser
+from troth.core.sheet import plain_sheet
 from troth.core.types import Example
-from troth.report import tables
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev extra)")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
+from troth.report import check_page, tables
+from troth.report.gallery import Exhibit
+from troth.validity.checking import Check
+from troth.validity.randomization import Randomization
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +25,9 @@ def report(tmp_path_factory):
 @pytest.fixture
 def opened(browser, report, request):
     """The report in a fresh window; whatever goes wrong in it fails the test."""
-    page = browser.new_page(viewport=getattr(request, "param", {"width": 1280, "height": 900}))
-    faults, asked = [], []
-    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda one: asked.append(one.url))
-    page.goto(report.as_uri())
-    page.wait_for_selector(".example")
-    yield page
-    assert faults == []
-    assert asked == [report.as_uri()]
-    page.close()
+    with watched(browser, report.as_uri(), getattr(request, "param", DESK)) as page:
+        page.wait_for_selector(".example")
+        yield page
 
 
 def explainers(page):
@@ -54,7 +36,8 @@ def explainers(page):
 
 def test_a_report_sorts_erases_filters_and_shows_text_as_text(opened):
     page = opened
-    assert "Too few examples: with 3" in page.locator(".answer .first").inner_text()
+    assert page.locator(".headline").inner_text() == "Too few examples"
+    assert page.locator(".why").inner_text().startswith("With 3")
     heading = page.get_by_role("button", name="aopc_comprehensiveness")
     heading.click()
     assert "random" in explainers(page)[-1]
@@ -96,7 +79,7 @@ def test_an_address_opens_one_example(browser, opened, report):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("opened", [{"width": 390, "height": 800}], indirect=True)
+@pytest.mark.parametrize("opened", [PHONE], indirect=True)
 def test_a_phone_shows_it_without_scrolling_sideways(opened):
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
     assert opened.locator(".board").bounding_box()["width"] > 390  # the table scrolls inside
@@ -108,26 +91,91 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
 @pytest.mark.full
 def test_the_keyboard_is_enough(opened):
     page = opened
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        kind, text = page.evaluate("[document.activeElement.type, document.activeElement.textContent]")
-        if kind == "button" and text.startswith("aopc_comprehensiveness"):
-            page.keyboard.press("Enter")
-            page.keyboard.press("Enter")
-        if kind == "range":
-            page.keyboard.press("End")
+    focused_by_keyboard(page, "one => one.textContent.startsWith('aopc_comprehensiveness')")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
     assert "random" in explainers(page)[0]
+    focused_by_keyboard(page, "one => one.type === 'range'")
+    page.keyboard.press("End")
     assert "20 %" in page.locator(".card", has_text="gradient").inner_text()
 
 
 @pytest.mark.full
+def test_a_word_is_explained_on_hover_and_on_focus_and_escape_hides_it(opened):
+    page = opened
+    tip = page.locator(".term", has_text="95 % intervals").get_by_role("tooltip")
+    assert not tip.is_visible()
+    page.locator(".term", has_text="95 % intervals").hover()
+    assert "bootstrap" in tip.inner_text()
+    page.mouse.move(5, 5)
+    assert not tip.is_visible()
+    focused_by_keyboard(page, "one => one.textContent.startsWith('95 % intervals')")
+    assert tip.is_visible()
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("opened", [DESK, PHONE], indirect=True)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(opened, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     opened.emulate_media(color_scheme=scheme)
-    found = axe.Axe().run(opened).response["violations"]
-    serious = [f"{one['id']}: {one['nodes'][0]['html']}" for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == []
+    assert serious_faults(opened) == []
+
+
+@pytest.mark.full
+def test_a_study_shows_its_figure(browser, tmp_path):
+    sheet = plain_sheet("Table <b>1</b>", ["method", "ours"], [["lime", 0.5], ["random", 0.25]], ["A note."])
+    picture = b'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20"><script>alert(1)</script></svg>'
+    tables.write_report(
+        page_runs.three(tmp_path / "run"), tmp_path / "report.html", exhibits=[Exhibit("t", sheet, {".svg": picture})]
+    )
+    with watched(browser, (tmp_path / "report.html").as_uri()) as page:
+        page.wait_for_selector("img.figure")
+        assert page.evaluate("document.querySelector('img.figure').naturalWidth") == 30
+        assert page.locator("h2", has_text="Table <b>1</b>").count() == 1
+        page.get_by_role("button", name="ours").click()
+        page.get_by_role("button", name="ours").click()
+        assert page.locator("section", has_text="Table <b>1</b>").locator("tbody th").all_inner_texts() == [
+            "random",
+            "lime",
+        ]
+
+
+@pytest.mark.full
+def test_a_check_is_the_same_page(browser, tmp_path):
+    p = np.array([[0.9, 0.5, 0.2], [0.8, 0.4, 0.01]])
+    p_values = {"random": p, "lime": p}
+    found = Check("m", page_runs.HOSTILE, "mask_token", 9, 0.5, (0.0, 0.5, 1.0), ("a", "b"), p_values, smallest=0.001)
+    check_page.write_check(tmp_path / "check.html", found, 0.05)
+    with watched(browser, (tmp_path / "check.html").as_uri()) as page:
+        page.wait_for_selector(".headline")
+        assert page_runs.HOSTILE in page.locator(".kicker").inner_text()
+        assert "Out of distribution when erased" in page.locator(".headline").inner_text()
+        assert page.locator("polyline.line").count() == 2
+        page.locator(".legend").get_by_role("button", name="lime").click()
+        assert page.locator("polyline.line").count() == 1
+        # Simes's over two examples: 2 × 0.01.
+        assert page.locator(".board tbody tr").last.inner_text().split() == ["100%", "0.020", "0.020"]
+        assert serious_faults(page) == []
+    results = [
+        Randomization("gradient", "all", 0.25, 0.1, 0.4, (0.25,)),
+        Randomization("lime", "all", 0.5, 0.3, 0.7, ()),
+    ]
+    check_page.write_randomization(tmp_path / "shuffled.html", "2 examples", results, "Near 0 is good.")
+    with watched(browser, (tmp_path / "shuffled.html").as_uri()) as page:
+        page.wait_for_selector(".whisker")
+        assert page.locator(".dots tbody th").all_inner_texts() == ["gradient", "lime"]
+        assert "[0.30, 0.70]" in page.locator(".dots").inner_text()
+
+
+@pytest.mark.full
+def test_without_scripts_there_are_plain_tables(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "gradient" in page.locator("table").first.inner_text()
+    context.close()
 
 
 @pytest.mark.full

@@ -83,6 +83,6 @@ def test_what_is_shipped_was_built_from_the_sources():
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.encode() + b"\0" + (SOURCES / file).read_bytes() + b"\0")
-    assert asset("source.txt").strip() == digest.hexdigest(), "page/ was changed: run npm ci && npm run build in page/"
+    assert asset("source.txt").strip() == digest.hexdigest(), "page/ was changed: run make page"
     assert "Preact" in asset("licenses.txt")
     assert "</script" not in asset("page.js").lower()

@@ -7,7 +7,9 @@ export interface Axis {
   ticks: { at: number; text: string }[];
 }
 
-export const BOX = { left: 48, right: 12, top: 10, bottom: 40, width: 560, height: 320 };
+// A small screen gets a smaller picture instead of smaller letters.
+const narrow = matchMedia("(max-width: 48rem)").matches;
+export const BOX = { left: 66, right: 26, top: 12, bottom: 42, width: narrow ? 360 : 620, height: narrow ? 260 : 330 };
 
 export function placeX(axis: Axis, x: number): number {
   return BOX.left + ((x - axis.low) / (axis.high - axis.low || 1)) * (BOX.width - BOX.left - BOX.right);
@@ -25,14 +27,14 @@ export function Chart({ x, y, label, children }: { x: Axis; y: Axis; label: stri
       {y.ticks.map((tick) => (
         <g key={tick.text} class="grid">
           <line x1={BOX.left} x2={BOX.width - BOX.right} y1={placeY(y, tick.at)} y2={placeY(y, tick.at)} />
-          <text x={BOX.left - 6} y={placeY(y, tick.at) + 4} text-anchor="end">{tick.text}</text>
+          <text x={BOX.left - 8} y={placeY(y, tick.at) + 4} text-anchor="end">{tick.text}</text>
         </g>
       ))}
       {x.ticks.map((tick) => (
-        <text key={tick.text} x={placeX(x, tick.at)} y={floor + 16} text-anchor="middle">{tick.text}</text>
+        <text class="tick" key={tick.text} x={placeX(x, tick.at)} y={floor + 18} text-anchor="middle">{tick.text}</text>
       ))}
-      <text x={(BOX.left + BOX.width) / 2} y={BOX.height - 6} text-anchor="middle">{x.label}</text>
-      <text transform={`translate(12 ${floor / 2}) rotate(-90)`} text-anchor="middle">{y.label}</text>
+      <text class="name" x={(BOX.left + BOX.width - BOX.right) / 2} y={BOX.height - 5} text-anchor="middle">{x.label}</text>
+      <text class="name" transform={`translate(12 ${(floor + BOX.top) / 2}) rotate(-90)`} text-anchor="middle">{y.label}</text>
       <line class="axis" x1={BOX.left} x2={BOX.width - BOX.right} y1={floor} y2={floor} />
       {children}
     </svg>
@@ -50,4 +52,8 @@ export function axis(low: number, high: number, label: string, text = (at: numbe
     ticks.push({ at, text: text(Number(at.toPrecision(6))).replace("-", "−") });
   }
   return { low, high, label, ticks };
+}
+
+export function percentTick(at: number): string {
+  return `${Math.round(100 * at)} %`;
 }

@@ -1,4 +1,6 @@
 import { number } from "../format";
+import { Captioned } from "./Captioned";
+import { Name } from "./Name";
 import { scaleOf, Whisker } from "./Whisker";
 
 export interface DotRow {
@@ -15,18 +17,19 @@ export function DotRows({ rows, caption, reference, digits = 3 }: {
 }) {
   const scale = scaleOf([...rows.flatMap((row) => [row.value, row.low, row.high]), reference]);
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label={caption}><table class="dots">
-      <caption>{caption}</caption>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.name}>
-            <th scope="row">{row.name}</th>
-            <td>{number(row.value, digits)}</td>
-            <td class="plot"><Whisker {...row} scale={scale} reference={reference} /></td>
-            <td class="muted">[{number(row.low, digits)}, {number(row.high, digits)}]{row.note && ` ${row.note}`}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table></div>
+    <Captioned caption={caption}>
+      <table class="dots">
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.name}>
+              <th scope="row"><Name of={row.name} /></th>
+              <td>{number(row.value, digits)}</td>
+              <td class="plot"><Whisker {...row} scale={scale} reference={reference} /></td>
+              <td class="muted">[{number(row.low, digits)}, {number(row.high, digits)}]{row.note && ` ${row.note}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Captioned>
   );
 }

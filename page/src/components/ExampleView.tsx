@@ -4,6 +4,7 @@ import { isWrong, pieces, predicted, steps, strengths } from "../read";
 import type { Board, Example } from "../types";
 import { ColoredText, ColorLegend } from "./ColoredText";
 import { Probability } from "./Probability";
+import { Spark } from "./Spark";
 
 /** One text under every explainer, side by side, and a slider that erases it step by step. */
 export function ExampleView({ board, example }: { board: Board; example: Example }) {
@@ -50,10 +51,11 @@ export function ExampleView({ board, example }: { board: Board; example: Example
           const curve = one.curve;
           return (
             <section class="card" key={explainer.name}>
-              <h4>{explainer.short}</h4>
+              <h4 title={explainer.name}>{explainer.short}</h4>
               <ColoredText segments={pieces(example, one)} strengths={strengths(one.scores)} largest={one.largest} erased={erased} />
               <Probability label={labelOf(board.labels, curve ? (one.curve_target ?? target) : target)}
                 value={curve?.[Math.min(step, curve.length - 1)] ?? example.probabilities[target] ?? Number.NaN} />
+              {curve && <Spark values={curve} step={step} />}
               {one.note && <small class="muted">{one.note}</small>}
               <details>
                 <summary>Scores</summary>

@@ -1,13 +1,14 @@
 import { percent } from "../format";
 import type { Attribution } from "../api";
 import type { Unit } from "../read";
-import { ColoredText } from "./ColoredText";
+import { Units } from "./ColoredText";
+import { Proof } from "./Proof";
 
 interface Props {
   attribution: Attribution;
   erased: Set<number>;
   onUnit: (unit: number) => void;
-  onToken?: (token: number) => void; // of a continuation: explains that token
+  onToken?: (token: number | "each") => void; // of a continuation: explains that token, or each of them
 }
 
 /** One explanation: the text with units to click, what it says of the class, and its proof. */
@@ -18,27 +19,29 @@ export function Explained({ attribution, erased, onUnit, onToken }: Props) {
   return (
     <section class="card">
       <h4 title={attribution.explainer}>{attribution.explainer.split("(")[0]}</h4>
-      <p class="muted">
+      <p class="muted said">
         {attribution.target_label.trim() || "the continuation"} {shown(attribution, attribution.probabilities[attribution.target])}
       </p>
-      {parts(attribution).map((part, place) => part.prompt !== null
-        ? <span key={place} class="prompt">{part.prompt}</span>
-        : <ColoredText key={place} segments={[part.units]} strengths={strengths} largest={largest} erased={erased} onUnit={onUnit} exact />)}
+      <p class="colored" dir="auto">
+        {parts(attribution).map((part, place) => part.prompt !== null
+          ? <span key={place} class="prompt">{part.prompt}</span>
+          : <Units key={place} units={part.units} strengths={strengths} largest={largest} erased={erased} onUnit={onUnit} exact />)}
+      </p>
       {attribution.continuation.length > 0 && (
-        <p class="continuation" role="group" aria-label="Continuation, token by token">
-          {attribution.continuation.map((token, place) => (
-            <button type="button" key={place} aria-pressed={attribution.target === 0 || attribution.target === place + 1}
-              onClick={() => onToken?.(place + 1)}>{token}</button>
-          ))}
-        </p>
+        <>
+          <p class="continuation" role="group" aria-label="Continuation, token by token">
+            {attribution.continuation.map((token, place) => (
+              <button type="button" key={place} aria-pressed={attribution.target === 0 || attribution.target === place + 1}
+                onClick={() => onToken?.(place + 1)}>{token}</button>
+            ))}
+          </p>
+          <p class="actions">
+            {attribution.target !== 0 && <button class="quiet" type="button" onClick={() => onToken?.(0)}>All of it</button>}
+            <button class="quiet" type="button" onClick={() => onToken?.("each")}>Each token in a table</button>
+          </p>
+        </>
       )}
-      {attribution.proof && (
-        <p>
-          Without its top {percent(attribution.proof.ratio)}: <b>{shown(attribution, attribution.proof.without_top)}</b>;
-          without random units {shown(attribution, attribution.proof.without_random)}{" "}
-          [{shown(attribution, attribution.proof.random_low)}, {shown(attribution, attribution.proof.random_high)}].
-        </p>
-      )}
+      {attribution.proof && <Proof proof={attribution.proof} shown={(value) => shown(attribution, value)} />}
       {attribution.note && <small class="muted">{attribution.note}</small>}
     </section>
   );

@@ -1,19 +1,20 @@
 import { number } from "../format";
 import type { Matrix } from "../types";
+import { Captioned } from "./Captioned";
+import { Name } from "./Name";
 
 /** A square of correlations: blue agrees, orange contradicts, and every number is written. */
 export function HeatMap({ matrix, caption }: { matrix: Matrix; caption: string }) {
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label={caption}>
+    <Captioned caption={caption}>
       <table class="heat">
-        <caption>{caption}</caption>
         <thead>
           <tr><td />{matrix.names.map((name, place) => <th key={name} scope="col" title={name}>{place + 1}</th>)}</tr>
         </thead>
         <tbody>
           {matrix.names.map((name, row) => (
             <tr key={name}>
-              <th scope="row">{row + 1}. {name}</th>
+              <th scope="row">{row + 1}. <Name of={name} /></th>
               {matrix.values[row]?.map((value, column) => (
                 <td key={column} class={value !== null && value < 0 ? "against" : "for"}
                   style={{ "--strength": String(Math.abs(value ?? 0)) }}
@@ -25,6 +26,6 @@ export function HeatMap({ matrix, caption }: { matrix: Matrix; caption: string }
           ))}
         </tbody>
       </table>
-    </div>
+    </Captioned>
   );
 }

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import { number } from "../format";
 import type { Board, Cell, Metric } from "../types";
+import { Name } from "./Name";
 import { Term } from "./Term";
-import { scaleOf, Whisker } from "./Whisker";
+import { across, scaleOf, Whisker } from "./Whisker";
 
 type Order = { column: number | "place" | "ms" | "passes"; falling: boolean };
 
@@ -15,13 +16,17 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
     scaleOf(board.cells.flatMap((row) => [row[column]?.low, row[column]?.high, row[column]?.value])),
   );
   const best = board.metrics.map((metric, column) => bestOf(metric, board.cells.map((row) => row[column] ?? null)));
+  const randomAt = (column: number) => {
+    const value = board.cells[random]?.[column]?.value;
+    return value == null ? {} : { "--random": String(across(scales[column]!, value) / 100) };
+  };
   const sort = (column: Order["column"], falling: boolean) =>
     setOrder(order.column === column ? { column, falling: !order.falling } : { column, falling });
   const head = (column: Order["column"], falling: boolean, shown: string, hint?: string) => (
     <th scope="col" aria-sort={order.column !== column ? undefined : order.falling ? "descending" : "ascending"}>
-      <Term meaning={hint}>
+      <Term meaning={hint} holdsButton>
         <button type="button" class="sort" onClick={() => sort(column, falling)}>
-          {shown}{order.column === column ? (order.falling ? " ▾" : " ▴") : ""}
+          <Name of={shown} />{order.column === column ? (order.falling ? "\u00a0▾" : "\u00a0▴") : ""}
         </button>
       </Term>
     </th>
@@ -29,7 +34,6 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
   return (
     <div class="wide" tabIndex={0} role="region" aria-label="Leaderboard">
       <table class="board">
-        <caption>{board.title}</caption>
         <thead>
           <tr>
             {head("place", false, "explainer", glossary["explainer"])}
@@ -46,7 +50,7 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
             return (
               <tr key={explainer.name}>
                 <th scope="row">
-                  <Term meaning={explainer.meaning}>{explainer.short}</Term>
+                  <Term meaning={explainer.meaning}><Name of={explainer.short} /></Term>
                   {explainer.best && <span class="badge good">use</span>}
                   {explainer.useless && <span class="badge">no better than random</span>}
                 </th>
@@ -56,11 +60,9 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
                   const weak = explainer.name !== "random" && cell.beats_random === false;
                   const isBest = best[column] === number(cell.value);
                   return (
-                    <td key={metric.name} class={weak ? "weak" : ""}>
-                      {isBest ? <b>{number(cell.value)}</b> : number(cell.value)}
-                      <sup>{cell.letters}</sup>
-                      <Whisker {...cell} scale={scales[column]!} reference={board.cells[random]?.[column]?.value}
-                        best={isBest} weak={weak} />
+                    <td key={metric.name} class={weak ? "weak" : ""} style={randomAt(column)}>
+                      <span class="value">{isBest ? <b>{number(cell.value)}</b> : number(cell.value)}<sup>{cell.letters}</sup></span>
+                      <Whisker {...cell} scale={scales[column]!} best={isBest} weak={weak} />
                     </td>
                   );
                 })}
@@ -111,7 +113,7 @@ function bestOf(metric: Metric, cells: (Cell | null)[]): string | null {
 }
 
 function arrow(metric: Metric): string {
-  return metric.higher === null ? "" : metric.higher ? " ↑" : " ↓";
+  return metric.higher === null ? "" : metric.higher ? "\u00a0↑" : "\u00a0↓";
 }
 
 function about(metric: Metric): string {

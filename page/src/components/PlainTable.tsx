@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Table } from "../types";
+import { Name } from "./Name";
 
 /** A table of a study; a click on a heading sorts by it, a third click brings the first order back. */
 export function PlainTable({ table }: { table: Table }) {
@@ -10,12 +11,13 @@ export function PlainTable({ table }: { table: Table }) {
   return (
     <>
       <h2>{table.title}</h2>
-      <div class="wide" tabIndex={0} role="region" aria-label={table.title}>
-        <table class="board">
+      {table.figure && <img class="figure" src={table.figure} alt={`Figure: ${table.title}`} />}
+      {table.rows.length > 0 && <div class="wide" tabIndex={0} role="region" aria-label={table.title}>
+        <table class="board plain">
           <thead>
             <tr>
               {table.columns.map((column, place) => (
-                <th scope="col" key={place} aria-sort={order?.column !== place ? undefined : order.falling ? "descending" : "ascending"}>
+                <th scope="col" key={place} class={column.number ? "" : "words"} aria-sort={order?.column !== place ? undefined : order.falling ? "descending" : "ascending"}>
                   <button type="button" class="sort" onClick={() => turn(place)}>
                     {column.head}{order?.column === place ? (order.falling ? " ▾" : " ▴") : ""}
                   </button>
@@ -27,13 +29,13 @@ export function PlainTable({ table }: { table: Table }) {
             {rows.map((row, place) => (
               <tr key={place}>
                 {row.map((cell, column) => column === 0
-                  ? <th scope="row" key={column}>{cell.text}</th>
+                  ? <th scope="row" key={column}><Name of={cell.text} /></th>
                   : <td key={column} class={table.columns[column]?.number ? "" : "words"}>{cell.text}</td>)}
               </tr>
             ))}
           </tbody>
         </table>
-      </div>
+      </div>}
       {table.notes.map((note) => <p class="muted" key={note}>{note}</p>)}
     </>
   );

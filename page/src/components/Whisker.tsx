@@ -22,10 +22,15 @@ interface Props {
   weak?: boolean;
 }
 
+/** Where a number lies on a whisker, in hundredths of its width. */
+export function across(scale: Scale, x: number): number {
+  return 4 + (92 * (Math.min(Math.max(x, scale.low), scale.high) - scale.low)) / (scale.high - scale.low);
+}
+
 /** A number as a dot, its interval as a line; what is no better than random is hollow. */
 export function Whisker({ value, low, high, scale, reference, best, weak }: Props) {
   if (value === null) return null;
-  const place = (x: number) => 4 + (92 * (Math.min(Math.max(x, scale.low), scale.high) - scale.low)) / (scale.high - scale.low);
+  const place = (x: number) => across(scale, x);
   const kind = best ? "best" : weak ? "weak" : "";
   return (
     <svg class={`whisker ${kind}`} viewBox="0 0 100 12" preserveAspectRatio="none" role="img"
@@ -34,7 +39,8 @@ export function Whisker({ value, low, high, scale, reference, best, weak }: Prop
         <line class="reference" x1={place(reference)} x2={place(reference)} y1="0" y2="12" />
       )}
       {low !== null && high !== null && <line x1={place(low)} x2={place(high)} y1="6" y2="6" />}
-      <rect class="dot" x={place(value) - 2} y="2" width="4" height="8" rx="1" />
+      <line class="dot" x1={place(value)} x2={place(value)} y1="6" y2="6" />
+      {weak && <line class="hole" x1={place(value)} x2={place(value)} y1="6" y2="6" />}
     </svg>
   );
 }

@@ -8,6 +8,7 @@ export function Words({ board }: { board: Board }) {
   const [chosen, setChosen] = useState(names[0] ?? "");
   const classes = Object.entries(board.words[chosen] ?? {}).filter(([, words]) => words.length > 0);
   if (classes.length === 0) return null;
+  const largest = Math.max(1e-9, ...classes.flatMap(([, words]) => words.map((word) => word.score)));
   return (
     <>
       <label>
@@ -24,7 +25,7 @@ export function Words({ board }: { board: Board }) {
               {words.map((word) => (
                 <tr key={word.word}>
                   <th scope="row">{word.word}</th>
-                  <td class="plot"><span class="bar" style={{ width: `${100 * Math.max(0, word.score)}%` }} /></td>
+                  <td class="plot"><span class="bar" style={{ width: `${(100 * Math.max(0, word.score)) / largest}%` }} /></td>
                   <td>{number(word.score, 2)}</td>
                   <td class="muted">{word.examples} texts</td>
                 </tr>

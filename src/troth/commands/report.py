@@ -50,6 +50,7 @@ def report(
     from troth.report import export, figures, page
     from troth.report import tables as leaderboard
     from troth.store.store import open_run
+    from troth.studies import stored_exhibits
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
@@ -65,7 +66,7 @@ def report(
         page.require_place(path)
     if wanted == "html":
         assert path is not None
-        leaderboard.write_report(store, path, sheets=_study(store))
+        leaderboard.write_report(store, path, exhibits=stored_exhibits(store.folder))
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
@@ -83,9 +84,15 @@ def report(
 def _write_figures(store: Any, folder: Path, as_json: bool) -> None:
     from troth.report import gallery
     from troth.report.board import leaderboards
+    from troth.report.gallery_overview import overview
+    from troth.report.page_data import page_data
     from troth.studies import stored_exhibits
 
-    shown = stored_exhibits(store.folder) or [each for board in leaderboards(store) for each in gallery.exhibits(board)]
+    shown = stored_exhibits(store.folder)
+    if not shown:
+        boards = leaderboards(store)
+        for board, facts in zip(boards, page_data(store, boards).report["boards"], strict=True):
+            shown += [*gallery.exhibits(board), *overview(facts)]
     if not shown:
         raise _nothing(store)
     paths = gallery.write(folder, shown)

@@ -67,6 +67,42 @@ def draw_curves(figure: Figure, curves: Mapping[str, Mapping[str, tuple[Sequence
         axes.legend(fontsize=6)
 
 
+def draw_bands(figure: Figure, panels_of: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> None:
+    """A panel per metric: means with their intervals as bands."""
+    names = looks(list(dict.fromkeys(name for lines in panels_of.values() for name in lines)))
+    for axes, lines in zip(panels(figure, list(panels_of)), panels_of.values(), strict=True):
+        for name, line in lines.items():
+            look = names[name]
+            axes.plot(line["ratios"], line["mean"], look.line, color=look.color, marker=look.marker, markersize=3,
+                      label=name)  # fmt: skip
+            axes.fill_between(line["ratios"], line["low"], line["high"], alpha=0.12, color=look.color)
+        axes.set_xlabel("share of units", size=8)
+        axes.set_ylabel("probability of the class", size=8)
+    shown = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
+    figure.legend(list(shown.values()), list(shown), fontsize=6, loc="outside right center")
+
+
+def draw_bars(figure: Figure, groups: Mapping[str, Mapping[str, float]]) -> None:
+    """A panel per group: a bar for each name, the longest first."""
+    for axes, values in zip(panels(figure, list(groups)), groups.values(), strict=True):
+        axes.barh(range(len(values)), list(values.values()), color=BLUE)
+        axes.set_yticks(range(len(values)), list(values))
+        axes.set_ylim(len(values) - 0.4, -0.6)
+
+
+def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -> None:
+    """How often the model is right by how sure it is; larger dots hold more examples."""
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=0.8)
+    most = max(count for *_, count in bins)
+    for sure, right, count in bins:
+        axes.plot(sure, right, "o", color=BLUE, markersize=3 + 9 * math.sqrt(count / most))
+    axes.set_xlabel("how sure the model is", size=8)
+    axes.set_ylabel("how often it is right", size=8)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(-0.02, 1.05)
+
+
 def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, Cell]], level: float = math.nan) -> None:
     """A panel per group: a dot with whiskers per name, and a dashed line at the level that means nothing."""
     for axes, cells in zip(panels(figure, list(groups)), groups.values(), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,26 +46,36 @@ def curve_of(record: Mapping[str, Any], inserts: bool = False) -> Curve | None:
     return None
 
 
-def mean_curve(scores: Sequence[Score], inserts: bool = False) -> dict[str, Any] | None:
-    """The mean over examples with its 95 % interval at every share; None where no score has a curve."""
-    curves = [curve for score in scores if (curve := curve_of(score.record, inserts)) is not None]
-    if not curves:
+def mean_curve(by_example: Iterable[Sequence[Score]], inserts: bool = False) -> dict[str, Any] | None:
+    """The mean over examples with its 95 % interval at every share; None where no score has a curve.
+
+    An example has a score for each seed; their curves are averaged first.
+    """
+    found = [[curve for score in scores if (curve := curve_of(score.record, inserts)) is not None]
+             for scores in by_example]  # fmt: skip
+    examples = [some for some in found if some]
+    if not examples:
         return None
-    ratios = curves[0].ratios
-    if any(curve.ratios != ratios for curve in curves):
+    ratios = examples[0][0].ratios
+    if any(curve.ratios != ratios for some in examples for curve in some):
         ratios = _GRID
-        values = np.array([np.interp(ratios, curve.ratios, curve.probabilities) for curve in curves])
-    else:
-        values = np.array([curve.probabilities for curve in curves])
+    values = np.array([np.mean([_at(ratios, curve) for curve in some], 0) for some in examples])
     bands = [statistics.bca_interval(column) for column in values.T]
     return {
         "ratios": [round(ratio, 4) for ratio in ratios],
         "mean": _rounded(values.mean(0)),
         "low": _rounded([low for low, _ in bands]),
         "high": _rounded([high for _, high in bands]),
-        "kept": curves[0].kept,
-        "examples": len(curves),
+        "kept": examples[0][0].kept,
+        "examples": len(examples),
     }
+
+
+def _at(ratios: Sequence[float], curve: Curve) -> Floats:
+    """The curve's values at these shares."""
+    if curve.ratios == ratios:
+        return np.array(curve.probabilities)
+    return np.asarray(np.interp(ratios, curve.ratios, curve.probabilities))
 
 
 def erased_at(score: Score, scores: NDArray[np.float32]) -> list[int] | None:

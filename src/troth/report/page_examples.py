@@ -117,7 +117,7 @@ def _flat(one: Explained) -> list[int]:
     return flat
 
 
-def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: int = BUDGET) -> tuple[str, list[int]]:
+def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: float = BUDGET) -> tuple[str, list[int]]:
     """Base64 of compressed JSON within the budget, and how many examples of each board are in it: the first ones."""
     counts = [len(entries) for entries in boards]
     while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from troth import statistics
-from troth.report.page_rows import Explained
+from troth.report.page_rows import BySeed, Explained
+from troth.store.measured import Key
 
 _BINS = 10
 _WORDS = 12  # of each class
@@ -51,34 +52,38 @@ def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[s
     }  # fmt: skip
 
 
-def top_words(explained: Sequence[Explained]) -> dict[str, list[dict[str, Any]]]:
+def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
     """By class explained: the words with the highest mean score over the examples they are in, and one more with 0,
     so that a word seen twice does not win by luck.
 
-    Scores are over the largest of their text: every text counts alike.
+    Scores are over the largest of their text, so every text counts alike, and averaged over seeds.
     """
-    seen: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in explained:
-        largest = np.abs(one.scores).max(initial=0.0)
-        if not largest > 0:
-            continue
-        here: dict[str, float] = {}
-        for word, score in zip(one.words, one.scores / largest, strict=True):
-            name = word.casefold().strip()
-            if any(letter.isalnum() for letter in name):
-                here[name] = max(here.get(name, -1.0), float(score))
-        for name, score in here.items():
-            seen[one.target][name].append(score)
+    seen: dict[int, dict[str, dict[Key, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for key, one in [pair for explained in by_seed for pair in explained.items()]:
+        for name, score in _relative(one).items():
+            seen[one.target][name][key].append(score)
     words = {}
     for target, by_word in sorted(seen.items()):
         means: list[dict[str, Any]] = [
-            {"word": name, "score": _round(sum(values) / (len(values) + 1)), "examples": len(values)}
-            for name, values in by_word.items()
-            if len(values) >= _FEWEST
+            {"word": name, "score": _round(sum(map(np.mean, some.values())) / (len(some) + 1)), "examples": len(some)}
+            for name, some in by_word.items()
+            if len(some) >= _FEWEST
         ]
         means.sort(key=lambda one: (-one["score"], one["word"]))
         words[str(target)] = means[:_WORDS]
     return words
+
+
+def _relative(one: Explained) -> dict[str, float]:
+    """Each word's highest score in a text, over the largest of all; none where nothing matters."""
+    largest = np.abs(one.scores).max(initial=0.0)
+    found: dict[str, float] = {}
+    if largest > 0:
+        for word, score in zip(one.words, one.scores / largest, strict=True):
+            name = word.casefold().strip()
+            if any(letter.isalnum() for letter in name):
+                found[name] = max(found.get(name, -1.0), float(score))
+    return found
 
 
 def rank_agreement(magnitudes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -88,17 +93,15 @@ def rank_agreement(magnitudes: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.atleast_2d(np.corrcoef(ranks))
 
 
-def explainer_agreement(by_explainer: Mapping[str, Mapping[Any, Explained]]) -> tuple[dict[str, Any], dict[Any, float]]:
+def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, Any], dict[Key, float]]:
     """How far explainers agree on which units matter: mean over examples of every two, and mean over pairs of each
-    example without random."""
+    example without random. Seeds are compared with their like and averaged."""
     names = list(by_explainer)
     total, count = np.zeros((len(names),) * 2), np.zeros((len(names),) * 2)
     real = [place for place, name in enumerate(names) if name != "random"]
     upper = np.triu_indices(len(real), 1)
-    of_example = {}
-    maps = list(by_explainer.values())
-    for key in [key for key in (maps[0] if maps else ()) if all(key in some for some in maps)]:
-        every = [by_explainer[name][key] for name in names]
+    of_example: dict[Key, list[float]] = defaultdict(list)
+    for key, every in _compared(list(by_explainer.values())):
         if len({len(one.scores) for one in every}) > 1 or len(every[0].scores) < 2:
             continue
         tau = rank_agreement(np.abs([one.scores for one in every]))
@@ -107,11 +110,21 @@ def explainer_agreement(by_explainer: Mapping[str, Mapping[Any, Explained]]) -> 
         count += defined
         pairs = tau[np.ix_(real, real)][upper]
         if not np.isnan(pairs).all() and len(pairs):
-            of_example[key] = _round(np.nanmean(pairs))
+            of_example[key].append(float(np.nanmean(pairs)))
+    if not count.any():
+        return {"names": [], "values": []}, {}
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / count
     matrix = [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in mean]
-    return {"names": names, "values": matrix}, of_example
+    return {"names": names, "values": matrix}, {key: _round(np.mean(some)) for key, some in of_example.items()}
+
+
+def _compared(explainers: Sequence[BySeed]) -> Iterator[tuple[Key, list[Explained]]]:
+    """An example under all explainers, for each seed; one that has fewer seeds is taken with its last."""
+    for seed in range(max(map(len, explainers), default=0)):
+        maps = [some[min(seed, len(some) - 1)] for some in explainers]
+        for key in [key for key in maps[0] if all(key in some for some in maps)]:
+            yield key, [some[key] for some in maps]
 
 
 def _round(value: Any) -> float:

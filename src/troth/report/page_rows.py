@@ -1,8 +1,8 @@
-"""Stored explanations as a report reads them: the first seed of each explainer, by example."""
+"""Stored explanations as a report reads them: by seed and by example."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from troth.store.measured import Key, example_keys
+from troth.store.measured import Key, example_keys, seed_groups
 from troth.store.store import Store, Stored
 
 
@@ -60,11 +60,18 @@ def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Text]:
     return found
 
 
-def explained(store: Store, cells: Sequence[Stored], sources: dict[Key, Text]) -> dict[Key, Explained]:
-    """One explainer's explanations, of its first seed; the larger cell where two hold the same example."""
-    first = min((cell.specs.get("seed") or 0 for cell in cells), default=0)
+BySeed = Sequence[Mapping[Key, Explained]]  # of one explainer, the lowest seed first
+
+
+def explained(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Text]) -> BySeed:
+    """One explainer's explanations by seed."""
+    return [_of_seed(store, some, sources) for some in seed_groups(cells)]
+
+
+def _of_seed(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Text]) -> dict[Key, Explained]:
+    """The larger cell's where two hold the same example."""
     found: dict[Key, Explained] = {}
-    for cell in sorted((cell for cell in cells if (cell.specs.get("seed") or 0) == first), key=lambda cell: cell.rows):
+    for cell in sorted(cells, key=lambda cell: cell.rows):
         rows = store.table(cell.name).to_pylist()
         fingerprint = str(cell.specs.get("data_fingerprint", ""))
         for key, row in zip(example_keys(fingerprint, [row["example_id"] for row in rows]), rows, strict=True):

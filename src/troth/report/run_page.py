@@ -13,16 +13,17 @@ from importlib.resources import files
 from typing import Any
 
 from troth.report.page_data import PageData
+from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
 
 # The browser itself refuses whatever would come from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
-def render(data: PageData, plain: Iterable[str]) -> str:
+def render(data: PageData, plain: Iterable[str], budget: float = BUDGET) -> str:
     """The page; `plain` is HTML of the same results for browsers without scripts."""
     title = html.escape(f"troth: {data.report['title']}")
-    examples, _ = packed(data.examples)
+    examples, _ = packed(data.examples, budget)
     body = "\n".join(f"<section>{section}</section>" for section in plain)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'

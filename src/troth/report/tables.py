@@ -12,6 +12,7 @@ from troth.core.sheet import Cell, Sheet
 from troth.report import export, page, run_page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded, sheet
+from troth.report.gallery import Exhibit
 from troth.report.page_data import page_data
 from troth.report.rows import LEADERBOARD as LEADERBOARD
 from troth.report.rows import as_dict as as_dict
@@ -74,12 +75,28 @@ def _list(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = (), sheets: Sequence[Sheet] = ()) -> None:
-    """One page with every leaderboard of a run and the tables of a study.
+def write_report(
+    store: Store, path: Path, computed: Sequence[Leaderboard] = (), exhibits: Sequence[Exhibit] = ()
+) -> None:
+    """One page with every leaderboard of a run and the tables and figures of a study.
 
     Leaderboards that are `computed` and still hold are not computed again.
     """
+    export.write(path, report_text(store, computed, exhibits).encode())
+
+
+def report_text(
+    store: Store,
+    computed: Sequence[Leaderboard] = (),
+    exhibits: Sequence[Exhibit] = (),
+    budget: float = run_page.BUDGET,
+) -> str:
+    """The same as text; examples beyond the budget in bytes are left out."""
     boards = leaderboards(store, computed=computed)
-    plain = [page.table(sheet.title, [column.head for column in sheet.columns], sheet.rows) for sheet in sheets]
-    shown = run_page.render(page_data(store, boards, sheets), [*plain, *map(html, boards)])
-    export.write(path, shown.encode())
+    plain = [plain_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
+    return run_page.render(page_data(store, boards, exhibits), [*plain, *map(html, boards)], budget)
+
+
+def plain_table(sheet: Sheet) -> str:
+    """A table for browsers without scripts."""
+    return page.table(sheet.title, [column.head for column in sheet.columns], sheet.rows)

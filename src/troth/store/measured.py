@@ -38,8 +38,7 @@ class Measured:
             table = store.table(cell.name)
             keys = example_keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
             scores = zip(keys, table_to_scores(table), strict=True)
-            seed = canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
-            seeds.setdefault(seed, {}).update(scores)
+            seeds.setdefault(_seed_of(cell), {}).update(scores)
         order = joined(seeds.values())
         return cls(order, tuple(tuple(seed.get(key, _MISSING) for key in order) for seed in seeds.values()))
 
@@ -48,6 +47,18 @@ class Measured:
         places = {key: place for place, key in enumerate(self.keys)}
         values = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
         return np.array(values, np.float64).reshape(len(self.by_seed), len(keys))
+
+
+def seed_groups(cells: Iterable[Stored]) -> list[list[Stored]]:
+    """Cells by seed, the lowest first; those of one seed differ only in their examples."""
+    groups: dict[tuple[int, str], list[Stored]] = {}
+    for cell in cells:
+        groups.setdefault((cell.specs.get("seed") or 0, _seed_of(cell)), []).append(cell)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _seed_of(cell: Stored) -> str:
+    return canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
 
 
 def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
