@@ -1,7 +1,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type About, type Asked, explain, type Explanation, get, post, type Run } from "./api";
+import { type About, ask, type Asked, type Explanation, get, type Run } from "./api";
 import { ColorLegend } from "./components/ColoredText";
 import { ModelAnswer } from "./components/ModelAnswer";
+
+const PAUSE = 5000; // milliseconds between two looks at runs that are being written
 
 type Answer = { serial: number; asked: Asked; models: { model: string; explanations: Explanation[] }[] };
 
@@ -21,8 +23,15 @@ export function ServePage() {
   }, [answer]);
   useEffect(() => {
     get<About>("/api/about").then(setAbout, (error: Error) => setFault(error.message));
-    get<Run[]>("/api/runs").then(setRuns, () => setRuns([]));
   }, []);
+  const growing = runs.some((run) => run.finished < run.planned);
+  useEffect(() => {
+    const look = () => void (document.hidden || get<Run[]>("/api/runs").then(setRuns, () => undefined));
+    look();
+    if (!growing) return undefined;
+    const again = setInterval(look, PAUSE);
+    return () => clearInterval(again);
+  }, [growing]);
   if (!about) return <p role="status">{fault || "Asking troth serve…"}</p>;
 
   const submit = async (target?: number | "each") => {
@@ -40,8 +49,8 @@ export function ServePage() {
     setStatus("asked");
     try {
       const models = other
-        ? (await post<{ models: Answer["models"] }>("/api/compare", { ...body, models: [model, other] }, mine.signal)).models
-        : [{ model, explanations: await explain({ ...body, model }, setStatus, mine.signal) }];
+        ? (await ask<{ models: Answer["models"] }>("/api/compare", { ...body, models: [model, other] }, setStatus, mine.signal)).models
+        : [{ model, explanations: await ask<Explanation[]>("/api/explain", { ...body, model }, setStatus, mine.signal) }];
       setAnswer({ serial: performance.now(), asked, models });
     } catch (error) {
       if ((error as Error).name !== "AbortError") setFault((error as Error).message);

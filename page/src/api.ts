@@ -72,10 +72,19 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return read<T>(await send(path, body, "application/json", signal));
 }
 
-/** The explanations; `onProgress` is told how far they are. Aborting the signal ends the work on the server, too. */
-export async function explain(body: unknown, onProgress: (line: string) => void, signal: AbortSignal): Promise<Explanation[]> {
-  const response = await send("/api/explain", body, "text/event-stream", signal);
-  if (!response.ok || !response.body) return read<Explanation[]>(response);
+interface Progress {
+  error?: string;
+  ahead?: number;
+  explainer?: string;
+  done?: number;
+  of?: number;
+  rows?: number;
+}
+
+/** The result of a request that takes long; `onProgress` is told how far it is. Aborting the signal ends the work on the server, too. */
+export async function ask<T>(path: string, body: unknown, onProgress: (line: string) => void, signal: AbortSignal): Promise<T> {
+  const response = await send(path, body, "text/event-stream", signal);
+  if (!response.body || !response.headers.get("content-type")?.startsWith("text/event-stream")) return read<T>(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -86,14 +95,21 @@ export async function explain(body: unknown, onProgress: (line: string) => void,
     for (const event of events) {
       const [, name, text] = /^event: (\w+)\ndata: (.*)$/s.exec(event) ?? [];
       if (!name || text === undefined) continue;
-      const data = JSON.parse(text) as { error?: string; explainer?: string; done?: number; of?: number; rows?: number };
-      if (name === "result") return data as unknown as Explanation[];
+      const data = JSON.parse(text) as Progress;
+      if (name === "result") return data as unknown as T;
       if (name === "error") throw new Error(data.error ?? "it failed");
-      onProgress(name === "queued" ? "waiting for its turn" : data.explainer
-        ? `${data.explainer}, ${(data.done ?? 0) + 1} of ${data.of ?? 1}`
-        : `${data.rows ?? 0} erased inputs asked`);
+      onProgress(name === "queued" ? waiting(data) : lineOf(data));
     }
   }
+}
+
+function waiting({ ahead }: Progress): string {
+  return ahead ? `waiting for its turn, ${ahead} before it` : "asked";
+}
+
+function lineOf({ explainer, done, of, rows }: Progress): string {
+  const place = explainer ? [`${explainer}, ${(done ?? 0) + 1} of ${of ?? 1}`] : [];
+  return [...place, ...(rows ? [`${rows} erased inputs asked`] : [])].join("; ");
 }
 
 function send(path: string, body: unknown, accept: string, signal?: AbortSignal): Promise<Response> {
