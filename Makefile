@@ -5,7 +5,7 @@ STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: install demo test test-full lint unicode bench-speed bench-check study-smoke docs clean
+.PHONY: install demo test test-full lint unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(STAMP)
 
@@ -13,7 +13,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,ray,peft,hpo,gguf]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	touch $(STAMP)
 
 demo: install
@@ -30,10 +30,19 @@ unicode:
 	-@test -f "$${TROTH_UNICODE:-/usr/share/unicode}/auxiliary/WordBreakTest.txt" || { \
 	  $(APT) install unicode-data || { $(APT) update && $(APT) install unicode-data; }; } >/dev/null 2>&1
 
-test: lint unicode
+# The browser that drives the report, where apt can fetch it; without it those tests are skipped and say why.
+chromium:
+	-@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1
+
+# The front end of report.html, built again from page/; only who changes it needs Node.
+page:
+	cd page && npm install --no-audit --no-fund && npm run build
+
+test: lint unicode chromium
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadgroup
 
-test-full: lint unicode
+test-full: lint unicode chromium
 	$(BIN)/python -m pytest
 
 # Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.
@@ -53,8 +62,11 @@ study-smoke: install
 	$(BIN)/troth study '$(FMM_SMOKE)' --only performance --only in_distribution --only faithfulness --data reviews --base embedded --workers 1 --out runs/smoke-fmm
 	$(BIN)/troth study 'soft(epochs=1, examples=5)' --only data --only diagnosticity --only averages --only maps --data reviews --base embedded --workers 1 --out runs/smoke-soft
 
+# The lists in docs/, then the site in build/site; every example on it is run. Needs no network, nor does reading it.
 docs: install
 	$(BIN)/python scripts/document.py
+	$(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
 
 clean:
 	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache

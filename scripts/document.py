@@ -175,6 +175,7 @@ def metric_entry(name: str) -> tuple[str, list[str]]:
     return f"| [{name}](#{name}) | {arrow} | {found.bounds} | {masking} | {tried('metrics', name)['cost']} |", [
         f"## {name}",
         what,
+        *([f"`{found.formula}`"] if found.formula else []),
         *paragraphs("metrics", name)[1:],
         f"- **Paper:** {papers}",
         f"- **Options:** {options(found)}",
@@ -189,7 +190,8 @@ def metrics_page() -> str:
         "How faithful is an explanation? Every metric ranks the scores as they stand (ties: the earlier unit first), "
         "never their absolute values, except sparsity. ↑ higher is better, ↓ lower. Masking is the default of its "
         "`masking` option. Cost is what a text of n units takes, in forward passes; rows asked twice count once. "
-        "Undefined scores are NaN with a reason, counted and never averaged away."
+        "Undefined scores are NaN with a reason, counted and never averaged away. "
+        "[Concepts](concepts.md#signs) lists the signs of the formulas."
     )
     head = ["| metric | better | values | masking | forward passes |", "|---|---|---|---|---|"]
     return page("Metrics", intro, head, [metric_entry(name) for name in catalog.names("metrics")])
@@ -205,10 +207,12 @@ def explainer_entry(name: str) -> tuple[str, list[str]]:
     return f"| [{name}](#{name}) | {sign} | {cost} | {works or 'see below'} |", [
         f"## {name}",
         what,
+        *([f"`{found.formula}`"] if found.formula else []),
         *paragraphs("explainers", name)[1:],
         f"- **Paper:** {papers}",
         f"- **Options:** {options(found)}",
         *([] if works else [f"- **Without them:** {problem}"]),
+        *([f"- **Beware:** {found.pitfalls}"] if found.pitfalls else []),
     ]
 
 
@@ -219,7 +223,7 @@ def explainers_page() -> str:
         "every signed explainer takes `absolute=true`: how much a unit matters either way, at every step of a metric "
         "that explains again. Cost is what a text of n units takes, in forward passes. The models are those it was "
         "tried on: small ones of each family, a prompted Llama, and a function from texts to probabilities (a black "
-        "box)."
+        "box). [Concepts](concepts.md#signs) lists the signs of the formulas."
     )
     head = ["| explainer | signed | forward passes | models |", "|---|---|---|---|"]
     return page("Explainers", intro, head, [explainer_entry(name) for name in catalog.names("explainers")])

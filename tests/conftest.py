@@ -26,7 +26,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # A file of these rooms shares models, runs or a server of processes among its tests, so it stays on one core.
-WHOLE = {"commands", "hostile", "store", "studies", "sweep", "training", "verbs", "test_contributing.py"}
+WHOLE = {"commands", "hostile", "serve", "store", "studies", "sweep", "training", "verbs", "test_contributing.py"}
 
 
 def pytest_collection_modifyitems(items):

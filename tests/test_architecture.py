@@ -28,6 +28,7 @@ ROOMS = {
     "report": "numbers, tables and pages from the store",
     "sweep": "who does the work: plans, processes, Ray; bench",
     "studies": "one file or folder per paper",
+    "serve": "the local page and its API",
     "commands": "one file per command",
     "cli": "the command line",
 }

@@ -306,7 +306,7 @@ def test_bench_prints_a_leaderboard_and_writes_a_report(troth, models, tmp_path)
     assert found["run"] == "run"
     code, out, _ = troth("report", "run", "--out", "other/page.html")
     assert code == 0
-    assert (tmp_path / "other" / "page.html").read_text().count("leave_one_out") == page.count("leave_one_out")
+    assert (tmp_path / "other" / "page.html").read_text() == (tmp_path / "run" / "report.html").read_text()
     code, out, _ = troth(*arguments, "--dry-run", "--json")
     assert json.loads(out)["to_do"] == 0
 

@@ -505,7 +505,7 @@ def test_the_prompt_is_shown_around_the_text():
     model = load("gpt2", "Text <b>: {text}\nLabel:")
     (attribution,) = troth.explain(model, "a good film", "leave_one_out")
     page = attribution._repr_html_()
-    assert '<span class="prompt" style="color:#888;white-space:pre-wrap">Text &lt;b&gt;: </span>' in page
+    assert '<span class="prompt" style="opacity:.65;white-space:pre-wrap">Text &lt;b&gt;: </span>' in page
     assert page.index("Text &lt;b&gt;") < page.index(">good<") < page.index("Label:")
     shown = troth.report.explanation.text(attribution)
     assert shown.plain == "Text <b>: a good film\nLabel:"

@@ -186,7 +186,8 @@ def test_if_nothing_can_be_done_the_reason_is_said(tmp_path):
 def test_everything_shown_is_escaped(finished, tmp_path):
     reported.write_report(Store(finished.folder), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "<script" not in page
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 3  # the page's own
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in finished._repr_html_()
 

@@ -20,8 +20,8 @@ _SHORT = {
     "BERT, RoBERTa, XLM-RoBERTa, DistilBERT": "BERT-like",
 }
 _TITLES = {
-    "paper": "paper", "cost": "passes", "models": "models", "signed": "signed", "better": "better", "values": "values",
-    "here": "where", "pitfalls": "beware",
+    "formula": "formula", "paper": "paper", "cost": "passes", "models": "models", "signed": "signed",
+    "better": "better", "values": "values", "here": "where", "pitfalls": "beware",
 }  # fmt: skip
 
 
@@ -107,9 +107,11 @@ def _card(kind: str, name: str) -> dict[str, Any]:
     }
     if kind == "metrics":
         facts["better"] = {True: "higher", False: "lower", None: "neither"}[cls.higher_is_better]
-        facts["values"], facts["pitfalls"] = cls.bounds, cls.pitfalls
+        facts["values"] = cls.bounds
     if kind == "explainers":
         facts["signed"] = "yes" if cls.signed else "no"
+    if kind in ("explainers", "metrics"):
+        facts["formula"], facts["pitfalls"] = cls.formula or "–", cls.pitfalls or "–"
     if kind == "data":
         facts["here"] = place_of(name)
     return facts

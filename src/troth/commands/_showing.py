@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from troth.core.terminal import Console
+from troth.core.terminal import Console, visible
 from troth.report import evidence
 from troth.report import explanation as display
 from troth.report import matrix as matrix_display
@@ -20,26 +22,46 @@ if TYPE_CHECKING:
     from troth.core.matrix import Matrix
     from troth.core.types import Attribution
 
+_NARROWEST = 48  # columns of the terminal that a method needs to stand next to another
+_GAP = 2
+
 
 def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
-    """Every text's class and methods, what is known of their faithfulness, and a legend."""
+    """Every text's class, its methods, side by side where the width allows, how faithful they are, and a legend."""
     plain = console.no_color or console.color_system is None
     for attributions in by_text:
         console.print(f"\n{display.heading(attributions[0])}", style="bold", markup=False)
-        for attribution in attributions:
-            console.print(evidence.method_of(attribution), style="dim", markup=False)
-            if plain:
-                for signed in signed_lines(attribution, console, console.width - 4):
-                    console.print(Text("  ") + signed)
-            else:
-                console.print(Padding(display.text(attribution), (0, 2)))
-            for words in [*evidence.lines(attribution), *_remarks(attribution)]:
-                console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
+        across = max(1, min(len(attributions), (console.width + _GAP) // (_NARROWEST + _GAP)))
+        width = (console.width + _GAP) // across - _GAP
+        for start in range(0, len(attributions), across):
+            row = attributions[start : start + across]
+            blocks = [Group(*_block(attribution, console, width, plain)) for attribution in row]
+            console.print(blocks[0] if across == 1 else _beside(blocks, width))
         if comparison := sentence(attributions):
             console.print(comparison, markup=False)
     console.print()
     for line in evidence.legend([attribution for attributions in by_text for attribution in attributions]):
         console.print(line, style="dim", markup=False)
+
+
+def _block(attribution: Attribution, console: Console, width: int, plain: bool) -> Iterator[RenderableType]:
+    """One method: its name, the text, its numbers."""
+    yield Text(visible(evidence.method_of(attribution)), "dim")
+    if plain:
+        yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4))
+    else:
+        yield Padding(display.text(attribution), (0, 2))
+    for words in [*evidence.lines(attribution), *_remarks(attribution)]:
+        yield Padding(Text(visible(words), "dim"), (0, 0, 0, 2), expand=False)
+
+
+def _beside(blocks: Sequence[RenderableType], width: int) -> Table:
+    """Blocks of one width next to each other."""
+    columns = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
+    for _ in blocks:
+        columns.add_column(width=width)
+    columns.add_row(*blocks)
+    return columns
 
 
 def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -69,6 +70,7 @@ def check(
     shot_count: _options.ShotCount = None,
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
     as_json: _options.Json = False,
 ) -> None:
     """Tests whether masked inputs are in distribution for a model: p-values by erased share and explainer (MaSF).
@@ -76,16 +78,21 @@ def check(
     Example: troth check --model my-model --data sst2 -e random,leave_one_out
 
     Example: troth check --randomization --data sst2 -e gradient,attention
+
+    As a page: troth check --html check.html
     """
     import warnings
 
     from troth.core.errors import TrothError
     from troth.engine.targets import require_class
     from troth.models import load_model
+    from troth.report import check_page, page
     from troth.validity import checking
     from troth.validity.references import splits_of
 
     _options.quieten()
+    if html is not None:
+        page.require_place(html)
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
     _options.require("--limit", limit, limit >= 0, "0 or more")
@@ -95,7 +102,9 @@ def check(
     loaded = load_model(model, device=device, **prompted)
     require_class(loaded, target)
     if randomization:
-        _randomize(loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, as_json=as_json)
+        _randomize(
+            loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, html=html, as_json=as_json
+        )
         return
     asked, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
@@ -104,10 +113,13 @@ def check(
             loaded, asked, known, methods, masking, step, seed, target=target, recompute=recompute,
             units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
+    if html is not None:
+        check_page.write_check(html, found, checking.LEVEL)
     if as_json:
         _options.print_json(found.to_dict())
     else:
         _print(found)
+        _written(html)
 
 
 def _print(found: Any) -> None:
@@ -149,9 +161,11 @@ def _randomize(
     seed: int,
     *,
     cascade: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     from troth.data import load_data
+    from troth.report import check_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity.randomization import parameter_randomization
 
@@ -164,10 +178,27 @@ def _randomize(
             model, examples, explainer, cascade=cascade, units=units, masking=masking, seed=seed
         )
     ]
+    about = f"{len(examples)} examples of {examples.name} on {model.name}"
+    if html is not None:
+        check_page.write_randomization(html, about, results, _MEANING)
     if as_json:
         _options.print_json([result.to_dict() for result in results])
     else:
-        _print_randomization(f"{len(examples)} examples of {examples.name} on {model.name}", results)
+        _print_randomization(about, results)
+        _written(html)
+
+
+def _written(html: Path | None) -> None:
+    from troth.core import terminal
+
+    if html is not None:
+        terminal.echo(f"written to {html}")
+
+
+_MEANING = (
+    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
+    "nothing, so they cannot explain this one."
+)
 
 
 def _print_randomization(about: str, results: Any) -> None:
@@ -188,7 +219,4 @@ def _print_randomization(about: str, results: Any) -> None:
         shown.add_row(result.explainer, result.block, f"{result.value:.2f}", interval)
     console.print(shown)
     console.print()
-    line = (
-        "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned"
-    )
-    console.print(f"• {line} nothing, so they cannot explain this one.", markup=False)
+    console.print(f"• {_MEANING}", markup=False)

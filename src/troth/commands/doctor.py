@@ -7,7 +7,7 @@ from troth.commands import _options
 _PARTS = {
     "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "datasets": "", "numpy": "",
     "scipy": "", "scikit-learn": "", "pyarrow": "", "duckdb": "", "ray": "pip install 'troth[ray]'",
-    "fastapi": "pip install 'troth[web]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
+    "fastapi": "pip install 'troth[serve]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
     "gguf": "pip install 'troth[gguf]'",
     "spacy": "pip install 'troth[pos]'",
 }  # fmt: skip

@@ -32,26 +32,41 @@ def report(
     form: Annotated[
         str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")
     ] = None,
+    figures_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", help="Write every table and figure into this folder: csv, tex, md, svg, pdf and png."
+        ),
+    ] = None,
     as_json: _options.Json = False,
 ) -> None:
     """Writes a run's leaderboards as one self-contained HTML page, or as tables and figures for a paper.
 
     Example: troth report runs/embedded-reviews-5f2c1a --format latex
+
+    Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
+    from troth.core.errors import TrothError
     from troth.report import export, figures, page
     from troth.report import tables as leaderboard
     from troth.store.store import open_run
+    from troth.studies import stored_exhibits
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
     store = open_run(run)
+    if figures_in is not None:
+        if out is not None or form is not None:
+            raise TrothError("--figures writes files of its own; leave --out and --format out")
+        _write_figures(store, figures_in, as_json)
+        return
     wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
     path = out or (store.folder / "report.html" if wanted == "html" else None)
     if path is not None:
         page.require_place(path)
     if wanted == "html":
         assert path is not None
-        leaderboard.write_report(store, path)
+        leaderboard.write_report(store, path, exhibits=stored_exhibits(store.folder))
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
@@ -66,17 +81,48 @@ def report(
         terminal.echo(f"written to {path}")
 
 
+def _write_figures(store: Any, folder: Path, as_json: bool) -> None:
+    from troth.report import gallery
+    from troth.report.board import leaderboards
+    from troth.report.gallery_overview import overview
+    from troth.report.page_data import page_data
+    from troth.studies import stored_exhibits
+
+    shown = stored_exhibits(store.folder)
+    if not shown:
+        boards = leaderboards(store)
+        for board, facts in zip(boards, page_data(store, boards).report["boards"], strict=True):
+            shown += [*gallery.exhibits(board), *overview(facts)]
+    if not shown:
+        raise _nothing(store)
+    paths = gallery.write(folder, shown)
+    if as_json:
+        _options.print_json({"figures": str(folder), "files": [path.name for path in paths]})
+    else:
+        terminal.echo(f"{len(paths)} files written to {folder}")
+
+
+def _nothing(store: Any) -> Exception:
+    from troth.core.errors import TrothError
+
+    return TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+
+
 def _sheets(store: Any) -> list[Sheet]:
     """The leaderboards of a run, or the tables of a study."""
-    from troth.core.errors import TrothError
     from troth.report.board import leaderboards
+
+    sheets = _study(store) or [board.sheet() for board in leaderboards(store)]
+    if not sheets:
+        raise _nothing(store)
+    return sheets
+
+
+def _study(store: Any) -> list[Sheet]:
+    """The tables of a study; none of another run."""
     from troth.studies import stored_sections
 
-    sections = [section.sheet() for section in stored_sections(store.folder) if section.rows]
-    sheets = sections or [board.sheet() for board in leaderboards(store)]
-    if not sheets:
-        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
-    return sheets
+    return [section.sheet() for section in stored_sections(store.folder) if section.rows]
 
 
 def _json(store: Any) -> str:

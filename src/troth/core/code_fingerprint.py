@@ -129,6 +129,6 @@ def is_users(thing: Any) -> bool:
         return False
     try:
         file = inspect.getsourcefile(thing)
-    except TypeError:  # built in, or typed at a prompt
+    except (TypeError, OSError):  # built in, or typed at a prompt or in a notebook
         return module == "__main__"
     return file is None or not _LIBRARY.search(file)

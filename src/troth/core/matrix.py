@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from troth.core.display import Shown, counted
 from troth.core.types import Attribution, Scores
 
 
-@dataclass(frozen=True, eq=False)
-class Matrix:
+@dataclass(frozen=True, eq=False, repr=False)
+class Matrix(Shown):
     """How much each unit (columns) pushes toward each target (rows), by one method."""
 
     attributions: tuple[Attribution, ...]  # one per row
@@ -51,10 +52,15 @@ class Matrix:
             "scores": [attribution.to_dict()["scores"] for attribution in self.attributions],
         }
 
-    def _repr_html_(self) -> str:
-        from troth.report.matrix import html
+    def _line(self) -> str:
+        first = self.attributions[0]
+        size = f"{counted(len(self.targets), 'target')}, {counted(len(self.units), first.question.encoding.unit_kind)}"
+        return f"of {first.example.id!r} by {first.explainer.partition('(')[0] or 'imported scores'}: {size}"
 
-        return html(self)
+    def _parts(self) -> Iterable[str]:
+        from troth.report import evidence, matrix
+
+        return matrix.html(self), evidence.legend_html(self.attributions)
 
 
 def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:

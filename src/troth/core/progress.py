@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich import progress
 
@@ -28,9 +28,28 @@ def hidden() -> Iterator[None]:
         _shown.reset(before)
 
 
-def bar(*columns: progress.ProgressColumn, shown: bool = True) -> progress.Progress:
+class Bar(progress.Progress):
     """A bar that vanishes when it is done; none where nobody watches."""
-    return progress.Progress(*columns, console=Console(stderr=True), transient=True, disable=not (shown and watched()))
+
+    def __init__(self, *columns: progress.ProgressColumn, shown: bool = True) -> None:
+        super().__init__(*columns, console=Console(stderr=True), transient=True, disable=not (shown and watched()))
+        if self.console.is_jupyter:
+            from troth.core.notebook_bar import NotebookLive
+
+            self.live = NotebookLive(self)
+
+    def update(self, *args: Any, **options: Any) -> None:
+        super().update(*args, **options)
+        self._show()
+
+    def advance(self, *args: Any, **options: Any) -> None:
+        super().advance(*args, **options)
+        self._show()
+
+    def _show(self) -> None:
+        """A terminal has a thread that does so; in a notebook only what comes from the main one is in its place."""
+        if self.console.is_jupyter:
+            self.refresh()
 
 
 def watched() -> bool:
@@ -47,7 +66,7 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
     )
-    line = bar(*columns, shown=shown)
+    line = Bar(*columns, shown=shown)
     task, begun = line.add_task(title, total=total), time.monotonic()
     try:
         for item in items:

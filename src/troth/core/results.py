@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from troth.core.display import MOST, Shown, counted, more, some, table
 from troth.core.export import Exportable
 from troth.core.matrix import Matrix, matrices
-from troth.core.sheet import Sheet, plain_sheet
+from troth.core.sheet import Cell, Sheet, plain_sheet
 from troth.core.types import Attribution, Score
 
 _UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
@@ -18,7 +20,7 @@ _READ = ("example", "explainer", "target", "unit", "score")  # what people need 
 _SCORE = ("example", "metric", "value", "why")
 
 
-class Attributions(list[Attribution], Exportable):
+class Attributions(Shown, list[Attribution], Exportable):
     """One attribution per text; as a table, a row per unit."""
 
     def __getitem__(self, place: Any) -> Any:
@@ -39,8 +41,33 @@ class Attributions(list[Attribution], Exportable):
         whole = plain_sheet("Attributions", _UNIT, rows, draw=lambda figure: figures.draw_attributions(figure, self))
         return replace(whole, columns=people.columns, rows=people.rows)
 
+    def _line(self) -> str:
+        return f"of {counted(len({attribution.example.id for attribution in self}), 'text')}"
 
-class Scores(list[Score], Exportable):
+    def _rows(self) -> Iterator[str]:
+        return some([attribution._line() for attribution in self])
+
+    def _parts(self) -> Iterator[str]:
+        return _side_by_side([self])
+
+
+class Explanations(Shown, dict[str, Attributions], Exportable):
+    """Those of several methods, by the method's name; a notebook shows each text under all of them, side by side."""
+
+    def sheet(self) -> Sheet:
+        return Attributions(chain(*self.values())).sheet()
+
+    def _line(self) -> str:
+        return f"by {counted(len(self), 'method')}"
+
+    def _rows(self) -> Iterator[str]:
+        return some([attribution._line() for row in _by_text([*self.values()]) for attribution in row])
+
+    def _parts(self) -> Iterator[str]:
+        return _side_by_side([*self.values()])
+
+
+class Scores(Shown, list[Score], Exportable):
     """One score per attribution, and what each is about."""
 
     def __init__(self, scores: Iterable[Score] = (), metric: str = "", examples: Iterable[str] = ()) -> None:
@@ -53,6 +80,23 @@ class Scores(list[Score], Exportable):
             return Scores(super().__getitem__(place), self.metric, self.examples[place])
         return super().__getitem__(place)
 
+    def _line(self) -> str:
+        values = np.array([score.value for score in self], np.float64)
+        defined = values[np.isfinite(values)]
+        mean = f", mean {defined.mean():.3g}" if len(defined) else ""
+        undefined = f", {len(values) - len(defined):,} undefined" if len(defined) < len(values) else ""
+        return f"of {counted(len(self), 'explanation')}{f' by {self.metric}' if self.metric else ''}{mean}{undefined}"
+
+    def _rows(self) -> Iterator[str]:
+        return some(
+            [f"{row['example']}: {Cell(row['value']).text} {row['why']}".rstrip() for row in self.sheet().records]
+        )
+
+    def _parts(self) -> Iterator[str]:
+        rows = [(row["example"], Cell(row["value"]).text, row["why"]) for row in self.sheet().records]
+        yield table(self._line(), ("example", "value", "why"), rows[:MOST])
+        yield more(len(rows))
+
     def sheet(self) -> Sheet:
         from troth.report import figures
 
@@ -63,6 +107,27 @@ class Scores(list[Score], Exportable):
         ]
         title = f"Scores by {self.metric}" if self.metric else "Scores"
         return plain_sheet(title, _SCORE, rows, draw=lambda figure: figures.draw_scores(figure, self))
+
+
+def _by_text(methods: Sequence[Sequence[Attribution]]) -> list[tuple[Attribution, ...]]:
+    """Every text's explanations; where the user has changed the lists, so that they do not match, one by one."""
+    if len({len(attributions) for attributions in methods}) > 1:
+        return [(attribution,) for attribution in chain(*methods)]
+    return list(zip(*methods, strict=True))
+
+
+def _side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
+    """The first texts, each under all methods; what was written token by token, as matrices."""
+    from troth.report import explanation, matrix
+
+    if methods and all(each.question.encoding.written and each.target for each in chain(*methods)):
+        by_method = [matrices(attributions) for attributions in methods]
+        rows = list(zip(*by_method, strict=False))
+        yield from matrix.sections(rows[:MOST])
+    else:
+        rows = _by_text(methods)
+        yield from explanation.sections(rows[:MOST])
+    yield more(len(rows))
 
 
 def _unit_rows(attribution: Attribution) -> list[tuple[Any, ...]]:

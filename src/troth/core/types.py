@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import draws
+from troth.core.display import Shown, counted
 from troth.core.example import Example as Example
 from troth.core.example import LabelSet as LabelSet
 from troth.core.example import is_unicode as is_unicode
@@ -28,8 +29,8 @@ Scores = NDArray[np.float32]
 PROMPT = -2  # as the unit of a token: it belongs to the prompt, so nothing ever changes it
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoding(Shown):
     """One example as one model reads it; never padded."""
 
     example: Example
@@ -65,6 +66,9 @@ class Encoding:
     def has_tokenless(self) -> bool:
         return len({unit for unit in self.units.tolist() if unit >= 0}) < self.n_units
 
+    def _line(self) -> str:
+        return f"of {self.example.id!r}: {counted(self.n_tokens, 'token')}, {counted(self.n_units, self.unit_kind)}"
+
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
         return spread(keep, self.units.expand(len(keep), -1), others)
@@ -89,8 +93,8 @@ def gather_units(scores: Tensor, units: Tensor, n_units: int) -> Tensor:
     return sums.scatter_add(1, index.expand_as(scores), scores)[:, :n_units]
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
+@dataclass(frozen=True, eq=False, repr=False)
+class Question(Shown):
     """Explain this, for that class (rather than another), given that only these units are left."""
 
     encoding: Encoding
@@ -109,6 +113,10 @@ class Question:
         """[units] what is still there."""
         return torch.ones(self.n_units) if self.base is None else self.base
 
+    def _line(self) -> str:
+        against = "" if self.against is None else f" rather than {self.against}"
+        return f"about class {self.target}{against} of {self.encoding!r}"
+
     def erased(self, base: Tensor, by: Masking) -> Question:
         """The same question about an input that has only `base` left."""
         return replace(self, base=base, erased_by=by)
@@ -119,8 +127,8 @@ class Question:
         return draws.Draws(draws.key(self.seed, self.encoding.example.id, purpose, left))
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(Shown):
     """One score per unit: how much it pushes toward the target."""
 
     question: Question
@@ -207,10 +215,15 @@ class Attribution:
             model, example, scores, spans=spans, tokens=tokens, target=target, units=units, signed=signed
         )
 
-    def _repr_html_(self) -> str:
-        from troth.report.explanation import html
+    def _line(self) -> str:
+        from troth.report.evidence import line
 
-        return html(self)
+        return line(self)
+
+    def _parts(self) -> Iterable[str]:
+        from troth.report import evidence, explanation
+
+        return explanation.html(self), evidence.legend_html([self])
 
 
 @dataclass(frozen=True)
@@ -222,8 +235,8 @@ class Score:
     why: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows(Shown):
     """A chunk of erased inputs as tensors, of one example or of many, padded on the right."""
 
     encodings: Sequence[Encoding]  # one per row
@@ -245,6 +258,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def _line(self) -> str:
+        return f"of {counted(len(self.ids), 'erased input')}, {counted(self.ids.shape[1], 'token')} wide"
 
     @property
     def real(self) -> Tensor:

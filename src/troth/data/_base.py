@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import html as markup
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,14 +16,16 @@ from typing import ClassVar, overload
 import numpy as np
 
 from troth.core import arguments, catalog
+from troth.core.display import Shown, counted, more, short, some, table
 from troth.core.errors import NoSplitError, TrothError, unknown
 from troth.core.types import Example
 
+_SHOWN = 5  # examples in a notebook
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "validate": "validation", "dev": "validation"}
 
 
-@dataclass(frozen=True, eq=False)
-class Data(Sequence[Example]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Data(Shown, Sequence[Example]):
     """Examples of one split, the names of their classes (empty where unknown) and what was guessed or left out."""
 
     name: str
@@ -40,6 +44,33 @@ class Data(Sequence[Example]):
     def __getitem__(self, place: slice) -> Data: ...
     def __getitem__(self, place: int | slice) -> Example | Data:
         return replace(self, examples=self.examples[place]) if isinstance(place, slice) else self.examples[place]
+
+    def _line(self) -> str:
+        split = f", {self.split}" if self.split else ""
+        counts = Counter(self._label(example) for example in self.examples if example.label is not None)
+        by_class = [f"{name} {count:,}" for name, count in counts.most_common()]
+        return (
+            f"{self.name}{split}: {counted(len(self), 'example')}{'; ' * bool(by_class)}{', '.join(some(by_class, 6))}"
+        )
+
+    def _parts(self) -> Iterator[str]:
+        shown = self.examples[:_SHOWN]
+        columns = {
+            "id": [example.id for example in shown],
+            "text": [short(example.text, 200) for example in shown],
+            "text_pair": [short(example.text_pair or "", 200) for example in shown],
+            "label": [self._label(example) for example in shown],
+        }
+        used = {name: values for name, values in columns.items() if any(values)}
+        yield table(self._line(), list(used), zip(*used.values(), strict=True))
+        yield more(len(self), _SHOWN)
+        yield f'<p class="muted">{markup.escape("; ".join(self.notes))}</p>' if self.notes else ""
+
+    def _label(self, example: Example) -> str:
+        """The names of its classes, as far as they are known."""
+        own = example.label if isinstance(example.label, tuple) else () if example.label is None else (example.label,)
+        known = range(len(self.labels))
+        return ", ".join(self.labels[each] if isinstance(each, int) and each in known else str(each) for each in own)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -20,6 +20,8 @@ class Explainer(ABC):
     asks_model: ClassVar[bool] = True  # False: importance without a model
     learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
+    formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
+    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""

@@ -30,6 +30,8 @@ class Shares(Rollout):
 @dataclass(frozen=True)
 class Alti(Explainer):
     signed = False
+    formula = "s = (A_L · … · A₁)[c],  A[i, j] ∝ max(0, ‖yᵢ‖₁ − ‖yᵢ − Tⱼ‖₁)"
+    pitfalls = "Says what is mixed in, not whether it speaks for the class: the scores are the same for every class."
 
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Shares())

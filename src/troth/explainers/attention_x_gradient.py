@@ -43,6 +43,9 @@ class WeightsXGradient(Want):
 
 @dataclass(frozen=True)
 class AttentionXGradient(SignedExplainer):
+    formula = "sᵢ = α[c, i] · ∂f / ∂α[c, i], last layer"
+    pitfalls = "Sees the last layer only, where states have long been mixed: a token's place is not its word."
+
     of: Of = "logit"
     heads: Heads = "mean"
 

@@ -29,6 +29,10 @@ _BETTER = 1e-4
 @dataclass(frozen=True)
 class AttributiveMasking(Explainer):
     signed = False
+    formula = "s = G(x, prediction),  0 ≤ sᵢ ≤ 1"
+    pitfalls = (
+        "As good as its attribution model: fit one per model and data, and measure it on texts it was not fitted on."
+    )
 
     checkpoint: str  # the folder that `troth fit attributive_masking` wrote
     steps: int = 0

@@ -29,6 +29,11 @@ _PRESETS: dict[str, dict[str, Any]] = {
 class BeamSearch(Explainer):
     signed = False
     recursive = True
+    formula = "sᵢ = n + 1 − place of i in the order π with the largest Σₖ f(x) − f(x without π₁ … πₖ)"
+    pitfalls = (
+        "Its cost grows with the square of the length. It optimizes what erasure metrics measure, so compare it by "
+        "others, too."
+    )
 
     width: int = 10
     objective: Literal["comprehensiveness", "comp_minus_suff"] = "comprehensiveness"

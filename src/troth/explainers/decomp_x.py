@@ -126,6 +126,9 @@ def _share(parts: Tensor, bias: Tensor, real: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class DecompX(SignedExplainer):
+    formula = "f(x) = Σᵢ sᵢ + parts of the special tokens"
+    pitfalls = "Takes attention weights as given: what a word does by steering attention is not in its score."
+
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Parts())
         rest, gap = float(answer.rest["parts"][0]), float(answer.rows["gap"][0])

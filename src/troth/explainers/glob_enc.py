@@ -30,6 +30,8 @@ class Norms(Rollout):
 @dataclass(frozen=True)
 class GlobEnc(Explainer):
     signed = False
+    formula = "s = (N_L · … · N₁)[c],  N[i, j] = ‖what j hands to i‖₂"
+    pitfalls = "Norms have no sign and do not depend on the class; they grow with depth: compare within one model only."
 
     def ask(self, question: Question) -> Ask[Attribution]:
         answer = yield Look(question, keep_all(question), want=Norms())

@@ -21,6 +21,9 @@ from troth.maskings.mix import Mix, Reference
 
 @dataclass(frozen=True)
 class GradientShap(SignedExplainer):
+    formula = "sᵢ = mean over samples of (xᵢ − bᵢ) · ∂f/∂xᵢ at b + t (x − b),  b from {r, x},  t from [0, 1]"
+    pitfalls = "Twenty samples are noisy: raise samples, or use integrated_gradients, which draws nothing."
+
     samples: int = 20
     baseline: Reference = "zero"
     moves: Literal["units", "all"] = "units"  # "all": tokens in no unit travel too

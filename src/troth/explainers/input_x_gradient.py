@@ -11,6 +11,9 @@ from troth.explainers import SignedExplainer
 
 @dataclass(frozen=True)
 class InputXGradient(SignedExplainer):
+    formula = "sᵢ = xᵢ · ∂f / ∂xᵢ"
+    pitfalls = "Linear at one point: on transformers it is often no better than random."
+
     of: Of = "logit"
 
     def reads(self) -> Gradient:

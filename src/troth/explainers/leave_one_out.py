@@ -9,6 +9,9 @@ from troth.explainers import SignedExplainer
 
 @dataclass(frozen=True)
 class LeaveOneOut(SignedExplainer):
+    formula = "sᵢ = f(x) − f(x without i)"
+    pitfalls = "Blind to redundancy: of two words that say the same, neither is missed alone."
+
     of: Of = "logit"
 
     def passes(self, n_units: int) -> int:

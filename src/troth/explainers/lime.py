@@ -33,6 +33,11 @@ _FIRST = 200  # samples of the first round, or eight per unit: with fewer, stand
 
 @dataclass(frozen=True)
 class Lime(SignedExplainer):
+    formula = "s = argmin Σ_z w(z) (f(z) − a − Σᵢ sᵢ zᵢ)² + ridge · ‖s‖²,  w(z) = exp(−d(z)² / (2 · width²))"
+    pitfalls = (
+        "Draws at random: another seed gives other scores. Give tolerance, and read the standard error in its note."
+    )
+
     samples: int = 1000  # the whole input is the first
     kernel_width: float = _KERNEL_WIDTH
     ridge: float = _RIDGE

@@ -29,6 +29,9 @@ _FEWEST = 4  # pairs, before an interval says anything
 
 @dataclass(frozen=True)
 class PartitionShap(SignedExplainer):
+    formula = "sᵢ = mean of f(before i, and i) − f(before i) over orders that keep sentences together"
+    pitfalls = "Depends on where sentences end. On long texts it is an estimate: give tolerance."
+
     samples: int = 2000  # coalitions, without the whole input and the empty one
     of: Of = "logit"
     tolerance: float | None = None  # 0.1: stop when every score is known to ± 10 % of the largest

@@ -11,6 +11,8 @@ from troth.explainers import Explainer
 class Random(Explainer):
     signed = False
     asks_model = False
+    formula = "sᵢ from the uniform distribution on [0, 1)"
+    pitfalls = "Not an explanation: what every explanation has to beat."
 
     def ask(self, question: Question) -> Ask[Attribution]:
         yield from ()

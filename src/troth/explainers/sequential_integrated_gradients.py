@@ -24,6 +24,9 @@ _ELEMENTS = 1 << 20  # keep entries a look may have: a long text's paths would o
 
 @dataclass(frozen=True)
 class SequentialIntegratedGradients(SignedExplainer):
+    formula = "sᵢ = (xᵢ − m) · ∫₀¹ ∂f/∂xᵢ at x with unit i at m + t (xᵢ − m) dt"
+    pitfalls = "Costs 50 gradients per unit for nearly the numbers of leave_one_out with the mask token."
+
     steps: int = 50
     baseline: Reference = "mask"
     rule: Literal["right", "gauss_legendre"] = "gauss_legendre"

@@ -17,6 +17,8 @@ from troth.explainers._salient import salient
 class TextRank(Explainer):
     signed = False
     asks_model = False
+    formula = "s(v) = (1 − d) + d · Σ over neighbors u of s(u) / degree(u)"
+    pitfalls = "Never asks the model: a description of the text, for training and as a baseline."
 
     window: int = 4
     damping: float = 0.85

@@ -21,6 +21,8 @@ class TfIdf(Explainer):
     signed = False
     asks_model = False
     learns = True
+    formula = "s(w) = count(w) · (ln((1 + N) / (1 + N_w)) + 1), divided by the text's norm"
+    pitfalls = "Never asks the model, and depends on the other texts that are explained with it."
 
     # What `prepare` found; no option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)

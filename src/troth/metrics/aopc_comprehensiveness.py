@@ -13,4 +13,5 @@ from troth.metrics._erasing import OverRatios
 class AopcComprehensiveness(OverRatios):
     higher_is_better = True
     bounds = "[−1, 1]"
+    formula = "mean over r = 1, 5, 10, 20, 50 % of p(x) − p(x without T_r)"
     pitfalls = "On texts under 100 units the smallest ratios erase nothing and pull the mean toward 0."

@@ -9,6 +9,7 @@ from troth.metrics._erasing import OverRatios
 class AopcLogOdds(OverRatios):
     higher_is_better = False
     bounds = "(−∞, ∞)"
+    formula = "mean over r = 1, 5, 10, 20, 50 % of log p(x without T_r) − log p(x)"
     pitfalls = "Not bounded: a few overconfident predictions can carry the mean."
     logs = True
 

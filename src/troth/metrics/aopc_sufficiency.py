@@ -13,5 +13,6 @@ from troth.metrics._erasing import OverRatios
 class AopcSufficiency(OverRatios):
     higher_is_better = False
     bounds = "[−1, 1]"
+    formula = "mean over r = 1, 5, 10, 20, 50 % of p(x) − p(T_r alone)"
     pitfalls = "On texts under 100 units the smallest ratios keep nothing, whatever the explanation."
     keeps_top = True

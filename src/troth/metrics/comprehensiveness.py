@@ -12,4 +12,5 @@ from troth.metrics._erasing import AtRatio
 class Comprehensiveness(AtRatio):
     higher_is_better = True
     bounds = "[−1, 1]"
+    formula = "p(x) − p(x without T)"
     pitfalls = "A text without its most important words is one the model may never have seen."

@@ -12,4 +12,5 @@ from troth.metrics._erasing import PerturbationCurve
 @dataclass(frozen=True)
 class Deletion(PerturbationCurve):
     higher_is_better = False
+    formula = "∫₀¹ p(x without T_r) dr"
     pitfalls = "Depends on how sure the model is of the whole text: compare methods on the same examples only."

@@ -20,6 +20,7 @@ from troth.metrics import Erasing, Explain, formulas
 class Infidelity(Erasing):
     higher_is_better = False
     bounds = "[0, ∞)"
+    formula = "mean over sets S of (c · Σ_{i ∈ S} sᵢ − (f(x) − f(x without S)))²,  c ≥ 0 fits best"
     pitfalls = "In squared logits: compare methods on the same model and examples only."
 
     samples: int = 30

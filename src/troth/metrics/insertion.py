@@ -13,5 +13,6 @@ from troth.metrics._erasing import PerturbationCurve
 @dataclass(frozen=True)
 class Insertion(PerturbationCurve):
     higher_is_better = True
+    formula = "∫₀¹ p(T_r alone) dr"
     pitfalls = "Depends on what the model says of a wholly masked text: compare methods on the same examples only."
     inserts = True

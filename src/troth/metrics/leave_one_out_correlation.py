@@ -21,6 +21,7 @@ from troth.metrics._erasing import why_no_correlation
 class LeaveOneOutCorrelation(Erasing):
     higher_is_better = True
     bounds = "[−1, 1]"
+    formula = "Kendall's τ of sᵢ with f(x) − f(x without i)"
     pitfalls = "leave_one_out itself scores 1 by construction; redundant words mask each other's effect."
 
     kind: Literal["kendall", "pearson"] = "kendall"

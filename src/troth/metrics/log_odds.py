@@ -13,6 +13,7 @@ from troth.metrics._erasing import AtRatio
 class LogOdds(AtRatio):
     higher_is_better = False
     bounds = "(−∞, ∞)"
+    formula = "log p(x without T) − log p(x)"
     pitfalls = "Not bounded: a few overconfident predictions can carry the mean."
     logs = True
 

@@ -16,6 +16,7 @@ from troth.metrics._erasing import Normalized
 class NormalizedComprehensiveness(Normalized):
     higher_is_better = True
     bounds = "[0, ∞), often above 1; with clip [0, 1]"
+    formula = "mean over r of max(0, p(x) − p(x without T_r)) / max(0, p(x) − p(∅))"
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
         return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)

@@ -16,6 +16,7 @@ from troth.metrics._erasing import Normalized
 class NormalizedSufficiency(Normalized):
     higher_is_better = True
     bounds = "(−∞, 1], often below 0; with clip [0, 1]"
+    formula = "mean over r of 1 − max(0, p(x) − p(T_r alone)) / max(0, p(x) − p(∅))"
     keeps_top = True
 
     def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:

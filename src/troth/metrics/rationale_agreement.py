@@ -22,6 +22,8 @@ from troth.metrics._agreement import Span
 
 @dataclass(frozen=True)
 class RationaleAgreement(Metric):
+    formula = "2 |T ∩ H| / (|T| + |H|),  H the units that a human marked"
+
     higher_is_better: ClassVar[bool | None] = True
     measures: ClassVar[Quality] = "plausibility"
     needs_rationale: ClassVar[bool] = True

@@ -43,6 +43,7 @@ class RecursiveErasure(Erasing):
     explains_again = True
     pooled = True
     bounds = "RACU: (−∞, 1] for unsigned scores; an example: [−1, 1]"
+    formula = "RACU = ∫₀¹ random(r) − explained(r) dr / ∫₀¹ random(r) − random(1) dr"
     pitfalls = (
         "Erased inputs are in distribution only for models fine-tuned with masking (check with MaSF). Signed scores "
         "can push predictions to the other class, so their RACU may exceed 1: compare ACU."

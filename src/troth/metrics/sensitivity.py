@@ -48,6 +48,7 @@ class Sensitivity(Metric):
     measures = "stability"
     explains_again = True
     bounds = "[0, ∞)"
+    formula = "max over y near x of ‖s(y) − s(x)‖ / ‖s(x)‖"
     pitfalls = (
         "Stability, not faithfulness: what ignores the model scores 0. A method that draws pays for its own chance too."
     )

@@ -18,6 +18,7 @@ from troth.metrics.formulas import Floats
 @dataclass(frozen=True)
 class SoftComprehensiveness(SoftErasure):
     bounds = "[0, ∞), often above 1; with clip [0, 1]"
+    formula = "max(0, p(x) − p(x̃)) / max(0, p(x) − p(∅)),  each element of x̃ᵢ dropped with probability g(sᵢ)"
 
     def keep(self, importance: Floats) -> Floats:
         return 1 - importance

@@ -23,6 +23,7 @@ from troth.metrics.formulas import Floats
 @dataclass(frozen=True)
 class SoftSufficiency(SoftErasure):
     bounds = "(−∞, 1], often below 0; with clip [0, 1]"
+    formula = "1 − max(0, p(x) − p(x̃)) / max(0, p(x) − p(∅)),  each element of x̃ᵢ kept with probability g(sᵢ)"
 
     def keep(self, importance: Floats) -> Floats:
         return importance

@@ -25,6 +25,7 @@ RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 class Sparsity(Metric):
     higher_is_better = None
     bounds = "[0, 1]"
+    formula = "Σ_{i ∈ T} |sᵢ| / Σᵢ |sᵢ|"
     pitfalls = "Says how concentrated an explanation is, not whether it is right."
 
     ratio: float = 0.2

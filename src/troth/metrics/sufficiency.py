@@ -12,5 +12,6 @@ from troth.metrics._erasing import AtRatio
 class Sufficiency(AtRatio):
     higher_is_better = False
     bounds = "[−1, 1]"
+    formula = "p(x) − p(T alone)"
     pitfalls = "A few words alone are far from any text the model was trained on."
     keeps_top = True

@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
+from troth.core.display import Shown, some, table
 from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD, Outputs
 from troth.core.types import Encoding, Example, Rows
@@ -32,7 +34,7 @@ class Output:
     hidden: tuple[Tensor, ...] = ()  # the embedding output and every layer, [rows, length, hidden]
 
 
-class TextClassifier(ABC):
+class TextClassifier(Shown, ABC):
     """A kind of model. `load_model` finds it by its file: `black_box.py` holds `BlackBox`."""
 
     kind: ClassVar[str] = "a model"  # as errors call it
@@ -196,6 +198,25 @@ class TextClassifier(ABC):
     def embed(self, ids: Tensor) -> Tensor:
         """[…] -> […, embedding size]"""
         return self.embedding_matrix[ids]
+
+    # Showing itself
+
+    def _line(self) -> str:
+        labels = getattr(self, "labels", ())
+        return f"{getattr(self, 'name', '?')!r}: {', '.join(some(list(labels), 5)) or self.outputs}"
+
+    def _parts(self) -> Iterator[str]:
+        size = sum(weights.numel() for weights in self.model.parameters()) if isinstance(self.model, Module) else None
+        gives = {"classes": "one class of", "labels": f"labels, held above {self.threshold:g}, of", "values": "values"}
+        facts = {
+            "kind": self.kind,
+            "gives": f"{gives[self.outputs]} {', '.join(some(list(self.labels)))}",
+            "runs on": str(self.device),
+            "parameters": f"{size:,}" if size is not None else "",
+            "notes": "; ".join(self.notes),
+            "spent": self.spent,
+        }
+        yield table(self.name, (), [fact for fact in facts.items() if fact[1]])
 
     # Refusing and copying
 

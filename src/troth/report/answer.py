@@ -14,20 +14,27 @@ _WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided
 
 
 def answer(board: Leaderboard) -> list[str]:
-    """The verdict, what does not decide, which metrics to doubt, what is missing, how to cite."""
+    """What was found, and the paragraph on methods."""
+    return [*findings(board), methods(board)]
+
+
+def findings(board: Leaderboard) -> list[str]:
+    """The verdict, what does not decide, which metrics to doubt, what is missing."""
     verdict = board.verdict
     lines = list(verdict.sentences) if verdict is not None else []
     lines += [*_blunt(board), *_unbounded(board), *_plausible(board), *_validity(board)]
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
-        lines.append(f"{cut} texts are longer than the model reads; their ends were cut off.")
+        lines.append(
+            f"{cut} texts are longer than the model reads; their ends were cut off. To read all of them: "
+            "--model-option windows=true"
+        )
     if board.repeated:
         lines.append(
             f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
             "their own, so intervals and tests here are too sure: remove them."
         )
-    lines += [*pairs(board), *_failed(board), *_seeds(board), _methods(board)]
-    return lines
+    return [*lines, *pairs(board), *_failed(board), *_seeds(board)]
 
 
 def _validity(board: Leaderboard) -> list[str]:
@@ -132,7 +139,8 @@ def _seeds(board: Leaderboard) -> list[str]:
     ]
 
 
-def _methods(board: Leaderboard) -> str:
+def methods(board: Leaderboard) -> str:
+    """How it was measured, in one sentence to cite."""
     import troth
 
     averaged = f"scores averaged over {board.seeds} seeds per example, " if board.seeds > 1 else ""

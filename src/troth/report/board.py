@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from troth import seeds, statistics
 from troth.core import catalog
+from troth.core.display import Shown
 from troth.core.errors import unknown
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
@@ -32,8 +33,8 @@ _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
 
-@dataclass(frozen=True, eq=False)
-class Leaderboard(Exportable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard(Shown, Exportable):
     """One model on one data set. Cells are by (explainer, metric), specs as people write them."""
 
     model: str
@@ -94,6 +95,15 @@ class Leaderboard(Exportable):
         if not matching:
             raise unknown("metric of this run", metric, self.metrics)
         return tuple(sorted(self.explainers, key=lambda explainer: _badness(self, explainer, matching[0])))
+
+    def _line(self) -> str:
+        best = f"; {verdict.sentences[0]}" if (verdict := self.verdict) is not None else ""
+        return f"of {self.title}: {len(self.explainers)} explainers × {len(self.metrics)} metrics{best}"
+
+    def _parts(self) -> Iterator[str]:
+        from troth.report.tables import html
+
+        yield html(self)
 
     def sheet(self) -> Sheet:
         """The table that is printed and exported."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # units with their numbers
 _LONGEST = 30  # characters of a unit, which may be a sentence
+FAINT = 0.2  # of the largest score: below it a unit gets no color in the terminal, and no line or sign
 UNDIRECTED = "how much, not which way"
 
 
@@ -20,6 +21,15 @@ def method_of(attribution: Attribution) -> str:
     """The name of the method; of one whose scores have no sign, also that."""
     name = attribution.explainer.partition("(")[0] or "imported scores"
     return name if attribution.signed else f"{name} ({UNDIRECTED})"
+
+
+def line(attribution: Attribution) -> str:
+    """The text's id, the method, the class and the strongest units, in one line: no tensor, and not the whole text."""
+    shown = "{:.4g}".format if attribution.outputs == "values" else percent
+    said = "".join(f" ({shown(value)})" for value in attribution.probabilities[attribution.target :][:1])
+    units = strongest(attribution) if attribution.question.n_units else "no units"
+    name = attribution.label(attribution.target).strip()
+    return f"of {attribution.example.id!r} by {method_of(attribution)} → {name}{said}; {units}"
 
 
 def lines(attribution: Attribution) -> Iterator[str]:
@@ -67,7 +77,10 @@ def chance_line(attribution: Attribution) -> str:
 
 
 def legend(
-    attributions: Sequence[Attribution], toward: str = "+ or blue", away: str = "- or orange", either: str = "^ or blue"
+    attributions: Sequence[Attribution],
+    toward: str = "+ or blue",
+    away: str = "- or underlined orange",
+    either: str = "^ or blue",
 ) -> Iterator[str]:
     """What colors, signs and ± stand for, as far as they are used."""
     outputs = {attribution.outputs for attribution in attributions}
@@ -80,6 +93,9 @@ def legend(
     if not all(attribution.signed for attribution in attributions):
         matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
         yield f"{either} matters to {matters}"
+    if attributions:
+        relative = "strength is relative to the largest score of the same text and method"
+        yield f"{relative}; marks begin at {percent(FAINT)} of it"
     if any(attribution.proof is not None for attribution in attributions):
         yield "± is half the range in which 95 % of random choices lie"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from troth.report import evidence
+from troth.report.evidence import FAINT as FAINT
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from troth.core.types import Attribution
 
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
-FAINT = 0.2  # of the largest score: below it a unit gets no color in the terminal, and no line or sign
+# As many columns as there is room for: methods side by side on a screen, one below the other on a phone.
+_COLUMNS = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.5em 2em"
 
 
 def strengths(attribution: Attribution) -> np.ndarray:
@@ -99,7 +101,7 @@ def html(attribution: Attribution) -> str:
         if role == "bar":
             parts.append(" <b>|</b> ")
         elif role == "prompt":
-            parts.append(f'<span class="prompt" style="color:#888;white-space:pre-wrap">{shown}</span>')
+            parts.append(f'<span class="prompt" style="opacity:.65;white-space:pre-wrap">{shown}</span>')
         elif role in ("written", "explained"):
             parts.append(_written_html(shown, role))
         elif unit is None:
@@ -123,10 +125,12 @@ def _written_html(token: str, role: str) -> str:
 
 
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
-    """Of a page: every text with its methods and how they compare, then a legend."""
+    """Of a page: every text with its methods side by side and how they compare, then a legend."""
     for attributions in by_text:
         comparison = markup.escape(sentence(attributions))
-        yield "".join([*map(html, attributions), f"<p>{comparison}</p>" if comparison else ""])
+        shown = "".join(map(html, attributions))
+        side_by_side = f'<div style="{_COLUMNS}">{shown}</div>' if len(attributions) > 1 else shown
+        yield "".join([side_by_side, f"<p>{comparison}</p>" if comparison else ""])
     every = [attribution for attributions in by_text for attribution in attributions]
     yield evidence.legend_html(every)
 
@@ -135,7 +139,7 @@ def ground(strength: float) -> str:
     """Color, and a line below that tells both directions in print, too: solid toward the class, dotted away."""
     red, green, blue = _FOR if strength >= 0 else _AGAINST
     line = f"border-bottom:2px {'solid' if strength > 0 else 'dotted'}" if abs(strength) >= FAINT else ""
-    color = f"rgba({red},{green},{blue},{0.65 * abs(strength):.2f})"
+    color = f"rgba({red},{green},{blue},{0.6 * abs(strength):.2f})"
     return f"background:{color};border-radius:.2em;padding:.05em .1em;{line}"
 
 
@@ -161,11 +165,15 @@ def text(attribution: Attribution) -> Text:
 
 
 def style(strength: float) -> str:
-    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colors."""
+    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colors.
+
+    What pushes away is underlined, too: nothing is told by color alone.
+    """
     level = int(min(abs(strength), 1) * 4.999)
     if level == 0:
         return ""
     blues = ("", "#1e3a5f", "#1d4ed8", "#3b82f6", "#93c5fd")
     oranges = ("", "#5c3a10", "#b45309", "#d97706", "#fcd34d")
     ground = (blues if strength > 0 else oranges)[level]
-    return f"{'#000000' if level >= 3 else '#ffffff'} on {ground}"
+    line = "" if strength > 0 else "underline "
+    return f"{line}{'#000000' if level >= 3 else '#ffffff'} on {ground}"

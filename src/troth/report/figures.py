@@ -5,6 +5,8 @@ Colors are Okabe and Ito's, which people with any kind of color blindness tell a
 
 from __future__ import annotations
 
+import base64
+import html as markup
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.sheet import Sheet
 from troth.core.types import Attribution, Score
 from troth.report import export
+from troth.report.drawings import BLUE, GRAY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from troth.report.board import Leaderboard
 
 ENDINGS = (".png", ".pdf", ".svg")
-_BLUE, _VERMILION, _GRAY = "#0072B2", "#D55E00", "#777777"
 _MOST = 8  # attributions in one figure
 _UNITS = 25  # of one attribution: those that matter most
 # Text stays text, a $ is a letter, and the same results give the same bytes.
@@ -51,13 +53,27 @@ def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
             sheet.draw(part)
             sizes.append(_size(part))
         figure.set_size_inches(max(width for width, _ in sizes), sum(height for _, height in sizes))
-        if path is not None:
-            content = io.BytesIO()
-            dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-            ending = Path(path).suffix.lower()
-            figure.savefig(content, format=ending[1:], dpi=200, metadata=dates.get(ending))
-            export.write(Path(path), content.getvalue())
+    if path is not None:
+        export.write(Path(path), as_file(figure, Path(path).suffix.lower()))
     return figure
+
+
+def as_file(figure: Figure, ending: str, dpi: int = 200) -> bytes:
+    """What a file with this ending holds."""
+    from matplotlib import rc_context
+
+    content = io.BytesIO()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with rc_context(_SETTINGS):
+        figure.savefig(content, format=ending[1:], dpi=dpi, metadata=dates.get(ending))
+    return content.getvalue()
+
+
+def inline(sheet: Sheet) -> str:
+    """A sheet's figure as HTML that needs no file; on white, whatever the page's ground is: its ink is black."""
+    drawn = base64.b64encode(as_file(plot([sheet]), ".svg")).decode()
+    style = "background:#fff;max-width:100%"
+    return f'<img alt="{markup.escape(sheet.title)}" style="{style}" src="data:image/svg+xml;base64,{drawn}">'
 
 
 def _size(part: Any) -> tuple[float, float]:
@@ -82,14 +98,14 @@ def draw_board(figure: Figure, board: Leaderboard, explainers: Sequence[str]) ->
         for place, cell in zip(places, column, strict=True):
             if not cell.defined:
                 continue
-            color, line = (_GRAY, ":") if cell.weak else (_BLUE, "-")
+            color, line = (GRAY, ":") if cell.weak else (BLUE, "-")
             axes.plot([cell.low, cell.high], [place, place], color=color, linestyle=line, linewidth=1.5)
-            face = _VERMILION if cell.best else "white"
-            edge = _VERMILION if cell.best else color
+            face = VERMILION if cell.best else "white"
+            edge = VERMILION if cell.best else color
             axes.plot(cell.value, place, "D" if cell.best else "o", markerfacecolor=face, markeredgecolor=edge)
             axes.annotate(cell.letters, (cell.value, place), (0, 5), textcoords="offset points", ha="center", size=6)
         if "random" in explainers and (own := column[list(explainers).index("random")]).defined:
-            axes.axvline(own.value, color=_GRAY, linestyle="--", linewidth=0.8)
+            axes.axvline(own.value, color=GRAY, linestyle="--", linewidth=0.8)
         arrow = {True: " ↑", False: " ↓", None: ""}[board.directions[metric]]
         axes.set_title(heads[metric] + arrow, size=8)
         axes.tick_params(labelsize=7)
@@ -117,8 +133,8 @@ def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> No
         places = np.arange(len(shown))
         for place, score in zip(places, scores[shown], strict=True):
             away = score < 0
-            axes.barh(place, score, color=_VERMILION if away else _BLUE, hatch="///" if away else None)
-        axes.axvline(0, color=_GRAY, linewidth=0.8)
+            axes.barh(place, score, color=VERMILION if away else BLUE, hatch="///" if away else None)
+        axes.axvline(0, color=GRAY, linewidth=0.8)
         axes.set_label("rows")
         axes.set_yticks(places, [attribution.units[unit] for unit in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -135,8 +151,8 @@ def draw_scores(figure: Figure, scores: Sequence[Score]) -> None:
     defined = values[np.isfinite(values)]
     axes = figure.subplots()
     if len(defined):
-        axes.hist(defined, bins="auto", color=_BLUE, edgecolor="white")
-        axes.axvline(defined.mean(), color=_VERMILION, linestyle="--", label=f"mean {defined.mean():.3f}")
+        axes.hist(defined, bins="auto", color=BLUE, edgecolor="white")
+        axes.axvline(defined.mean(), color=VERMILION, linestyle="--", label=f"mean {defined.mean():.3f}")
         axes.legend(fontsize=8)
     undefined = len(values) - len(defined)
     axes.set(xlabel="score" + (f" ({undefined} undefined left out)" if undefined else ""), ylabel="examples")

@@ -32,7 +32,8 @@ def render(title: str, sections: Iterable[str]) -> str:
     name = html.escape(title)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        f"<style>{_STYLE}</style></head>"
         f"<body><h1>{name}</h1>\n{body}\n</body></html>\n"
     )
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from troth.core.sheet import Cell
-from troth.report import page
+from troth.core.sheet import Cell, Sheet
+from troth.report import export, page, run_page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded, sheet
+from troth.report.gallery import Exhibit
+from troth.report.page_data import page_data
 from troth.report.rows import LEADERBOARD as LEADERBOARD
 from troth.report.rows import as_dict as as_dict
 from troth.report.rows import as_table as as_table
@@ -73,6 +75,28 @@ def _list(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def write_report(store: Store, path: Path, computed: Sequence[Leaderboard] = ()) -> None:
-    """One page with every leaderboard of a run; those that are `computed` and still hold are not computed again."""
-    page.write(path, f"troth: {store.folder.name}", [html(board) for board in leaderboards(store, computed=computed)])
+def write_report(
+    store: Store, path: Path, computed: Sequence[Leaderboard] = (), exhibits: Sequence[Exhibit] = ()
+) -> None:
+    """One page with every leaderboard of a run and the tables and figures of a study.
+
+    Leaderboards that are `computed` and still hold are not computed again.
+    """
+    export.write(path, report_text(store, computed, exhibits).encode())
+
+
+def report_text(
+    store: Store,
+    computed: Sequence[Leaderboard] = (),
+    exhibits: Sequence[Exhibit] = (),
+    budget: float = run_page.BUDGET,
+) -> str:
+    """The same as text; examples beyond the budget in bytes are left out."""
+    boards = leaderboards(store, computed=computed)
+    plain = [plain_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
+    return run_page.render(page_data(store, boards, exhibits), [*plain, *map(html, boards)], budget)
+
+
+def plain_table(sheet: Sheet) -> str:
+    """A table for browsers without scripts."""
+    return page.table(sheet.title, [column.head for column in sheet.columns], sheet.rows)

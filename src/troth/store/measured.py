@@ -36,10 +36,9 @@ class Measured:
         # The larger cell last: where two hold the same example, it counts once.
         for cell in sorted(cells, key=lambda cell: cell.rows):
             table = store.table(cell.name)
-            keys = _keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
+            keys = example_keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
             scores = zip(keys, table_to_scores(table), strict=True)
-            seed = canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
-            seeds.setdefault(seed, {}).update(scores)
+            seeds.setdefault(_seed_of(cell), {}).update(scores)
         order = joined(seeds.values())
         return cls(order, tuple(tuple(seed.get(key, _MISSING) for key in order) for seed in seeds.values()))
 
@@ -50,11 +49,24 @@ class Measured:
         return np.array(values, np.float64).reshape(len(self.by_seed), len(keys))
 
 
+def seed_groups(cells: Iterable[Stored]) -> list[list[Stored]]:
+    """Cells by seed, the lowest first; those of one seed differ only in their examples."""
+    groups: dict[tuple[int, str], list[Stored]] = {}
+    for cell in cells:
+        groups.setdefault((cell.specs.get("seed") or 0, _seed_of(cell)), []).append(cell)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _seed_of(cell: Stored) -> str:
+    return canonical({key: value for key, value in cell.specs.items() if key not in _OF_DATA})
+
+
 def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
     """All examples of several, each once, in the order of the largest."""
     return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
 
 
-def _keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
+def example_keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
+    """Names of examples, which also hold where an id is given twice."""
     seen: defaultdict[str, Iterator[int]] = defaultdict(count)
     return [(fingerprint, example_id, next(seen[example_id])) for example_id in example_ids]

@@ -249,7 +249,8 @@ def _identity(cell: Cell) -> dict[str, Any]:
 
 def _foreign(path: Path) -> bool:
     """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
-    ours = path.name in {*quarantine.PLACES, "run.json", "study.json", "study.md"} or path.match("[0-9][0-9]-*.png")
+    figure = path.suffix in (".png", ".pdf", ".svg") and path.match("[0-9][0-9]-*")
+    ours = figure or path.name in {*quarantine.PLACES, "run.json", "study.json", "study.md"}
     return not ours and not path.name.startswith(".")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as markup
 import json
 import math
 from abc import ABC, abstractmethod
@@ -10,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from troth.core import catalog
+from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
 from troth.core.export import Exportable
 from troth.core.sheet import Cell, Sheet, plain_sheet
 from troth.data import find_data
+from troth.report.gallery import Exhibit
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep import machine
@@ -24,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class Section(Exportable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Section(Shown, Exportable):
     """One result of a study: a table, its notes, its numbers for machines, and perhaps a figure."""
 
     part: str
@@ -35,6 +39,18 @@ class Section(Exportable):
     words: str = ""  # notes below the table
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain values for --json
     draw: Callable[[Figure], None] | None = None
+
+    def _line(self) -> str:
+        return f"of {self.part}: {self.title}, {counted(len(self.rows), 'row')}"
+
+    def _parts(self) -> Iterator[str]:
+        from troth.report import figures
+
+        sheet = self.sheet()
+        yield table(self.title, self.columns, [[cell.text for cell in row] for row in sheet.rows])
+        if self.draw is not None:
+            yield figures.inline(sheet)
+        yield f"<p>{markup.escape(self.words)}</p>" if self.words else ""
 
     def sheet(self) -> Sheet:
         """Its table, and its figure where it has one."""
@@ -75,11 +91,15 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Study(ABC):
+class Study(Shown, ABC):
     """An instance is its configuration: options are fields, so "roar(step=0.2)" is a study, too."""
 
     parts: ClassVar[Mapping[str, str]]  # name and one line, in the order they are run
     takes_prompt: ClassVar[bool] = False  # explains a causal language model that is asked for class words, too
+
+    def _parts(self) -> Iterator[str]:
+        name = catalog.name_of(self)
+        yield table(f"{catalog.spec(self)}: {catalog.summary('studies', name)}", ("part", "what"), self.parts.items())
 
     @abstractmethod
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
@@ -139,6 +159,18 @@ def stored_sections(folder: Path) -> list[Section]:
         Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts)
         for kept in _writing.stored(folder)
         if all(len(row) == len(kept.columns) for row in kept.rows)
+    ]
+
+
+def stored_exhibits(folder: Path) -> list[Exhibit]:
+    """The same as tables with their figures as they were drawn."""
+    from troth.studies import _writing
+
+    drawn = {(kept.part, kept.title): _writing.drawn(folder, kept) for kept in _writing.stored(folder)}
+    return [
+        Exhibit(section.part, section.sheet(), drawn[section.part, section.title])
+        for section in stored_sections(folder)
+        if section.rows or drawn[section.part, section.title]
     ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from troth.report.drawings import looks
 from troth.studies._numbers import estimate
 
 if TYPE_CHECKING:
@@ -33,19 +34,17 @@ def draw_lines(
     figure: Figure, panels: Mapping[str, Mapping[str, Line]], across: str, up: str, *, columns: int = 0,
     levels: Mapping[str, float] | None = None,
 ) -> None:  # fmt: skip
-    """A panel per title, so many in a row (0: all); a name has one color everywhere, `levels` are dashed throughout."""
+    """A panel per title, so many in a row (0: all); a name looks alike everywhere, `levels` are dashed throughout."""
     if not panels:
         return
     names = dict.fromkeys(name for lines in panels.values() for name in lines)
-    colors = {name: f"C{number % 10}" for number, name in enumerate(sorted(names))}
+    styles = looks(sorted(names))
     width = columns or len(panels)
     every = figure.subplots(math.ceil(len(panels) / width), width, squeeze=False, sharey=True)
     for axes, (title, lines) in zip(every.flat, panels.items(), strict=False):
         for name, line in lines.items():
-            random = name.lower() == "random"
-            color = "gray" if random else colors[name]
-            style = "--" if random else "-"
-            axes.plot(line.places, line.values, style, color=color, marker="o", markersize=3, label=name)
+            color, marker, style = styles[name]
+            axes.plot(line.places, line.values, style, color=color, marker=marker, markersize=3, label=name)
             if len(line.low):
                 axes.fill_between(line.places, line.low, line.high, alpha=0.2, color=color)
         for name, level in (levels or {}).items():

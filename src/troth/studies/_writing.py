@@ -6,7 +6,6 @@ of other data in the same table are kept where they were computed in the same wa
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.models import short_name
+from troth.report import figures
 from troth.store import records
 from troth.store.claims import Claims
 
@@ -161,6 +161,12 @@ def _draw(path: Path, section: Section) -> None:
     assert section.draw is not None
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     section.draw(figure)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=120, format="png")
-    write_aside(path, drawn.getvalue())
+    for ending in figures.ENDINGS:
+        write_aside(path.with_suffix(ending), figures.as_file(figure, ending, dpi=120))
+
+
+def drawn(folder: Path, kept: Kept) -> dict[str, bytes]:
+    """A section's figure by ending; an earlier troth wrote one kind only."""
+    path = folder / Path(kept.figure).name  # whatever study.json says, a file of this folder
+    endings = figures.ENDINGS if kept.figure else ()
+    return {ending: path.with_suffix(ending).read_bytes() for ending in endings if path.with_suffix(ending).is_file()}

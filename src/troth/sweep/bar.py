@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.progress import BarColumn, TextColumn
 
-from troth.core.progress import bar
+from troth.core.progress import Bar
 
 
 def duration(seconds: float) -> str:
@@ -36,7 +36,7 @@ def shown(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
         TextColumn("{task.description}"),
     )
-    with bar(*columns) as line:
+    with Bar(*columns) as line:
         task = line.add_task("planning", total=0)
 
         def show(now: Any) -> None:

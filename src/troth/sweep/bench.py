@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from troth.core import arguments
+from troth.core.display import Shown
 from troth.core.errors import TrothError
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
@@ -29,8 +30,8 @@ from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.verbs.methods import Given
 
 
-@dataclass(frozen=True, eq=False)
-class Bench(Exportable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Bench(Shown, Exportable):
     """A finished bench: where it is stored, what happened, and the leaderboard."""
 
     folder: Path
@@ -42,10 +43,11 @@ class Bench(Exportable):
         """That of the leaderboard."""
         return self.leaderboard.sheet()
 
-    def _repr_html_(self) -> str:
-        from troth.report.tables import html
+    def _line(self) -> str:
+        return f"in {self.folder} {self.leaderboard._line()}"
 
-        return html(self.leaderboard)
+    def _parts(self) -> Iterable[str]:
+        return self.leaderboard._parts()
 
 
 def bench(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from rich import progress
 
-from troth.core.progress import watched
-from troth.core.terminal import Console
+from troth.core.progress import Bar
 
 
-class Progress(progress.Progress):
+class Progress(Bar):
     """On standard error, so that what a command prints can be piped on."""
 
     def __init__(self, steps: int, done: int, *, shown: bool) -> None:
@@ -18,9 +17,7 @@ class Progress(progress.Progress):
             progress.MofNCompleteColumn(),
             progress.TextColumn("loss {task.fields[loss]}  {task.fields[score]}"),
             progress.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not (shown and watched()),
+            shown=shown,
         )
         self._task = self.add_task("", total=steps, completed=done, epoch="", loss="", score="")
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.progress import track
-from troth.core.results import Attributions
+from troth.core.results import Attributions, Explanations
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span
 from troth.data import Data
@@ -53,7 +53,7 @@ def explain(
     explainer: Iterable[Given] | Mapping[str, Given],
     *args: Any,
     **options: Any,
-) -> dict[str, Attributions]: ...
+) -> Explanations: ...
 
 
 def explain(
@@ -68,7 +68,7 @@ def explain(
     against: str | int | None = None,
     segments: Segments = "first",
     progress: bool = True,
-) -> Attributions | dict[str, Attributions]:
+) -> Attributions | Explanations:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
     `target` is "predicted", "gold", a class index or a label. A list of them gives one attribution per text and
@@ -94,7 +94,7 @@ def explain(
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     targets = _targets(classifier, encodings, target, masking)
     probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once
-    attributions = {}
+    attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
@@ -158,13 +158,13 @@ def _targets(
     if target == EACH:
         return [range(1, len(encoding.written) + 1) for encoding in encodings]
     if target == ABOVE:
-        return list(Prober(model, masking).run(_above(encoding) for encoding in encodings))
+        return list(Prober(model, masking).run(above(encoding) for encoding in encodings))
     if target == "gold" and model.outputs == "labels":
         return [gold_labels(model.labels, encoding.example) for encoding in encodings]
     return [each_target(target)] * len(encodings)
 
 
-def _above(encoding: Encoding) -> Ask[Sequence[str | int]]:
+def above(encoding: Encoding) -> Ask[Sequence[str | int]]:
     """The labels that hold, the most probable first."""
     blank = Question(encoding, target=PREDICTED)
     answer = yield Look(blank, keep_all(blank))

@@ -21,6 +21,7 @@ from torch import Tensor
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.proof import Proof
+from troth.core.results import Attributions, Explanations
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.engine.prober import Prober
@@ -43,7 +44,7 @@ def prove(
     ratio: float = ...,
     choices: int = ...,
     masking: str | Masking | None = ...,
-) -> dict[str, list[Attribution]]: ...
+) -> Explanations: ...
 
 
 @overload
@@ -54,7 +55,7 @@ def prove(
     ratio: float = ...,
     choices: int = ...,
     masking: str | Masking | None = ...,
-) -> list[Attribution]: ...
+) -> Attributions: ...
 
 
 def prove(
@@ -64,7 +65,7 @@ def prove(
     ratio: float = RATIO,
     choices: int = CHOICES,
     masking: str | Masking | None = None,
-) -> list[Attribution] | dict[str, list[Attribution]]:
+) -> Attributions | Explanations:
     """The same attributions with their `.proof`: what the model says without their top units, and without random ones.
 
     Takes what `explain` gives, of one method or of several; those of one text are compared. Without `masking`: what
@@ -74,8 +75,9 @@ def prove(
     if isinstance(attributions, Mapping):
         every = [attribution for several in attributions.values() for attribution in several]
         proved = iter(prove(classifier, every, ratio=ratio, choices=choices, masking=masking))
-        return {name: list(itertools.islice(proved, len(several))) for name, several in attributions.items()}
-    every = list(attributions)
+        parts = ((name, itertools.islice(proved, len(several))) for name, several in attributions.items())
+        return Explanations((name, Attributions(part)) for name, part in parts)
+    every = Attributions(attributions)
     if choices < _FEWEST:
         raise TrothError(f"a proof needs at least {_FEWEST} random choices, not {choices}")
     if basis_points(ratio) == 0:
@@ -88,7 +90,7 @@ def prove(
         require_model_of(attribution, classifier)
         if attribution.question.n_units:
             groups.setdefault(_text_of(attribution), []).append(place)
-    asks = (_proofs([every[place] for place in places], ratio, choices, by) for places in groups.values())
+    asks = (proofs_of([every[place] for place in places], ratio, choices, by) for places in groups.values())
     for places, proofs in zip(groups.values(), Prober(classifier, by).run(asks), strict=True):
         for place, proof in zip(places, proofs, strict=True):
             every[place] = replace(every[place], proof=proof)
@@ -109,7 +111,7 @@ def _text_of(attribution: Attribution) -> object:
     return attribution.example, attribution.spans, question.encoding.unit_segments, question.seed
 
 
-def _proofs(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
+def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
     """The proofs of one text's explanations."""
     question = attributions[0].question
     count = count_of(ratio, question.n_units)

@@ -1,0 +1,32 @@
+/** Three decimals, a real minus sign, "–" where undefined. */
+export function number(value: number | null | undefined, digits = 3): string {
+  if (value === null || value === undefined) return "–";
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+export function percent(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  const near = (value > 0.995 && value < 1) || (value > 0 && value < 0.005);
+  return `${(100 * value).toFixed(near ? 1 : 0)} %`;
+}
+
+export function signed(value: number): string {
+  return `${value > 0 ? "+" : ""}${value.toPrecision(2)}`.replace("-", "−");
+}
+
+export function labelOf(labels: string[], place: number | undefined): string {
+  return place === undefined ? "–" : (labels[place] ?? String(place));
+}
+
+// Okabe and Ito's colors, which people with any kind of color blindness tell apart; dashes tell them apart in print.
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
+
+export function look(place: number, name = ""): { color: string; dash: string } {
+  if (name === "random") return { color: "#888", dash: "3 3" };
+  return {
+    color: COLORS[place % COLORS.length] ?? "currentColor",
+    dash: DASHES[Math.floor(place / COLORS.length) % DASHES.length] ?? "",
+  };
+}

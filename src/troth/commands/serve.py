@@ -1,0 +1,122 @@
+"""A local page to explain texts, erase words and open runs."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from troth.commands import _options
+
+if TYPE_CHECKING:
+    from troth.models import TextClassifier
+
+_HOST = "127.0.0.1"
+
+
+def serve(
+    run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
+    model: Annotated[
+        list[str] | None,
+        _options.several("--model", "-m", help="Models to choose from; by default the embedded one."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Where the page is; 0 takes any free port.")] = 8765,
+    runs: Annotated[str, typer.Option(help="The folder whose runs can be opened.")] = "runs",
+    device: _options.Device = None,
+    prompt: _options.Prompt = None,
+    class_words: _options.ClassWords = None,
+    continuation: _options.Continuation = None,
+    generate: _options.Generate = None,
+    chat: _options.Chat = None,
+    mask_text: _options.MaskText = None,
+    model_option: _options.ModelOption = None,
+    labels: _options.Labels = None,
+    multi_label: _options.MultiLabel = None,
+    threshold: _options.Threshold = None,
+    precision: _options.Precision = None,
+    as_json: _options.Json = False,
+) -> None:
+    """Serves a page on this machine: type a text, see what made the model decide, erase words, open a run.
+
+    Example: troth serve -m embedded,my-model
+
+    A language model: troth serve -m my-llm --prompt "Review: {text} It is" --class-words good,bad
+
+    Needs fastapi and uvicorn: pip install "troth[serve]"
+    """
+    _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
+    uvicorn = _uvicorn()
+    from troth.core import terminal
+    from troth.serve.app import build
+    from troth.serve.runs import Runs
+    from troth.store.store import open_run
+
+    _options.quieten()
+    opened = None if run is None else open_run(run, runs).folder
+    place = _bound(port)
+    with place:
+        asked = _options.prompting(prompt, class_words, chat=chat, mask_text=mask_text)
+        asked |= _options.naming(labels, precision) | _options.continuing(continuation, generate)
+        asked |= _options.meaning(multi_label, threshold, None, None) | _options.more(model_option)
+        if set(model or ["embedded"]) == {"embedded"}:
+            _options.spare_threads("embedded")
+        models = _loaded(model or ["embedded"], device, asked)
+        port = place.getsockname()[1]
+        app = build(
+            models, Runs(Path(runs), opened), port=port, opened=None if opened is None else opened.resolve().name
+        )
+        url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{opened.resolve().name}")
+        if as_json:
+            _options.print_json({"url": url})
+        else:
+            terminal.echo(f"open {url} in a browser on this machine; Ctrl-C stops")
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="on",
+            limit_concurrency=200, ws="none", proxy_headers=False,
+        )  # fmt: skip
+        try:
+            uvicorn.Server(config).run(sockets=[place])
+        except KeyboardInterrupt:
+            terminal.echo("stopped", err=True)
+
+
+def _uvicorn() -> Any:
+    from troth.core.errors import TrothError
+
+    try:
+        import fastapi as fastapi
+        import uvicorn
+    except ImportError as error:
+        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
+    return uvicorn
+
+
+def _bound(port: int) -> socket.socket:
+    """The place where requests come in, taken before any model is loaded."""
+    from troth.core.errors import TrothError
+
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        place.bind((_HOST, port))
+        place.listen(128)
+    except OSError as error:
+        place.close()
+        raise TrothError(f"--port {port}: {error.strerror}; name another, or 0 for any that is free") from None
+    return place
+
+
+def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict[str, TextClassifier]:
+    """Every model under the name it was given; options are those of the models that are not the embedded one."""
+    from troth.core.errors import TrothError
+    from troth.models._user_code import load_named
+
+    if len(set(names)) < len(names):
+        raise TrothError(f"--model names one model twice: {', '.join(names)}")
+    own = len(names) > 1
+    return {
+        name: load_named(_options.known_model(name), device=device, **({} if own and name == "embedded" else asked))
+        for name in names
+    }

@@ -1,0 +1,237 @@
+"""One leaderboard of a page: its numbers, curves, words and examples as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from troth import seeds, statistics
+from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Score
+from troth.report import answer
+from troth.report.board import RANDOM, Leaderboard
+from troth.report.board_sheet import folded, short_names
+from troth.report.glossary import VALIDITY
+from troth.report.page_curves import mean_curve
+from troth.report.page_examples import Erased, examples
+from troth.report.page_overview import explainer_agreement, model_facts, top_words
+from troth.report.page_rows import explained, texts
+from troth.store.measured import Key, Measured, seed_groups
+from troth.store.store import Store, Stored
+
+Scores = Mapping[tuple[str, str], Sequence[Mapping[Key, Score]]]  # (explainer, metric) -> seeds -> examples
+
+
+def page_board(
+    store: Store, board: Leaderboard, cells: Sequence[Stored]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The facts of a board, and its examples. Numbers are over all seeds, an example shows its first."""
+    explanations = [cell for cell in cells if cell.kind == "explanation"]
+    sources = texts(store, explanations)
+    by_seed = {
+        name: explained(store, [cell for cell in explanations if cell.specs["explainer"] == name], sources)
+        for name in board.explainers
+    }
+    measured = _measured(store, cells)
+    agreement, of_example = explainer_agreement({name: some for name, some in by_seed.items() if some})
+    curves = _curves(board, measured)
+    slider = _slider(curves)
+    values = {(name, metric): _means(measured[name, metric]) for name in board.explainers for metric in board.metrics
+              if (name, metric) in measured}  # fmt: skip
+    erased: Erased = {} if slider is None else {
+        name: measured[name, slider][0] for name in board.explainers if (name, slider) in measured
+    }  # fmt: skip
+    first = {name: some[0] if some else {} for name, some in by_seed.items()}
+    entries = examples(first, values, erased, _p_values(store, cells), of_example)
+    labels = list((board.about.get("models") or {}).get(board.model, {}).get("labels", ()))
+    known = list(next((some for some in first.values() if some), {}).values())
+    facts = {
+        "title": board.title, "model": board.model, "data": board.data, "setting": board.setting,
+        "examples": board.examples, "labels": labels, "answer": answer.findings(board),
+        "methods": answer.methods(board).removeprefix("Methods: "),
+        "explainers": [_explainer(board, name) for name in board.explainers],
+        "metrics": [_metric(board, metric) for metric in board.metrics],
+        "cells": [[_cell(board, name, metric) for metric in board.metrics] for name in board.explainers],
+        "curves": curves, "slider": slider,
+        "slider_explains_again": slider is not None and bool(getattr(_built(slider), "explains_again", False)),
+        "erasure": _erasure(board),
+        "agreement": {"explainers": agreement, "metrics": _metric_agreement(board)},
+        "words": {name: top_words(some) for name, some in by_seed.items() if name != RANDOM},
+        "performance": model_facts(known, labels),
+        "notes": _notes(board), "seeds": board.seeds, "example_metrics": list(dict.fromkeys(m for _, m in values)),
+    }  # fmt: skip
+    return facts, entries
+
+
+def _measured(store: Store, cells: Sequence[Stored]) -> Scores:
+    """(explainer, metric) -> seed, the lowest first -> example -> its score."""
+    grouped: dict[tuple[str, str], list[Stored]] = {}
+    for cell in cells:
+        if cell.kind == "metric":
+            grouped.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
+    found = {}
+    for key, some in grouped.items():
+        read = [Measured.read(store, of_seed) for of_seed in seed_groups(some)]
+        found[key] = [dict(zip(one.keys, one.by_seed[0], strict=True)) for one in read]
+    return found
+
+
+def _by_example(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, list[Score]]:
+    """Every seed's score of each example."""
+    keys = dict.fromkeys(key for some in of_seeds for key in some)
+    return {key: [some[key] for some in of_seeds if key in some] for key in keys}
+
+
+def _means(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, float | None]:
+    """Each example's mean over the seeds that define it, as on the leaderboard."""
+    return {
+        key: _finite(float(seeds.mean_over_seeds(np.array([[score.value] for score in scores]))[0]))
+        for key, scores in _by_example(of_seeds).items()
+    }
+
+
+def _curves(board: Leaderboard, measured: Scores) -> list[dict[str, Any]]:
+    curves = []
+    for metric in board.metrics:
+        inserts = bool(getattr(_built(metric), "inserts", False))
+        lines = {
+            name: curve
+            for name in board.explainers
+            if (name, metric) in measured
+            and (curve := mean_curve(_by_example(measured[name, metric]).values(), inserts)) is not None
+        }
+        if lines:
+            curves.append({"metric": metric, "kept": next(iter(lines.values()))["kept"], "lines": lines})
+    return curves
+
+
+def _slider(curves: Sequence[Mapping[str, Any]]) -> str | None:
+    """The metric whose curves erase most and in most steps."""
+    reach = {
+        curve["metric"]: max((line["ratios"][-1], len(line["ratios"])) for line in curve["lines"].values())
+        for curve in curves
+        if not curve["kept"]
+    }
+    return max(reach, key=lambda metric: reach[metric]) if reach else None
+
+
+def _explainer(board: Leaderboard, name: str) -> dict[str, Any]:
+    verdict = board.verdict
+    return {
+        "name": name, "short": short_names(board.explainers)[name], "meaning": _summary("explainers", name),
+        "ms": _finite(1000 * board.seconds[name]), "passes": _finite(board.passes[name]),
+        "best": verdict is not None and name in verdict.best,
+        "useless": verdict is not None and name in verdict.useless,
+    }  # fmt: skip
+
+
+def _metric(board: Leaderboard, metric: str) -> dict[str, Any]:
+    stamp, made = board.stamps.get(metric), _built(metric)
+    found = {each.metric: each for each in board.meta.diagnosticities} if board.meta is not None else {}
+    told = found.get(metric)
+    return {
+        "name": metric, "short": short_names(board.metrics)[metric], "meaning": _summary("metrics", metric),
+        "higher": board.directions[metric], "decides": metric in board.deciding,
+        "why_not": board.reported.get(metric, ""), "bounds": getattr(made, "bounds", ""),
+        "pitfalls": getattr(made, "pitfalls", ""),
+        "validity": None if stamp is None else {
+            "verdict": stamp.verdict, "text": str(stamp), "p": _finite(stamp.p), "meaning": VALIDITY[stamp.verdict],
+        },
+        "diagnosticity": None if told is None else {
+            "value": _finite(told.value), "low": _finite(told.low), "high": _finite(told.high),
+            "won": told.won, "tied": told.tied, "lost": told.lost,
+        },
+    }  # fmt: skip
+
+
+def _cell(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any] | None:
+    summary = board.summaries.get((explainer, metric))
+    if summary is None:
+        return None
+    return {
+        "value": _finite(summary.value), "low": _finite(summary.low), "high": _finite(summary.high),
+        "letters": board.groups.get(metric, {}).get(explainer, ""),
+        "beats_random": board.beats_random.get((explainer, metric)),
+        "examples": summary.count, "undefined": dict(summary.undefined), "spread": _finite(summary.spread),
+    }  # fmt: skip
+
+
+def _erasure(board: Leaderboard) -> list[dict[str, Any]]:
+    """ACU and RACU of the metrics that have them."""
+    bars = []
+    for metric in board.metrics:
+        rows = [
+            {
+                "explainer": name,
+                "acu": [_finite(value) for value in (summary.extra["acu"], *summary.extra["acu_interval"])],
+                "racu": [_finite(value) for value in (summary.value, summary.low, summary.high)],
+            }
+            for name in board.explainers
+            if (summary := board.summaries.get((name, metric))) is not None and "acu" in summary.extra
+        ]
+        if rows:
+            bars.append({"metric": metric, "rows": rows})
+    return bars
+
+
+def _metric_agreement(board: Leaderboard) -> dict[str, Any] | None:
+    """Kendall's τ between the rankings of explainers."""
+    if board.meta is None or not board.meta.agreement:
+        return None
+    names = [each.metric for each in board.meta.diagnosticities]
+    pairs = {frozenset(pair): value for pair, value in board.meta.agreement.items()}
+    values = [
+        [1.0 if one == other else _finite(pairs.get(frozenset((one, other)), math.nan)) for other in names]
+        for one in names
+    ]
+    return {"names": [short_names(board.metrics)[name] for name in names], "values": values}
+
+
+def _notes(board: Leaderboard) -> list[dict[str, Any]]:
+    undefined = [
+        f"{explainer} × {metric}: {count} undefined, {why}"
+        for (explainer, metric), summary in board.summaries.items()
+        for why, count in summary.undefined.items()
+    ]
+    told = board.meta.sentences() if board.meta is not None else []
+    parts = {
+        "Which metrics can tell real explanations from random ones?": told,
+        "Undefined scores": undefined,
+        "Not computed": folded(board.failures),
+        "Skipped": folded(board.skipped),
+    }
+    return [{"title": title, "lines": lines} for title, lines in parts.items() if lines]
+
+
+def _p_values(store: Store, cells: Sequence[Stored]) -> dict[str, float]:
+    """Of each example: that its masked versions are in distribution, joined over shares as over examples."""
+    found: dict[str, list[float]] = {}
+    for cell in [cell for cell in cells if cell.kind == "check"][:1]:
+        for row in store.table(cell.name).to_pylist():
+            if row["p"] is not None:
+                found.setdefault(row["example_id"], []).append(row["p"])
+    return {example: float(statistics.simes(p)) for example, p in found.items()}
+
+
+def _summary(kind: str, spec: str) -> str:
+    """What the catalog says of a method; nothing of one that the user brought."""
+    name = spec.partition("(")[0]
+    try:
+        return catalog.summary(kind, name)
+    except TrothError:
+        return ""
+
+
+def _built(metric: str) -> Any:
+    try:
+        return catalog.build("metrics", metric)
+    except TrothError:
+        return None
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")

@@ -1,0 +1,196 @@
+"""The API and the page as one application; `troth serve` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, HTMLResponse, Response
+
+import troth
+from troth.core import catalog
+from troth.core.errors import TrothError, unknown
+from troth.models import TextClassifier
+from troth.serve import limits, plain_forms, plain_page, requests
+from troth.serve.answers import EventStream, Json, LeftError, problem, results
+from troth.serve.guard import App, Guard
+from troth.serve.limits import Limits
+from troth.serve.making import Making
+from troth.serve.runs import Runs
+from troth.serve.work_queue import WorkQueue
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    403: {"model": requests.Problem, "description": "Another site's page, or another name for this one."},
+    404: {"model": requests.Problem, "description": "There is nothing of this name."},
+    413: {"model": requests.Problem, "description": "The body is too large."},
+    422: {"model": requests.Problem, "description": "What was asked cannot be done; the line says why."},
+    503: {"model": requests.Problem, "description": "As many requests as fit are under way; try again."},
+    504: {"model": requests.Problem, "description": "It took longer than a request may."},
+}
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What `troth explain --json` prints; with `Accept: text/event-stream` the events queued, "
+        "progress, and result or error.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+# A report is one file with its own script and style; it may run those and reach nothing.
+_REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+)
+
+
+def build(
+    models: Mapping[str, TextClassifier],
+    runs: Runs,
+    *,
+    port: int,
+    opened: str | None = None,
+    limit: Limits | None = None,
+) -> App:
+    """The application, behind its guard; it answers as 127.0.0.1 at this port."""
+    queue = WorkQueue(models, limit or Limits())
+    making = Making(models)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        queue.close()
+
+    # The usual pages of FastAPI's documentation load scripts from elsewhere.
+    app = FastAPI(
+        title="troth", version=troth.__version__, description="Explains what a text classifier did.", lifespan=lifespan,
+        docs_url=None, redoc_url=None, default_response_class=Json, responses=_PROBLEMS,
+    )  # fmt: skip
+    app.state.queue = queue
+    _handle_errors(app)
+
+    @app.get("/api/about")
+    def about() -> Json:
+        """What is served: models, explainers, maskings, limits, and the run that was opened."""
+        return Json(
+            {
+                "version": troth.__version__,
+                "models": [_described(name, model) for name, model in models.items()],
+                "explainers": _summaries("explainers"),
+                "maskings": _summaries("maskings"),
+                "limits": {"text": limits.TEXT, "explainers": limits.EXPLAINERS, "rows": limits.ROWS},
+                "run": opened,
+            }
+        )
+
+    @app.post("/api/explain", responses=_STREAM, response_model=list[dict[str, Any]])
+    async def explain(request: Request, asked: requests.Explain) -> Response:
+        """One explanation per explainer (and target), with its proof."""
+        job = making.explaining(asked, asked.model)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return EventStream(queue, job)
+        return Json((await results(request, queue, job))[0])
+
+    @app.post("/api/compare", response_model=dict[str, Any])
+    async def compare(request: Request, asked: requests.Compare) -> Response:
+        """The same explanations of two models."""
+        found = await results(request, queue, *(making.explaining(asked, name) for name in asked.models))
+        return Json(
+            {
+                "models": [
+                    {"model": name, "explanations": explanations}
+                    for name, explanations in zip(asked.models, found, strict=True)
+                ]
+            }
+        )
+
+    @app.post("/api/erase", response_model=dict[str, Any])
+    async def erase(request: Request, asked: requests.Erase) -> Response:
+        """What the model says when only these units are kept."""
+        return Json((await results(request, queue, making.erasing(asked)))[0])
+
+    @app.get("/api/runs", response_model=list[dict[str, Any]])
+    def list_runs() -> Json:
+        """What `troth runs --json` prints."""
+        return Json(runs.listed())
+
+    @app.get("/api/runs/{name}", response_model=dict[str, Any])
+    def run(name: str) -> Json:
+        """How far a run is."""
+        return Json(_named(runs.one, name))
+
+    @app.get("/api/runs/{name}/report", response_model=list[dict[str, Any]])
+    def report(name: str) -> Json:
+        """What `troth report RUN --format json` prints; of a run under way what is there so far."""
+        return Json(_named(runs.report, name))
+
+    @app.get("/runs/{name}", response_class=HTMLResponse)
+    def report_page(name: str) -> HTMLResponse:
+        """The run's report."""
+        return HTMLResponse(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
+
+    @app.get("/assets/{name}", response_class=FileResponse)
+    def asset(name: str) -> FileResponse:
+        """A file of the front end."""
+        return FileResponse(_named(lambda name: _one_of("file", name, plain_page.assets()), name))
+
+    plain_forms.add(app, queue, making, runs)
+    return Guard(app, port)
+
+
+def _one_of(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise unknown(kind, name[:200], known)
+    return known[name]
+
+
+def _named(find: Any, name: str) -> Any:
+    """What is found under a name; 404 where there is nothing."""
+    try:
+        return find(name)
+    except TrothError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+def _described(name: str, model: TextClassifier) -> dict[str, Any]:
+    return {
+        "name": name,
+        "labels": list(model.labels),
+        "outputs": model.outputs,
+        "continues": model.continues,
+        "threshold": model.threshold if model.outputs == "labels" else None,
+        "fingerprint": model.fingerprint,
+    }
+
+
+def _summaries(kind: str) -> list[dict[str, str]]:
+    return [{"name": name, "summary": catalog.summary(kind, name)} for name in catalog.names(kind)]
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Every error is one line of JSON."""
+
+    @app.exception_handler(TrothError)
+    async def fixable(_: Request, error: TrothError) -> Response:
+        return problem(error)
+
+    @app.exception_handler(HTTPException)
+    async def usual(_: Request, error: HTTPException) -> Response:
+        return Json({"error": str(error.detail)}, error.status_code, headers=dict(error.headers or {}))
+
+    @app.exception_handler(LeftError)
+    async def gone(_: Request, error: LeftError) -> Response:
+        return Response(status_code=499)  # nobody reads it
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return Json({"error": "; ".join(_lines(error.errors()))}, 422)
+
+    @app.exception_handler(Exception)
+    async def fault(_: Request, error: Exception) -> Response:
+        return problem(error)
+
+
+def _lines(errors: Sequence[Any]) -> list[str]:
+    """What is wrong, field by field, without what was sent."""
+    return [f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in errors[:5]]

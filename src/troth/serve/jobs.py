@@ -1,0 +1,79 @@
+"""One request under way: asked for in the event loop, worked on in the worker's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from troth.core.errors import TrothError
+from troth.engine.looks import Ask
+
+_OFTEN = 0.1  # seconds between two reports of progress
+
+
+class Event(NamedTuple):
+    """What is told of a job: queued, progress, result or error."""
+
+    name: str
+    data: Any
+
+
+class Lane(NamedTuple):
+    """Jobs of one lane share batches."""
+
+    model: str
+    masking: str
+
+
+class TooSlowError(TrothError):
+    """The job took longer than a request may."""
+
+
+class WithdrawnError(Exception):
+    """Nobody waits for the result any more."""
+
+
+class Job:
+    """A piece of work, and the events that whoever waits for it reads."""
+
+    def __init__(self, lane: Lane, begin: Callable[[Job], Ask[Any]]) -> None:
+        self.lane, self.begin = lane, begin
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.is_done = False
+        self.deadline = float("inf")
+        self._withdrawn = False
+        self._loop = asyncio.get_running_loop()
+        self._rows, self._told = 0, 0.0
+
+    def withdraw(self) -> None:
+        """Nobody waits any more; the worker stops before its next look."""
+        self._withdrawn = True
+
+    def require_wanted(self) -> None:
+        """Raises where the job should not go on."""
+        if self._withdrawn:
+            raise WithdrawnError
+        if time.monotonic() > self.deadline:
+            raise TooSlowError("this takes longer than a request may; use fewer explainers, or troth explain")
+
+    def looked(self, rows: int) -> None:
+        """So many more erased inputs are asked about."""
+        self._rows += rows
+        if time.monotonic() - self._told > _OFTEN:
+            self._told = time.monotonic()
+            self.tell("progress", {"rows": self._rows})
+
+    def finish(self, result: Any) -> None:
+        self.is_done = True
+        self.tell("result", result)
+
+    def fail(self, error: BaseException) -> None:
+        self.is_done = True
+        self.tell("error", error.with_traceback(None))  # which would hold on to tensors
+
+    def tell(self, name: str, data: Any) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self.events.put_nowait, Event(name, data))

@@ -1,0 +1,151 @@
+"""One queue and one worker: jobs on the same model share batches, also those that come while others are under way."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+from troth.core import terminal
+from troth.core.errors import TrothError
+from troth.engine.looks import Answer, Ask, Look
+from troth.engine.prober import Prober
+from troth.models import TextClassifier
+from troth.serve.jobs import Job, Lane, WithdrawnError
+from troth.serve.limits import Limits
+
+_SHARE = 256  # jobs in a row that one lane may take while others wait
+
+
+class FullError(TrothError):
+    """So much is under way that a request is refused."""
+
+
+class WorkQueue:
+    """Takes jobs from any thread and works on them in its own."""
+
+    def __init__(self, models: Mapping[str, TextClassifier], limits: Limits) -> None:
+        self._models, self._limits = models, limits
+        self._waiting: deque[Job] = deque()
+        self._under_way: list[Job] = []
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, name="troth-serve", daemon=True)
+        self._thread.start()
+
+    def submit(self, *jobs: Job) -> None:
+        """All of the jobs, or none and one line where there is no room."""
+        with self._changed:
+            if self._is_closed or self.open + len(jobs) > self._limits.jobs:
+                raise FullError(f"{self.open} requests are under way, as many as fit; try again in a moment")
+            for job in jobs:
+                job.deadline = time.monotonic() + self._limits.seconds
+                job.tell("queued", {"ahead": self.open})
+                self._waiting.append(job)
+            self._changed.notify()
+
+    def withdraw(self, *jobs: Job) -> None:
+        """Jobs that nobody waits for any more; one that has not begun makes room at once."""
+        with self._changed:
+            for job in jobs:
+                job.withdraw()
+                if job in self._waiting:
+                    self._waiting.remove(job)
+
+    @property
+    def open(self) -> int:
+        """How many jobs wait or are under way."""
+        return len(self._waiting) + sum(not job.is_done for job in self._under_way)
+
+    def close(self) -> None:
+        """Stops after the looks under way; what waits is dropped."""
+        with self._changed:
+            self._is_closed = True
+            for job in self._waiting:
+                job.withdraw()
+            self._changed.notify()
+        self._thread.join(timeout=10)
+
+    def take(self, lane: Lane | None) -> Job | None:
+        """The next job of the lane if there is one now; of any lane, as soon as there is one, None at the end."""
+        with self._changed:
+            while lane is None and not self._waiting and not self._is_closed:
+                self._changed.wait()
+            job = next((job for job in self._waiting if lane in (None, job.lane)), None)
+            if job is not None:
+                self._waiting.remove(job)
+                self._under_way.append(job)
+            return job
+
+    def _work(self) -> None:
+        while self.take(None) is not None:
+            self._share(_Arriving(self, self._under_way))
+            with self._changed:
+                self._under_way = []
+
+    def _share(self, arriving: _Arriving) -> None:
+        """Works on jobs of one lane together; where that fails, on each alone, which shows whose fault it is."""
+        lane = arriving.taken[0].lane
+        try:
+            prober = Prober(self._models[lane.model], lane.masking, window=self._limits.together)
+            for _ in prober.run(arriving):
+                pass
+        except Exception as error:
+            left = [job for job in arriving.taken if not job.is_done]
+            for job in left:
+                if len(left) == 1:
+                    _print_fault(error)
+                    job.fail(error)
+                else:
+                    self._share(_Arriving(None, [job]))
+
+
+class _Arriving(Iterator[Generator[Look, Answer, None]]):
+    """The asks of jobs as they come: it may end now, and have more when it is asked again in the next round."""
+
+    def __init__(self, queue: WorkQueue | None, taken: list[Job]) -> None:
+        self.taken = taken  # what the queue takes is added here
+        self._queue, self._begun = queue, 0
+
+    def __next__(self) -> Generator[Look, Answer, None]:
+        if self._begun == len(self.taken) and not self._has_more():
+            raise StopIteration
+        self._begun += 1
+        return _watched(self.taken[self._begun - 1])
+
+    def _has_more(self) -> bool:
+        if self._queue is None or self._begun >= _SHARE:
+            return False
+        return self._queue.take(self.taken[0].lane) is not None
+
+
+def _watched(job: Job) -> Ask[None]:
+    """The job's ask; it tells how far it is, stops when nobody waits, and its failure is nobody else's."""
+    answer: Answer | None = None
+    try:
+        job.require_wanted()
+        ask: Ask[Any] = job.begin(job)
+        while True:
+            try:
+                look = next(ask) if answer is None else ask.send(answer)
+            except StopIteration as stop:
+                job.finish(stop.value)
+                return
+            job.looked(len(look.keep))
+            answer = yield look
+            job.require_wanted()
+    except WithdrawnError:
+        job.is_done = True
+    except Exception as error:
+        _print_fault(error)
+        job.fail(error)
+
+
+def _print_fault(error: Exception) -> None:
+    """A fault of ours is printed where the server was started; whoever asked sees one line."""
+    if not isinstance(error, TrothError) and sys.stderr is not None:
+        terminal.echo("".join(traceback.format_exception(error)), err=True)

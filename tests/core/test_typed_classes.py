@@ -1,0 +1,39 @@
+"""A class typed at a prompt or in a notebook, where it has no file, explains and is known by its code."""
+
+import json
+import subprocess
+import sys
+
+CODE = """
+import json
+from dataclasses import dataclass
+import numpy as np
+import troth
+from troth.core.code_fingerprint import fingerprint
+from troth.core.types import Attribution
+from troth.explainers import SignedExplainer
+
+@dataclass(frozen=True)
+class Constant(SignedExplainer):
+    def ask(self, question):
+        yield from ()
+        return Attribution(question, np.full(question.n_units, {score}), signed=self.signed)
+
+(found,) = troth.explain("embedded", "a good film", Constant(), progress=False)
+print(json.dumps([found.scores.tolist(), fingerprint(Constant())]))
+"""
+
+
+def typed(score):
+    code = CODE.format(score=score)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_typed_class_explains_and_other_code_is_another_method():
+    (scores, first), (others, second), (_, again) = typed(2.0), typed(3.0), typed(2.0)
+    assert scores == [2.0] * 3
+    assert others == [3.0] * 3
+    assert first == again
+    assert first != second

@@ -1,0 +1,174 @@
+"""Many at a time: batches are shared, nobody is lost, one's failure is nobody else's, and who leaves is forgotten."""
+
+import gc
+import hashlib
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+
+from fakes import encoder
+from serving import server_of, until
+from troth.models.black_box import BlackBox
+from troth.serve.jobs import Job
+from troth.serve.limits import Limits
+
+ASKED = {"explainers": ["leave_one_out"], "masking": "delete", "proof": False}
+
+
+class Gated:
+    """Answers by how many words there are, once the gate is open; notes what it was asked."""
+
+    def __init__(self):
+        self.gate, self.calls, self.is_asked = threading.Event(), [], threading.Event()
+
+    def __call__(self, texts):
+        self.calls.append(list(texts))
+        self.is_asked.set()
+        assert self.gate.wait(30)
+        if any("boom" in text for text in texts):
+            raise ValueError("boom")
+        return np.array([[1 / (2 + len(text)), 1 - 1 / (2 + len(text))] for text in texts])
+
+
+@pytest.fixture
+def gated():
+    function = Gated()
+    yield function, BlackBox(function, labels=["no", "yes"])
+    function.gate.set()
+
+
+def post(port, body, path="explain", seconds=60):
+    return httpx.post(f"http://127.0.0.1:{port}/api/{path}", json=body, timeout=seconds, trust_env=False)
+
+
+def test_fifty_at_once_are_answered_or_refused_and_the_model_stays_as_it_was(tmp_path):
+    model = encoder("bert", classes=2)
+    network = model.model
+    before = _state(network)
+    methods = ["leave_one_out", "integrated_gradients(steps=4)", "attention"]
+    texts = [f"a good film with a {word} plot {place}" for place, word in enumerate(["dull", "bad"] * 25)]
+    with server_of({"bert": model}, tmp_path, limit=Limits(jobs=20)) as (port, queue):
+        with ThreadPoolExecutor(50) as pool:
+            answers = list(pool.map(lambda text: post(port, {"text": text, "explainers": methods}), texts))
+        until(lambda: queue.open == 0)
+        codes = [answer.status_code for answer in answers]
+        assert {*codes} <= {200, 503}
+        assert codes.count(200) >= 20
+        assert all(answer.headers["retry-after"] == "1" for answer in answers if answer.status_code == 503)
+        for text, answer in zip(texts, answers, strict=True):
+            if answer.status_code == 200:
+                assert [each["text"] for each in answer.json()] == [text] * 3
+        # Company changes no number but by what the shape of a batch does.
+        place = codes.index(200)
+        alone = post(port, {"text": texts[place], "explainers": methods}).json()
+        for one, other in zip(answers[place].json(), alone, strict=True):
+            assert one["scores"] == pytest.approx(other["scores"], abs=1e-5)
+    assert _state(network) == before
+    gc.collect()
+    assert not [thing for thing in gc.get_objects() if type(thing) is Job]
+
+
+def _state(network):
+    weights = hashlib.sha256(b"".join(value.numpy().tobytes() for value in network.state_dict().values())).hexdigest()
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in network.modules()]
+    wanted = [(parameter.requires_grad, parameter.grad is None) for parameter in network.parameters()]
+    return weights, hooks, wanted, network.training, network.config._attn_implementation
+
+
+def test_requests_that_wait_share_batches(gated, tmp_path):
+    function, model = gated
+    texts = [f"{word} film" for word in ("one", "two", "three", "four", "five")]
+    with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(6) as pool:
+        first = pool.submit(post, port, {"text": "first", **ASKED})
+        assert function.is_asked.wait(20)
+        others = [pool.submit(post, port, {"text": text, **ASKED}) for text in texts]
+        until(lambda: queue.open == 6)
+        function.gate.set()
+        assert [each.result().status_code for each in (first, *others)] == [200] * 6
+    # One batch had the whole texts of all that waited, and one what is left of them.
+    assert any({*texts} <= {*call} for call in function.calls)
+    assert len(function.calls) <= 4
+
+
+def test_more_than_fit_are_refused_and_those_inside_are_answered(gated, tmp_path):
+    function, model = gated
+    with server_of({"box": model}, tmp_path, limit=Limits(jobs=2)) as (port, queue), ThreadPoolExecutor(2) as pool:
+        inside = [pool.submit(post, port, {"text": text, **ASKED}) for text in ("one", "two")]
+        until(lambda: queue.open == 2)
+        refused = post(port, {"text": "three", **ASKED})
+        assert refused.status_code == 503
+        assert refused.json()["error"].startswith("2 requests are under way")
+        two = post(port, {"text": "three", "models": ["box", "box"], **ASKED}, "compare")
+        assert two.status_code == 503
+        function.gate.set()
+        assert [each.result().status_code for each in inside] == [200, 200]
+        until(lambda: queue.open == 0)
+        assert post(port, {"text": "three", **ASKED}).status_code == 200
+
+
+def test_the_failure_of_one_is_nobody_elses(gated, tmp_path, capfd):
+    function, model = gated
+    with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(4) as pool:
+        first = pool.submit(post, port, {"text": "first", **ASKED})
+        assert function.is_asked.wait(20)
+        texts = ["a film", "boom film", "a book"]
+        others = [pool.submit(post, port, {"text": text, **ASKED}) for text in texts]
+        until(lambda: queue.open == 4)
+        function.gate.set()
+        codes = [each.result().status_code for each in others]
+    assert first.result().status_code == 200
+    assert (codes[0], codes[2]) == (200, 200)
+    assert codes[1] == 500
+    assert others[1].result().json() == {
+        "error": "the model or troth failed (ValueError); see what troth serve printed"
+    }
+    assert "ValueError: boom" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_browser_that_leaves_ends_its_job(gated, tmp_path, accept):
+    function, model = gated
+    with server_of({"box": model}, tmp_path) as (port, queue):
+        body = json.dumps({"text": "a film of many words", **ASKED}).encode()
+        head = f"POST /api/explain HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(f"{head}Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert function.is_asked.wait(20)
+            (job,) = queue._under_way
+        until(lambda: job._withdrawn)
+        function.gate.set()
+        until(lambda: queue.open == 0)
+        # It was told of the whole text; what is left without each word it was never asked.
+        assert function.calls == [["a film of many words"]]
+        assert post(port, {"text": "another", **ASKED}).status_code == 200
+
+
+def test_one_that_leaves_while_it_waits_makes_room(gated, tmp_path):
+    function, model = gated
+    with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, port, {"text": "first", **ASKED})
+        assert function.is_asked.wait(20)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"http://127.0.0.1:{port}/api/explain", json={"text": "b", **ASKED}, timeout=0.5, trust_env=False
+            )
+        until(lambda: queue.open == 1)
+        function.gate.set()
+        assert first.result().status_code == 200
+    assert not any("b" in call for call in function.calls)
+
+
+def test_what_takes_too_long_is_ended(gated, tmp_path):
+    function, model = gated
+    with server_of({"box": model}, tmp_path, limit=Limits(seconds=0.2)) as (port, queue), ThreadPoolExecutor(1) as pool:
+        late = pool.submit(post, port, {"text": "a film", **ASKED})
+        assert function.is_asked.wait(20)
+        threading.Event().wait(0.3)
+        function.gate.set()
+        assert late.result().status_code == 504
+        assert queue.open == 0
