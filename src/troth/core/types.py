@@ -242,6 +242,7 @@ class Rows:
     # What asking the device would cost a wait for; None = ask it.
     width: int | None = None  # tokens of the longest row, once what is to be deleted is
     is_even: bool | None = None  # whether all rows are as long as that
+    lengths_after: NDArray[np.int64] | None = None  # [rows] tokens of each, once what is to be deleted is
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -260,8 +261,12 @@ class Rows:
 
     @property
     def known_lengths(self) -> list[int]:
-        """The lengths on the host; of rows of one length nobody waits for the device."""
-        return self.lengths.tolist() if self.is_padded else [self.ids.shape[1]] * len(self)
+        """The lengths on the host; where they are known before, nobody waits for the device."""
+        if not self.is_padded:
+            return [self.ids.shape[1]] * len(self)
+        if self.lengths_after is None or self.width != self.ids.shape[1]:
+            return self.lengths.tolist()
+        return self.lengths_after.tolist()
 
     def vectors(self, model: TextClassifier) -> Tensor:
         """[rows, length, hidden] the word vectors as they are now."""
