@@ -40,6 +40,9 @@ class LeaveOneOut(SignedExplainer):
             last = np.cumsum(rows) - 1
             before, value = value[last], np.delete(value, last)
         scores = split(np.repeat(before, n_units) - value, n_units)
+        for question, own in zip(questions, scores, strict=True):
+            if question.encoding.has_tokenless:
+                own[question.encoding.tokenless.numpy()] = 0  # erasing it changes nothing, in whatever batch
         return [Attribution(question, own, signed=self.signed) for question, own in zip(questions, scores, strict=True)]
 
 
