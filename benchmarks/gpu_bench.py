@@ -19,8 +19,8 @@ from pathlib import Path
 
 from gpu_speed import SIZES, emit, make_model, make_texts, make_tokenizer
 
-EXPLAINERS = "gradient,leave_one_out,integrated_gradients,lime(samples=300)"
-METRICS = "aopc_comprehensiveness,aopc_sufficiency,normalized_sufficiency"
+EXPLAINERS = "gradient,leave_one_out,integrated_gradients(steps=50),kernel_shap(samples=300)"
+METRICS = "aopc_comprehensiveness,aopc_sufficiency"
 QUERY = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
 
 
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--explainers", default=EXPLAINERS)
     parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--seconds", type=float, default=600, help="ends the command then; the line says so (rc -15)")
     given = parser.parse_args()
     dtype = "bfloat16" if given.device == "cuda" else "float32"
     with tempfile.TemporaryDirectory() as folder:
@@ -53,16 +54,19 @@ def watched(command: list[str], given: argparse.Namespace) -> None:
     """Runs the command and says how long it took and how busy the GPU was."""
     seen: list[float] = []
     begun = time.perf_counter()
-    working = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    working = subprocess.Popen(command, stdout=sys.stderr, stderr=subprocess.STDOUT)
     poll = None
     if given.device == "cuda":
         poll = subprocess.Popen([*QUERY, "-lms", "250"], stdout=subprocess.PIPE, text=True)
         threading.Thread(target=lambda: seen.extend(map(float, filter(str.strip, poll.stdout))), daemon=True).start()
-    output = working.communicate()[0]
+    try:
+        working.wait(given.seconds)
+    except subprocess.TimeoutExpired:
+        working.terminate()
+        working.wait()
     taken = time.perf_counter() - begun
     if poll is not None:
         poll.terminate()
-    sys.stderr.write(output[-4000:])
     first = next((place for place, value in enumerate(seen) if value > 0), 0)
     emit(
         method="bench", texts=given.texts, tokens=given.tokens, explainers=given.explainers, metrics=given.metrics,

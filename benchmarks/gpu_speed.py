@@ -234,7 +234,7 @@ def emit(**facts: Any) -> None:
 
 
 def contest(
-    model: Any, plain: Plain, method: str, texts: list[str], row_ms: float, about: dict[str, Any]
+    model: Any, plain: Plain | None, method: str, texts: list[str], row_ms: float, about: dict[str, Any]
 ) -> dict[str, Any]:
     texts = texts[: len(texts) // 8] if method == "beam_10" else texts
     warm, _ = measured(method, model, texts[: 16 if method == "beam_10" else 64])
@@ -281,6 +281,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this method only (may be given often)")
     parser.add_argument("--no-cut", action="store_true", help="without texts of 512 words cut to 128 tokens")
     parser.add_argument("--grow", type=int, default=0, help="gradient of 1,000, 10,000, … up to so many texts")
+    parser.add_argument("--no-plain", action="store_true", help="without the loops by hand")
     parser.add_argument("--no-lane", action="store_true", help="read by the model itself, not by the fast lane")
     parser.add_argument("--profile", choices=["all", "missed"], help="where the time goes, on stderr")
     given = parser.parse_args()
@@ -303,7 +304,8 @@ def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any
         row_ms = plain.row_ms()
         for method in METHODS.get(tokens, LONG):
             if not given.only or method in given.only:
-                facts = contest(model, plain, method, texts, row_ms, {"tokens": tokens})
+                by_hand = None if given.no_plain else plain
+                facts = contest(model, by_hand, method, texts, row_ms, {"tokens": tokens})
                 if given.profile == "all" or (given.profile and facts["ms"] > facts.get("limit", float("inf"))):
                     to_profile.append((method, tokens))
     if not given.no_cut and (not given.only or "gradient" in given.only):

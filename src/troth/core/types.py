@@ -76,9 +76,9 @@ class Encoding:
 
 def spread(keep: Tensor, units: Tensor, others: float | Tensor = 1.0) -> Tensor:
     """What each token keeps, given what its unit keeps. [rows, units], [rows, length] -> [rows, length]"""
-    padded = torch.cat(
-        [keep, torch.as_tensor(others, dtype=keep.dtype, device=keep.device).expand(len(keep), 1)], dim=1
-    )
+    # A number is written by the device itself: copied there, it would have to wait for all that goes on.
+    beside = others.expand(len(keep), 1) if isinstance(others, Tensor) else keep.new_full((len(keep), 1), others)
+    padded = torch.cat([keep, beside.to(keep.dtype)], dim=1)
     return padded.gather(1, torch.where(units < 0, keep.shape[1], units))
 
 
@@ -264,9 +264,9 @@ class Rows:
         """The lengths on the host; where they are known before, nobody waits for the device."""
         if not self.is_padded:
             return [self.ids.shape[1]] * len(self)
-        if self.lengths_after is None or self.width != self.ids.shape[1]:
-            return self.lengths.tolist()
-        return self.lengths_after.tolist()
+        known = self.lengths_after is not None and self.width == self.ids.shape[1]
+        lengths: list[int] = (self.lengths_after if known else self.lengths).tolist()  # type: ignore[union-attr]
+        return lengths
 
     def vectors(self, model: TextClassifier) -> Tensor:
         """[rows, length, hidden] the word vectors as they are now."""

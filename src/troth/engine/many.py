@@ -116,7 +116,7 @@ class Batch(Sheet):
         row = np.arange(len(job)) - starts(looks.rows)[job]
         sizes = self.n_units[job]
         begins = starts(sizes)
-        keep = self._left(looks, starts(looks.rows * self.n_units))
+        keep = self._asked(looks, starts(looks.rows * self.n_units))
         kept = keep == 1 if keep.dtype != np.bool_ else keep
         is_whole = _per_row(~kept, begins, sizes) == 0
         after = self._after(keep, begins, sizes, job)
@@ -139,7 +139,7 @@ class Batch(Sheet):
         self._types = self._joined(types, 0) if types else None
         self._others = self._keys = None
 
-    def _left(self, looks: Looks, begins: NDArray[np.int64]) -> NDArray[Any]:
+    def _asked(self, looks: Looks, begins: NDArray[np.int64]) -> NDArray[Any]:
         """What is kept, of what the questions have left; a unit that no token joins cannot be erased."""
         bases = [number for number, question in enumerate(looks.questions) if question.base is not None]
         tokenless = [number for number, encoding in enumerate(self.encodings) if encoding.has_tokenless]
@@ -214,8 +214,10 @@ def _distinct(
             names[:, : padded.shape[1]] = padded
             return _firsts(names.view(">u8")[:, 0].astype(np.uint64), job)
     raw = np.ascontiguousarray(padded).view(np.uint8).reshape(len(job), -1)
-    _, names = np.unique(raw, axis=0, return_inverse=True) if raw.shape[1] else (None, np.zeros(len(job), np.int64))
-    return _firsts(names.reshape(-1), job)
+    if raw.shape[1] == 0:
+        return _firsts(np.zeros(len(job)), job)
+    _, numbers = np.unique(raw, axis=0, return_inverse=True)
+    return _firsts(numbers.reshape(-1), job)
 
 
 def _firsts(names: NDArray[Any], job: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

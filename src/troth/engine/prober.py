@@ -30,6 +30,7 @@ from troth.models import TextClassifier
 
 T = TypeVar("T")
 PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
+_ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
 
 
 @dataclass
@@ -131,14 +132,16 @@ class Prober:
         """Takes the next looks and has the model begin with them; nobody waits for it."""
         waiting: list[Running[Any]] = []
         groups: dict[int, Group] = {}
-        elements = 0
+        elements = rows = 0
         try:
             for ask in ready:
-                look = ask.advance() if elements <= PENDING_ELEMENTS else None
+                is_full = elements > PENDING_ELEMENTS or (self.shifts > 1 and rows > _ROWS)
+                look = None if is_full else ask.advance()
                 if look is None:
                     continue
                 waiting.append(ask)
                 elements += look.keep.numel()
+                rows += len(look.keep)
             if not waiting:
                 return None
             order: list[Group] = []
@@ -170,7 +173,7 @@ class Prober:
         try:
             for group in done.groups:
                 group.block.settle()
-                self._refuse_undefined(group.block, lambda row, group=group: group.job_of(row).encoding)
+                self._refuse_undefined(group.block, group.encoding_of)
         except BaseException:
             self._answers.clear()
             raise

@@ -82,7 +82,7 @@ class SignedExplainer(Explainer):
         if "ask" in vars(cls):
             cls.ask = _absolute_where_wanted(cls.ask)  # type: ignore[method-assign, assignment]
         if "ask_many" in vars(cls):
-            cls.ask_many = _all_absolute_where_wanted(cls.ask_many)  # type: ignore[method-assign]
+            cls.ask_many = _all_absolute_where_wanted(cls.ask_many)  # type: ignore[method-assign, assignment]
 
 
 _Asking = Callable[[Any, Question], Ask[Attribution]]

@@ -87,7 +87,7 @@ class IntegratedGradients(SignedExplainer):
             weights = weights * places
         at_ends = change.value(self.of).reshape(len(questions), len(ends))
         end = answer.value(self.of)[self.steps - 1 :: self.steps] if self.rule == "right" else at_ends[:, 1]
-        steps = answer.units["dot"].split(self.steps)
+        steps = torch.split(answer.units["dot"], self.steps)
         # Text by text: how many numbers stand side by side changes the order in which torch adds them up.
         own = [
             (weights[:, None] * dots[:, : question.n_units]).sum(0)

@@ -72,9 +72,9 @@ def erased_in_step(
     heard = list(heard)
     for place, point in enumerate(points):
         missing = n_units * point // 10_000 - gone
-        again = np.flatnonzero((missing > 0) & (gone > 0)) if explainer is not None and point < 10_000 else []
+        again = np.flatnonzero((missing > 0) & (gone > 0) & (point < 10_000))
         if explainer is not None and len(again):
-            some = [_erased(questions[text], left[text, : n_units[text]], masking) for text in again]
+            some = [_erased(questions[text], left[text, : n_units[text]], masking) for text in again.tolist()]
             explained, logits = yield from _overheard(explainer.ask_many(some, None))
             order[again] = orders(explained, widest)
             if logits is not None:
@@ -130,8 +130,8 @@ def _overheard(ask: AskMany[list[Attribution]]) -> AskMany[tuple[list[Attributio
         except StopIteration as stop:
             return stop.value, logits
         answers = yield asked
-        rows = asked.whole_rows() if asked.want == LOGITS and asked.masking is None else []
-        if len(rows) == len(asked.questions):
+        rows = asked.whole_rows()
+        if asked.want == LOGITS and asked.masking is None and len(rows) == len(asked.questions):
             logits = answers.logits[torch.from_numpy(rows)]
 
 

@@ -28,16 +28,16 @@ class PlainEncoding(Encoding):
         return len(self._spans) if "_spans" in vars(self) else len(self.unit_texts)
 
     @cached_property
-    def unit_spans(self) -> tuple[Span, ...]:  # type: ignore[override]
+    def unit_spans(self) -> tuple[Span, ...]:
         return tuple((start, end) for start, end in self._spans.tolist())
 
     @cached_property
-    def unit_texts(self) -> tuple[str, ...]:  # type: ignore[override]
+    def unit_texts(self) -> tuple[str, ...]:
         text = self.example.text
         return tuple(text[start:end] for start, end in self.unit_spans)
 
     @cached_property
-    def unit_segments(self) -> tuple[int, ...]:  # type: ignore[override]
+    def unit_segments(self) -> tuple[int, ...]:
         return (0,) * len(self._spans)
 
 
@@ -77,8 +77,8 @@ def plain_encodings(
     lacking = np.bincount(of_word[~has_token], minlength=len(examples)).tolist()
     spans = np.column_stack([word_starts - begins[of_word], word_ends - begins[of_word]])
     lengths, bounds = counts.tolist(), np.cumsum(sizes).tolist()
-    parts = [torch.from_numpy(values).split(lengths) for values in (ids, number)]
-    of_type = [None] * len(examples) if types is None else torch.from_numpy(types).split(lengths)
+    parts = [torch.split_with_sizes(torch.from_numpy(values), lengths) for values in (ids, number)]
+    of_type = [None] * len(examples) if types is None else torch.split_with_sizes(torch.from_numpy(types), lengths)
     encodings: list[Encoding] = []
     columns = zip(examples, *parts, of_type, [0, *bounds], bounds, truncated.tolist(), lacking, strict=False)
     for example, own, units, kinds, start, end, cut, missing in columns:

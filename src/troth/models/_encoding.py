@@ -67,7 +67,8 @@ def _encodings(
 ) -> Iterator[Encoding]:
     """The examples of one call of the tokenizer, whose tokens lie one after another in every array here."""
     counts = np.array([len(ids) for ids in batch["input_ids"]], np.int64)
-    sequence = _flat((tokens.sequence_ids for tokens in batch.encodings), float)  # a special token's is None: NaN
+    # A special token's is None: NaN.
+    sequence = np.array(list(chain.from_iterable(tokens.sequence_ids for tokens in batch.encodings)), float)
     stays = _stays(examples, sequence == 0, counts, max_length)
     ids = _flat(batch["input_ids"])[stays]
     types = _flat(batch["token_type_ids"])[stays] if "token_type_ids" in batch else None
@@ -140,5 +141,5 @@ def _join(
         units.add(segment, text, here, pieces, end=end, lost_tokens=lost)
 
 
-def _flat(lists: Iterable[Iterable[Any]], kind: type = np.int64) -> NDArray[Any]:
-    return np.array(list(chain.from_iterable(lists)), kind)
+def _flat(lists: Iterable[Iterable[Any]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(lists), np.int64)
