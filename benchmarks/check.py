@@ -29,7 +29,7 @@ CHECKED = {
     "kernel_shap 6 × 384 one": "shap",
     "beam_search 6 × 384 beam": "solvex",
     "soft 6 × 384 many": "hand",
-    "recursive_leave_one_out 6 × 384 one": "hand",
+    "recursive_leave_one_out 6 × 384 one": "hand:plain",
     "causal_leave_one_out 6 × 384 causal causal": "hand",
 }
 

@@ -2,12 +2,13 @@
 
     python benchmarks/gpu_speed.py                  # an NVIDIA GPU, bfloat16; 1,024 texts of 26, 128 and 256 tokens
     python benchmarks/gpu_speed.py --grow 100000    # does the cost per text stay, does memory?
-    python benchmarks/gpu_speed.py --only leave_one_out --profile
+    python benchmarks/gpu_speed.py --profile missed # where the time goes in works that miss their limit; or: all
     python benchmarks/gpu_speed.py --device cpu --size tiny --dtype float32    # what Python takes
 
 One JSON line per measurement: `ms` per text (the better of two runs, one where that takes long), `plain_ms` of a loop
 over the same rows written by hand, `rows` asked of the model per text and `model_ms`, what bare passes over as many
-whole rows take, `busy` the GPU's utilization by nvidia-smi. Nothing is downloaded.
+whole rows take, `busy` the GPU's utilization by nvidia-smi, `limit` what the work must reach on an H200. Nothing is
+downloaded.
 """
 
 import argparse
@@ -47,8 +48,14 @@ EXPLAINERS = {
 }
 METRICS = {"aopc": ["aopc_comprehensiveness", "aopc_sufficiency"], "recursive": ["recursive_erasure(step=0.1)"]}
 # Searches ask for thousands of rows per text: only on short ones.
-METHODS = {26: [*EXPLAINERS, *METRICS], 128: ["gradient", "leave_one_out", "ig_20", "aopc"]}
+METHODS = {26: ["gradient", "leave_one_out", "ig_20", *METRICS, "beam_10"]}
 LONG = ["gradient", "leave_one_out", "ig_20"]
+# Milliseconds per text on an H200, bfloat16.
+LIMITS = {
+    26: {"gradient": 0.12, "leave_one_out": 0.45, "ig_20": 0.8, "aopc": 0.3, "recursive": 4.0, "beam_10": 12.0},
+    128: {"gradient": 0.3, "leave_one_out": 8.0, "ig_20": 3.0},
+    256: {"leave_one_out": 30.0, "ig_20": 6.0},
+}
 
 
 WORDS = vocabulary(30_000)
@@ -178,12 +185,24 @@ def seconds(work: Callable[[], Any], enough: float = 1.5, most: int = 2) -> floa
     return min(times)
 
 
-def profiled(work: Callable[[], Any], title: str) -> None:
+def profiled(work: Callable[[], Any], title: str, device: str) -> None:
+    """Where the host's time goes, by cProfile, and for how much of the time the device works, by torch's profiler."""
     profile = cProfile.Profile()
     profile.runcall(work)
     sys.stderr.write(f"\n=== {title}\n")
-    for order, lines in (("cumulative", 40), ("tottime", 25)):
-        pstats.Stats(profile, stream=sys.stderr).sort_stats(order).print_stats(lines)
+    for order in ("cumulative", "tottime"):
+        pstats.Stats(profile, stream=sys.stderr).sort_stats(order).print_stats(25)
+    if device == "cuda":
+        begun = time.perf_counter()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+            work()
+            torch.cuda.synchronize()
+            taken = time.perf_counter() - begun
+        events = seen.key_averages()
+        busy = sum(event.self_device_time_total for event in events) / 1e6
+        sys.stderr.write(f"device: {busy:.3f} s of {taken:.3f} s\n")
+        sys.stderr.write(events.table(sort_by="self_device_time_total", row_limit=12, max_name_column_width=60) + "\n")
+    sys.stderr.flush()
 
 
 def measured(method: str, model: Any, texts: list[str]) -> tuple[Callable[[], Any], Callable[[], float]]:
@@ -215,22 +234,23 @@ def emit(**facts: Any) -> None:
 
 
 def contest(
-    model: Any, plain: Plain, method: str, texts: list[str], row_ms: float, about: dict[str, Any], profile: bool
-) -> None:
-    texts = texts[:256] if method == "beam_10" else texts
-    warm, _ = measured(method, model, texts[:64])
+    model: Any, plain: Plain | None, method: str, texts: list[str], row_ms: float, about: dict[str, Any]
+) -> dict[str, Any]:
+    texts = texts[: len(texts) // 8] if method == "beam_10" else texts
+    warm, _ = measured(method, model, texts[: 16 if method == "beam_10" else 64])
     warm()
     work, rows = measured(method, model, texts)
     with utilization(model.device.type) as seen:
         taken = seconds(work)
     facts: dict[str, Any] = {"ms": round(1000 * taken / len(texts), 4), "rows": round(rows(), 1)}
+    if limit := LIMITS.get(about["tokens"], {}).get(method):
+        facts["limit"] = limit
     if by_hand := getattr(plain, method, None):
         facts["plain_ms"] = round(1000 * seconds(by_hand, most=1 if taken > 1 else 2) / len(texts), 4)
     facts["model_ms"] = round(row_ms * rows(), 4)
     facts["busy"] = round(statistics.mean(seen), 1) if seen else None
     emit(method=method, texts=len(texts), **about, **facts)
-    if profile:
-        profiled(work, f"{method} {about}")
+    return facts
 
 
 def grow(model: Any, most: int, words: int) -> None:
@@ -261,8 +281,9 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this method only (may be given often)")
     parser.add_argument("--no-cut", action="store_true", help="without texts of 512 words cut to 128 tokens")
     parser.add_argument("--grow", type=int, default=0, help="gradient of 1,000, 10,000, … up to so many texts")
+    parser.add_argument("--no-plain", action="store_true", help="without the loops by hand")
     parser.add_argument("--no-lane", action="store_true", help="read by the model itself, not by the fast lane")
-    parser.add_argument("--profile", action="store_true", help="where the time goes, by cProfile, on stderr")
+    parser.add_argument("--profile", choices=["all", "missed"], help="where the time goes, on stderr")
     given = parser.parse_args()
     if given.device == "cpu":
         torch.set_num_threads(1)
@@ -276,21 +297,29 @@ def main() -> None:
 
 
 def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any) -> None:
+    to_profile: list[tuple[str, int]] = []
     for tokens in map(int, filter(None, given.tokens.split(","))):
-        texts = make_texts(given.texts, tokens - 2)
+        texts = make_texts(given.texts if tokens <= 128 else max(1, given.texts // 4), tokens - 2)
         plain = Plain(network, tokenizer, texts, tokens)
         row_ms = plain.row_ms()
         for method in METHODS.get(tokens, LONG):
             if not given.only or method in given.only:
-                contest(model, plain, method, texts, row_ms, {"tokens": tokens}, given.profile)
+                by_hand = None if given.no_plain else plain
+                facts = contest(model, by_hand, method, texts, row_ms, {"tokens": tokens})
+                if given.profile == "all" or (given.profile and facts["ms"] > facts.get("limit", float("inf"))):
+                    to_profile.append((method, tokens))
     if not given.no_cut and (not given.only or "gradient" in given.only):
         short = troth.load_model(network, tokenizer=tokenizer, max_length=128)
         texts = make_texts(given.texts, 512)
         plain = Plain(network, tokenizer, texts, 128)
-        about = {"tokens": 128, "cut_from_words": 512}
-        contest(short, plain, "gradient", texts, plain.row_ms(), about, given.profile)
+        contest(short, plain, "gradient", texts, plain.row_ms(), {"tokens": 128, "cut_from_words": 512})
     if given.grow:
         grow(model, given.grow, 24)
+    for method, tokens in to_profile:
+        count = min(given.texts, 32 if method == "beam_10" else 128 if tokens > 128 else 512)
+        work, _ = measured(method, model, make_texts(count, tokens - 2))
+        work()
+        profiled(work, f"{method}, {count} texts of {tokens} tokens", given.device)
 
 
 if __name__ == "__main__":

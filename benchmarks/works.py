@@ -105,7 +105,7 @@ def works() -> list[Work]:
         work("kernel_shap", "small", "one", "shap captum interpreto", samples, sampled, True),
         work("beam_search", "small", "beam", "solvex", {"width": WIDTH}),
         work("soft", "small", "many", "hand", {}, _rows(lambda _: 6), True),
-        work("recursive_leave_one_out", "small", "one", "hand", {}, _rows(_erased_again_and_again)),
+        work("recursive_leave_one_out", "small", "one", "hand:plain hand", {}, _rows(_erased_again_and_again)),
         work("causal_leave_one_out", "causal", "causal", "hand inseq", {}, _causal),
         work("input_x_gradient", "small", "long", dot, {}, _one_gradient),
         work("integrated_gradients", "small", "long", paths, steps, path),

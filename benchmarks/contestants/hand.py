@@ -1,4 +1,7 @@
-"""What a user writes by hand with plain transformers, in batches of 32 where rows of one text are of one length."""
+"""What a user writes by hand with plain transformers, in batches of 32 where rows of one text are of one length.
+
+The setting `plain` is the same loop with one row per call.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,9 @@ class Contestant(Peer):
             if missing and tenth < 10:
                 if tenth > 1:
                     rows = np.concatenate([kept[None], kept * (1 - np.eye(tokens)[kept > 0])])
-                    values = self.logits(self.kept(ids, rows))[:, target].numpy()
+                    rows = self.kept(ids, rows)
+                    each = rows.split(1) if self.setting == "plain" else [rows]
+                    values = torch.cat([self.logits(some) for some in each])[:, target].numpy()
                     scores = np.full(tokens, -np.inf)
                     scores[kept > 0] = values[0] - values[1:]
                 order = np.argsort(-np.asarray(scores), kind="stable")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -86,6 +86,14 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(_MIX_1 + (1 << 64))
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(_MIX_2 + (1 << 64))
     return bits ^ (bits >> np.uint64(31))
+
+
+def first_uniforms(keys: Sequence[int], width: int) -> NDArray[np.float32]:
+    """[keys, width] the first row of `Draws(key).uniforms` of every key."""
+    with np.errstate(over="ignore"):
+        rows = _mixed(np.array(keys, np.uint64))
+        bits = _mixed(rows[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
+    return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,9 @@ class Encoding(Shown):
 
 def spread(keep: Tensor, units: Tensor, others: float | Tensor = 1.0) -> Tensor:
     """What each token keeps, given what its unit keeps. [rows, units], [rows, length] -> [rows, length]"""
-    padded = torch.cat(
-        [keep, torch.as_tensor(others, dtype=keep.dtype, device=keep.device).expand(len(keep), 1)], dim=1
-    )
+    # A number is written by the device itself: copied there, it would have to wait for all that goes on.
+    beside = others.expand(len(keep), 1) if isinstance(others, Tensor) else keep.new_full((len(keep), 1), others)
+    padded = torch.cat([keep, beside.to(keep.dtype)], dim=1)
     return padded.gather(1, torch.where(units < 0, keep.shape[1], units))
 
 
@@ -255,6 +255,7 @@ class Rows(Shown):
     # What asking the device would cost a wait for; None = ask it.
     width: int | None = None  # tokens of the longest row, once what is to be deleted is
     is_even: bool | None = None  # whether all rows are as long as that
+    lengths_after: NDArray[np.int64] | None = None  # [rows] tokens of each, once what is to be deleted is
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -276,8 +277,12 @@ class Rows(Shown):
 
     @property
     def known_lengths(self) -> list[int]:
-        """The lengths on the host; of rows of one length nobody waits for the device."""
-        return self.lengths.tolist() if self.is_padded else [self.ids.shape[1]] * len(self)
+        """The lengths on the host; where they are known before, nobody waits for the device."""
+        if not self.is_padded:
+            return [self.ids.shape[1]] * len(self)
+        known = self.lengths_after is not None and self.width == self.ids.shape[1]
+        lengths: list[int] = (self.lengths_after if known else self.lengths).tolist()  # type: ignore[union-attr]
+        return lengths
 
     def vectors(self, model: TextClassifier) -> Tensor:
         """[rows, length, hidden] the word vectors as they are now."""

@@ -181,10 +181,15 @@ _WORD = regex.compile(
 )
 
 
-def _ascii(*names: str) -> str:
-    """The ASCII characters of some classes, as they are written inside brackets."""
+def ascii_members(*names: str) -> str:
+    """The ASCII characters of some classes."""
     members = regex.compile(_property(*names), regex.V1)
-    return "".join(re.escape(character) for character in map(chr, range(128)) if members.match(character))
+    return "".join(character for character in map(chr, range(128)) if members.match(character))
+
+
+def _ascii(*names: str) -> str:
+    """The same as they are written inside brackets."""
+    return "".join(map(re.escape, ascii_members(*names)))
 
 
 # The same rules where nothing but ASCII is written, forty times as fast. White space is not matched at all.

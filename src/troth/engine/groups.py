@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from troth.core.types import Encoding
 from troth.engine.answers import Block, joined
 from troth.engine.jobs import Job
 from troth.engine.looks import Answer
@@ -107,10 +108,10 @@ class Group:
         lengths = [job.lengths()[own] for job, own in zip(self.jobs, self._own, strict=True)]
         return np.column_stack([jobs, np.concatenate(self._own), np.concatenate(lengths)])
 
-    def job_of(self, row: int) -> Job:
-        """The job that asks a row of the block."""
+    def encoding_of(self, row: int) -> Encoding:
+        """Of a row of the block."""
         ends = np.cumsum([len(own) for own in self._own])
-        return self.jobs[int(np.searchsorted(ends, row, side="right"))]
+        return self.jobs[int(np.searchsorted(ends, row, side="right"))].encoding
 
     def answers(self, model: TextClassifier) -> Iterator[Answer]:
         """Of each job, once the block has settled."""

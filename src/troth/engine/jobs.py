@@ -11,6 +11,7 @@ from torch import Tensor
 
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
+from troth.core.types import Encoding
 from troth.engine.looks import Answer, Ask, Look
 from troth.maskings import Masking
 
@@ -50,11 +51,7 @@ class Job:
     def __init__(self, look: Look, default: Masking) -> None:
         self.look, self.question, self.encoding = look, look.question, look.question.encoding
         encoding, base = self.encoding, self.question.base
-        if not encoding.readable:
-            raise TrothError(
-                f"example {encoding.example.id} was read back without its model; "
-                "use Attribution.from_dict(facts, model) to ask about it"
-            )
+        require_readable(encoding)
         if look.keep.dim() != 2 or look.keep.shape[1] != encoding.n_units:
             raise ValueError(f"keep must be [rows, {encoding.n_units} units], not {list(look.keep.shape)}")
         self.want, self.others = look.want, look.others
@@ -148,6 +145,15 @@ class Job:
 
 
 _REMEMBERED_ROWS = 32
+
+
+def require_readable(encoding: Encoding) -> None:
+    """One line for an example that has no tokens to be read."""
+    if not encoding.readable:
+        raise TrothError(
+            f"example {encoding.example.id} was read back without its model; "
+            "use Attribution.from_dict(facts, model) to ask about it"
+        )
 
 
 def _is_plain(keep: Tensor) -> bool:

@@ -7,7 +7,7 @@ A GPU works while the next looks are prepared: half of the examples under way wa
 
 import weakref
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,15 +19,18 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Rows
+from troth.engine.answers import Block
 from troth.engine.groups import Group, Known
 from troth.engine.jobs import Job, Running
 from troth.engine.looks import Ask, Reading, Want
+from troth.engine.many import AskMany, Batch, RunningMany
 from troth.engine.rows import Sheet
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
 T = TypeVar("T")
-_PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
+PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
+_ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
 
 
 @dataclass
@@ -83,6 +86,35 @@ class Prober:
             while running and running[0].done:
                 yield running.popleft().result
 
+    def run_many(self, asks: Iterable[AskMany[T]]) -> Iterator[T]:
+        """As `run`, of asks that are about many examples each: a GPU works on one while another is prepared."""
+        source = iter(asks)
+        running: deque[RunningMany[T]] = deque()
+        begun: deque[RunningMany[T]] = deque()  # those that the model works for, in that order
+        while True:
+            while len(running) < self.shifts and (ask := next(source, None)) is not None:
+                running.append(RunningMany(ask))
+                self._advance(running[-1], begun)
+            if not running:
+                return
+            if begun:
+                first = begun.popleft()
+                assert first.batch is not None
+                first.batch.block.settle()
+                self._refuse_undefined(first.batch.block, first.batch.encoding_of)
+                self._advance(first, begun)
+            while running and running[0].done:
+                yield running.popleft().result
+
+    def _advance(self, ask: RunningMany[T], begun: deque[RunningMany[T]]) -> None:
+        """Takes the next looks of an ask and has the model begin with them."""
+        looks = ask.advance()
+        if looks is not None:
+            ask.batch = Batch(looks, self.masking, self.model)
+            if len(ask.batch.table):
+                self._read(ask.batch, ask.batch.block, ask.batch.order)
+            begun.append(ask)
+
     def ask(self, ask: Ask[T]) -> T:
         """The result of one ask."""
         return next(self.run([ask]))
@@ -100,14 +132,16 @@ class Prober:
         """Takes the next looks and has the model begin with them; nobody waits for it."""
         waiting: list[Running[Any]] = []
         groups: dict[int, Group] = {}
-        elements = 0
+        elements = rows = 0
         try:
             for ask in ready:
-                look = ask.advance() if elements <= _PENDING_ELEMENTS else None
+                is_full = elements > PENDING_ELEMENTS or (self.shifts > 1 and rows > _ROWS)
+                look = None if is_full else ask.advance()
                 if look is None:
                     continue
                 waiting.append(ask)
                 elements += look.keep.numel()
+                rows += len(look.keep)
             if not waiting:
                 return None
             order: list[Group] = []
@@ -139,7 +173,7 @@ class Prober:
         try:
             for group in done.groups:
                 group.block.settle()
-                self._refuse_undefined(group)
+                self._refuse_undefined(group.block, group.encoding_of)
         except BaseException:
             self._answers.clear()
             raise
@@ -153,17 +187,18 @@ class Prober:
         if len(table) == 0:
             return
         order = np.argsort(table[:, 2], kind="stable")
-        table = table[order]
-        sheet = Sheet(group.jobs, table, self.model)
-        first, start = group.jobs[0], 0
-        want = first.want
-        for masking in filter(None, {first.masking, first.erased_by}):
+        self._read(Sheet(group.jobs, table[order], self.model), group.block, order)
+
+    def _read(self, sheet: Sheet, block: Block, order: NDArray[np.int64]) -> None:
+        """All rows of a sheet, whose row i is row order[i] of the block."""
+        want, start = sheet.want, 0
+        for masking in filter(None, {sheet.masking, sheet.erased_by}):
             self.model.ready(masking.level, backward=want.backward)
         with self.model.at_rest(attentions=want.attentions):
-            for batch in self._cut(table, want):
-                self._answer(group, sheet, start, start + len(batch))
+            for batch in self._cut(sheet.table, want):
+                self._answer(block, sheet, start, start + len(batch))
                 start += len(batch)
-        group.block.close(order)
+        block.close(order)
 
     def _cut(self, table: NDArray[np.int64], want: Want) -> Iterator[NDArray[np.int64]]:
         """Batches that fit into memory and in which padding costs less than one more batch would."""
@@ -183,26 +218,26 @@ class Prober:
             yield table[start:end]
             start = end
 
-    def _answer(self, group: Group, sheet: Sheet, start: int, stop: int) -> None:
+    def _answer(self, block: Block, sheet: Sheet, start: int, stop: int) -> None:
         reading = self._try(sheet, start, stop)
         if reading is None:
             self.memory = max(self.memory // 2, 1)
             half = start + (stop - start) // 2
-            self._answer(group, sheet, start, half)
-            self._answer(group, sheet, half, stop)
+            self._answer(block, sheet, start, half)
+            self._answer(block, sheet, half, stop)
             return
         self.cost.batches += 1
         more, passes = reading[1].more, self.model.passes(reading[0])
         self.cost.forward += passes + more.forward
-        self.cost.backward += (passes if sheet.jobs[0].want.backward else 0) + more.backward
+        self.cost.backward += (passes if sheet.want.backward else 0) + more.backward
         self.cost.beside += more.beside
-        group.block.add(reading[1], reading[0], sheet.widest(start, stop))
+        block.add(reading[1], reading[0], sheet.widest(start, stop))
 
     def _try(self, sheet: Sheet, start: int, stop: int) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
         try:
             rows = sheet.rows(start, stop)
-            return rows, sheet.jobs[0].want.read(self.model, rows)
+            return rows, sheet.want.read(self.model, rows)
         except (MemoryError, RuntimeError) as error:
             if not ran_out(error):
                 raise
@@ -210,16 +245,16 @@ class Prober:
                 return None
             job, _, length = sheet.table[start]
             raise TrothError(
-                f"example {sheet.jobs[job].encoding.example.id}: a single row of {length} tokens does not fit "
+                f"example {sheet.encodings[job].example.id}: a single row of {length} tokens does not fit "
                 "into memory; load the model with a smaller max_length or dtype=bfloat16"
             ) from None
 
-    def _refuse_undefined(self, group: Group) -> None:
-        if undefined := group.block.undefined():
+    def _refuse_undefined(self, block: Block, encoding_of: Callable[[int], Encoding]) -> None:
+        if undefined := block.undefined():
             what, row = undefined
             raise TrothError(
                 f"{self.model.name} gave NaN or infinite {what} for example "
-                f"{group.job_of(row).encoding.example.id}; check its weights, or load it with dtype=float32"
+                f"{encoding_of(row).example.id}; check its weights, or load it with dtype=float32"
             )
 
 

@@ -25,11 +25,11 @@ class Sheet:
     def __init__(self, jobs: Sequence[Job], table: NDArray[np.int64], model: TextClassifier) -> None:
         self.jobs, self.table, self.model = jobs, table, model
         self.encodings = [job.encoding for job in jobs]
-        self.masking, self.erased_by = jobs[0].masking, jobs[0].erased_by
+        self.masking, self.erased_by, self.want = jobs[0].masking, jobs[0].erased_by, jobs[0].want
         self.lengths = np.array([encoding.n_tokens for encoding in self.encodings])
         self.n_units = np.array([encoding.n_units for encoding in self.encodings])
         job, row = table[:, 0], table[:, 1]
-        places = _starts([len(each) for each in jobs])[job] + row
+        places = starts([len(each) for each in jobs])[job] + row
         self.is_whole = np.concatenate([_whole_rows(each) for each in jobs])[places]
         # What lies behind the last value of each stands for padding.
         self._ids = self._joined([encoding.ids for encoding in self.encodings], model.filler_id)
@@ -39,16 +39,16 @@ class Sheet:
         is_binary = all(job.is_binary for job in jobs)
         keeps = [torch.from_numpy(job.keep).flatten() for job in jobs]
         self._keep = self._joined(keeps if is_binary else [keep.float() for keep in keeps], 1)
-        begins = _starts([job.keep.size for job in jobs])[job] + row * self.n_units[job]
+        begins = starts([job.keep.size for job in jobs])[job] + row * self.n_units[job]
         targets = np.array([[job.question.target, job.against] for job in jobs]).reshape(-1, 2)
-        self._of_job = self._moved(np.column_stack([_starts(self.lengths), self.lengths, self.n_units, targets]))
+        self._of_job = self._moved(np.column_stack([starts(self.lengths), self.lengths, self.n_units, targets]))
         self._of_row = self._moved(np.column_stack([job, row, begins]))
         self._others = self._all_others() if any(job.others is not None for job in jobs) else None
         self._keys = self._moved(np.array([job.key for job in jobs])) if self.masking.stochastic else None
         if self.erased_by is not None:
             self._base_keys = self._moved(np.array([job.base_key for job in jobs]))
             self._left = self._joined([job.question.left for job in jobs], 1)
-            self._left_begins = self._moved(_starts(self.n_units))
+            self._left_begins = self._moved(starts(self.n_units))
 
     def rows(self, start: int, stop: int) -> Rows:
         """The rows from one place of the table to another, erased."""
@@ -69,6 +69,7 @@ class Sheet:
             token_types=None if self._types is None else self._types[tokens],
             width=int(after.max()),
             is_even=bool((after == after[0]).all()),
+            lengths_after=after,
         )
         keep = self._keep[_places(keep_begins, counts, n_units, len(self._keep) - 1)].float()
         if self.erased_by is not None:
@@ -91,7 +92,7 @@ class Sheet:
         """[rows] how much is kept of tokens in no unit."""
         each = [np.ones(len(job)) if job.others is None else job.others.numpy() for job in self.jobs]
         job, row = self.table[:, 0], self.table[:, 1]
-        return self._moved(np.concatenate(each)[_starts([len(one) for one in self.jobs])[job] + row].astype(np.float32))
+        return self._moved(np.concatenate(each)[starts([len(one) for one in self.jobs])[job] + row].astype(np.float32))
 
     def _joined(self, parts: Sequence[Tensor], filler: int) -> Tensor:
         return self._moved(torch.cat([*parts, torch.full((1,), filler, dtype=parts[0].dtype)]))
@@ -132,7 +133,7 @@ def _whole_rows(job: Job) -> NDArray[np.bool_]:
     return rows if job.others is None else rows & (job.others.numpy() == 1)
 
 
-def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of several lists begins once they are joined."""
     return np.cumsum([0, *sizes])[:-1]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from troth.core import catalog
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import LOGITS, Ask, Want
+from troth.engine.many import Answers, AskMany
 from troth.engine.prober import Prober
 
 
@@ -19,6 +20,9 @@ class Explainer(ABC):
     signed: ClassVar[bool]  # a negative score pushes away from the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
     learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
+    erases_alone: ClassVar[bool] = (
+        False  # asks only about units that are kept or erased, so also about erased inputs at once
+    )
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
     formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
@@ -49,6 +53,16 @@ class Explainer(ABC):
     def ask(self, question: Question) -> Ask[Attribution]:
         """Looks at the model as often as it needs and returns one score per unit."""
 
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        """The same of many questions at once; `whole` is what it `reads` of their inputs, where that is known."""
+        raise NotImplementedError
+
+    @property
+    def asks_many(self) -> bool:
+        """Whether it can ask so: whoever replaces `ask` replaces `ask_many`, too, or is asked one by one."""
+        owner = next(cls for cls in type(self).__mro__ if "ask" in vars(cls) or "ask_many" in vars(cls))
+        return "ask_many" in vars(owner) and owner is not Explainer
+
 
 @dataclass(frozen=True)
 class SignedExplainer(Explainer):
@@ -69,9 +83,12 @@ class SignedExplainer(Explainer):
         super().__init_subclass__(**options)
         if "ask" in vars(cls):
             cls.ask = _absolute_where_wanted(cls.ask)  # type: ignore[method-assign, assignment]
+        if "ask_many" in vars(cls):
+            cls.ask_many = _all_absolute_where_wanted(cls.ask_many)  # type: ignore[method-assign, assignment]
 
 
 _Asking = Callable[[Any, Question], Ask[Attribution]]
+_AskingMany = Callable[[Any, Sequence[Question], Answers | None], AskMany[list[Attribution]]]
 
 
 def _absolute_where_wanted(ask: _Asking) -> _Asking:
@@ -79,5 +96,16 @@ def _absolute_where_wanted(ask: _Asking) -> _Asking:
     def asking(self: SignedExplainer, question: Question) -> Ask[Attribution]:
         attribution = yield from ask(self, question)
         return attribution.magnitude() if self.absolute else attribution
+
+    return asking
+
+
+def _all_absolute_where_wanted(ask_many: _AskingMany) -> _AskingMany:
+    @wraps(ask_many)
+    def asking(
+        self: SignedExplainer, questions: Sequence[Question], whole: Answers | None
+    ) -> AskMany[list[Attribution]]:
+        attributions = yield from ask_many(self, questions, whole)
+        return [attribution.magnitude() for attribution in attributions] if self.absolute else attributions
 
     return asking

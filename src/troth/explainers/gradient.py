@@ -2,6 +2,7 @@
 to the one-hot input, over the vocabulary (Baehrens et al., 2010; Li et al., 2016a).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of, keep_all
 from troth.engine.looks import Gradient as GradientWant
+from troth.engine.many import Answers, AskMany, whole_inputs
 from troth.explainers import Explainer
 
 
@@ -32,3 +34,11 @@ class Gradient(Explainer):
         answer = yield Look(question, keep_all(question), want=self.reads())
         rest = float(answer.rest[self.norm][0])
         return Attribution(question, answer.units[self.norm][0].numpy(), signed=self.signed, rest=rest)
+
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        answers = whole or (yield whole_inputs(questions, self.reads()))
+        scores, rest = answers.units[self.norm].numpy(), answers.rest[self.norm].tolist()
+        return [
+            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
+            for row, question in enumerate(questions)
+        ]

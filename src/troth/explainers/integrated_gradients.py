@@ -7,6 +7,7 @@ path, whatever moves, and score 0. The released code of Recursive ROAR and FMM m
 the path: `variant="released"`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Gradient, Look, Of
+from troth.engine.looks import LOGITS, Ask, Gradient, Look, Of, Want
+from troth.engine.many import Answers, AskMany, Looks
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
 from troth.maskings.mix import Mix, Reference
@@ -72,3 +74,41 @@ class IntegratedGradients(SignedExplainer):
         if self.normalize:
             scores = scores / scores.norm().clamp(min=1e-12)
         return Attribution(question, scores.numpy(), signed=self.signed, rest=rest, gap=gap)
+
+    @property
+    def asks_many(self) -> bool:
+        return super().asks_many and self.moves == "units"
+
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        path = Mix(reference=self.baseline)
+        places, weights = quadrature(self.steps, self.rule)
+        ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
+        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        answer = yield _paths(questions, places, path, want)
+        change = yield _paths(questions, ends, path, LOGITS)
+        if self.variant == "released":
+            weights = weights * places
+        at_ends = change.value(self.of).reshape(len(questions), len(ends))
+        end = answer.value(self.of)[self.steps - 1 :: self.steps] if self.rule == "right" else at_ends[:, 1]
+        steps = torch.split(answer.units["dot"], self.steps)
+        # Text by text: how many numbers stand side by side changes the order in which torch adds them up.
+        own = [
+            (weights[:, None] * dots[:, : question.n_units]).sum(0)
+            for dots, question in zip(steps, questions, strict=True)
+        ]
+        gaps = (torch.stack([row.sum() for row in own]).numpy() - (end - at_ends[:, 0])).tolist()
+        if self.normalize:
+            own = [row / row.norm().clamp(min=1e-12) for row in own]
+        return [
+            Attribution(question, row.numpy(), signed=self.signed, gap=gap)
+            for question, row, gap in zip(questions, own, gaps, strict=True)
+        ]
+
+
+def _paths(questions: Sequence[Question], places: Tensor, path: Mix, want: Want) -> Looks:
+    """Every unit of each text at each place of its path."""
+    assert all(question.base is None for question in questions)
+    rows = np.full(len(questions), len(places))
+    n_units = np.array([question.n_units for question in questions])
+    keep = np.repeat(np.tile(places.numpy(), len(questions)), np.repeat(n_units, rows))
+    return Looks(questions, keep, rows, path, want, distinct=True)

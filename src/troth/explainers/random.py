@@ -1,9 +1,12 @@
 """A uniform random number: the yardstick that every explanation has to beat; fresh at every call on a new input."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from troth.core import draws
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask
+from troth.engine.many import Answers, AskMany
 from troth.explainers import Explainer
 
 
@@ -11,6 +14,7 @@ from troth.explainers import Explainer
 class Random(Explainer):
     signed = False
     asks_model = False
+    erases_alone = True
     formula = "sᵢ from the uniform distribution on [0, 1)"
     pitfalls = "Not an explanation: what every explanation has to beat."
 
@@ -18,3 +22,13 @@ class Random(Explainer):
         yield from ()
         scores = question.draws("random").uniforms(1, question.n_units)[0].numpy()
         return Attribution(question, scores, signed=self.signed)
+
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        yield from ()
+        widest = max((question.n_units for question in questions), default=0)
+        keys = [question.draws("random").key for question in questions]
+        scores = draws.first_uniforms(keys, widest)
+        return [
+            Attribution(question, scores[row, : question.n_units], signed=self.signed)
+            for row, question in enumerate(questions)
+        ]

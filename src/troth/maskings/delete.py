@@ -15,6 +15,7 @@ from troth.models import TextClassifier
 class Delete(Masking):
     level = "ids"
     whole = True
+    shortens = True
     tested_by_masf = False  # a shorter text is another text, not a masked one
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

@@ -15,6 +15,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.looks import Ask
+from troth.engine.many import AskMany, can_be_joined
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier
@@ -93,6 +94,16 @@ class Metric(ABC):
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         """Looks at the model as often as it needs and returns the score of one explanation, of one unit or more."""
 
+    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
+        """Whether it can measure these at once, given what explains again and the prober's masking."""
+        return False
+
+    def ask_many(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
+    ) -> AskMany[list[Score]]:
+        """The score of each, as `ask` gives it."""
+        raise NotImplementedError
+
     def summarize(self, *by_seed: Sequence[Score]) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
 
@@ -124,6 +135,12 @@ class Erasing(Metric):
     def perturbation(self) -> Masking:
         """How units are erased."""
         return _masking(self.masking)
+
+    @property
+    def erases_alike(self) -> bool:
+        """Whether rows of many texts can be asked together; whoever replaces `ask` is asked one by one."""
+        owner = next(cls for cls in type(self).__mro__ if "ask" in vars(cls) or "ask_many" in vars(cls))
+        return "ask_many" in vars(owner) and can_be_joined(self.perturbation)
 
     @property
     def erased(self) -> tuple[float, float]:

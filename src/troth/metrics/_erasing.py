@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import catalog
@@ -14,13 +15,17 @@ from troth.core.errors import TrothError
 from troth.core.outputs import log_probabilities, probabilities
 from troth.core.types import Attribution, Question, Score, Scores
 from troth.engine.looks import Answer, Ask, Look, keep_all
+from troth.engine.many import AskMany
+from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Erasing, Explain, formulas, undefined
+from troth.metrics._many import have_order, looks, orders, target_probabilities
 from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 _RELEASED_MASKING = "token(id=0)"  # of normalized metrics
+_NOTHING_LOST = "the empty input predicts as well as the whole one (S₀ = 1)"
 WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 
 
@@ -141,15 +146,18 @@ class Erasure(Erasing):
         gone = [1 - share if self.keeps_top else share for share in self.shares]
         return (min(gone), 1.0 if self.needs_empty else max(gone))
 
-    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
-        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
+    def values(self, full: Any, left: Floats, empty: Any) -> formulas.Values:
+        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing.
+
+        Of one text, or of many: [texts], [texts, ratios], [texts].
+        """
         if self.logs:
             return formulas.log_odds(full, left, logs_given=True)
         return formulas.comprehensiveness(full, left)  # sufficiency, where only the top units stay
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
-        """One score of those at each ratio, at which so many units were erased or kept."""
-        return float(formulas.aopc(values))
+    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
+        """One score of those at each ratio, at which so many units were erased or kept. [..., ratios] -> [...]"""
+        return formulas.aopc(values)
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
@@ -172,8 +180,42 @@ class Erasure(Erasing):
             record[f"{name}_zero"] = float(p[-1])
         values = np.atleast_1d(self.values(full, left, float(p[-1])))
         if np.isnan(values).any():
-            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
-        return Score(self.join(values, counts), record)
+            return undefined(_NOTHING_LOST, **record)
+        return Score(float(self.join(values, np.array(counts))), record)
+
+    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
+        return self.erases_alike and have_order(attributions)
+
+    def ask_many(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
+    ) -> AskMany[list[Score]]:
+        n_units = np.array([question.n_units for question in questions], np.int64)
+        products = np.array([basis_points(ratio) for ratio in self.shares]) * n_units[:, None]
+        counts = -(-products // 10_000) if self.rounding == "ceil" else products // 10_000  # [texts, ratios]
+        order = orders(attributions, int(n_units.max()))
+        rank = np.empty_like(order)
+        np.put_along_axis(rank, order, np.arange(order.shape[1])[None], 1)
+        top = rank[:, None] < counts[:, :, None]
+        rows = [np.ones_like(top[:, :1]), top if self.keeps_top else ~top]
+        if self.needs_empty:
+            rows.append(np.zeros_like(top[:, :1]))
+        answers = yield looks(questions, np.concatenate(rows, axis=1), n_units, self.perturbation)
+        p = target_probabilities(answers, self.logs)
+        left = p[:, 1 : 1 + counts.shape[1]]
+        values = self.values(p[:, 0], left, p[:, -1])
+        is_undefined, joined = np.isnan(values).any(1).tolist(), self.join(values, counts).tolist()
+        name = "log_p" if self.logs else "p"
+        kept = f"{name}_{'kept' if self.keeps_top else 'erased'}"
+        scores = []
+        columns = zip(counts.tolist(), p[:, 0].tolist(), left.tolist(), p[:, -1].tolist(), strict=True)
+        for text, (count, full, each, empty) in enumerate(columns):
+            record = {"ratios": list(self.shares), "counts": count, f"{name}_full": full, kept: each}
+            if self.needs_empty:
+                record[f"{name}_zero"] = empty
+            scores.append(
+                undefined(_NOTHING_LOST, **record) if is_undefined[text] else Score(joined[text], record)
+            )  # fmt: skip
+        return scores
 
 
 @dataclass(frozen=True)
@@ -200,10 +242,10 @@ class OverRatios(Erasure):
     def shares(self) -> tuple[float, ...]:
         return self.ratios
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
+    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
         if self.variant == "released":
-            values = np.where(np.array(counts) == 0, 0.0, values)
-        return float(formulas.aopc(values, variant=self.variant))
+            values = np.where(counts == 0, 0.0, values)
+        return formulas.aopc(values, variant=self.variant)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +281,7 @@ class Normalized(Erasure):
     def divides_by(self) -> str:
         return "" if self.clip or self.variant == "released" else WHOLE_MINUS_EMPTY
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
+    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
         return super().join(np.clip(values, 0, 1) if self.clip else values, counts)
 
 

@@ -25,11 +25,14 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.looks import Answer, Ask, Look
+from troth.engine.many import AskMany
 from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer
 from troth.explainers.random import Random
+from troth.maskings import Masking
 from troth.metrics import Erasing, Explain, Summary, formulas, reasons
 from troth.metrics._erasing import basis_points, recursively_erased, target_probability
+from troth.metrics._many import both_ends, erased_in_step, have_order, target_probabilities
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
 
@@ -101,6 +104,51 @@ class RecursiveErasure(Erasing):
             "erased_at": left.sum(0).int().tolist(),
         }
         return Score(formulas.acu(ratios, p_explained, p_random), record)
+
+    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
+        """What is left is explained by the explainer's own masking, the prober's: where that is ours, too."""
+        explains = not self._recomputes or (explainer is not None and explainer.asks_many and explainer.erases_alone)
+        plain = all(each.outputs == "classes" and self._is_settled(each) for each in attributions)
+        return explains and plain and self.perturbation == default and self.erases_alike and have_order(attributions)
+
+    def _is_settled(self, attribution: Attribution) -> bool:
+        """Whether the class explained is the one that is measured."""
+        return self.target == "given" or _gold(attribution) in (None, attribution.target)
+
+    def ask_many(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
+    ) -> AskMany[list[Score]]:
+        masking, points, ratios = self.perturbation, self.points, np.array(self.points) / 10_000
+        again, random = (explainer, Random()) if self._recomputes else (None, None)
+        left, explained = yield from erased_in_step(questions, attributions, again, masking, points)
+        drawn = yield from Random().ask_many(questions, None)
+        ends = [both_ends(explained)]
+        _, baseline = yield from erased_in_step(questions, drawn, random, masking, points, ends)
+        curves = [target_probabilities(answers) for answers in (explained, baseline)]
+        decided = [
+            answers.strongest.view(len(questions), -1).tolist() for answers in (explained, baseline)
+        ]  # fmt: skip
+        areas = formulas.acu(ratios, *curves).tolist()
+        erased_at = left.sum(1).tolist()
+        texts = zip(questions, attributions, *decided, *(curve.tolist() for curve in curves), strict=True)
+        scores = []
+        for number, (question, attribution, decisions, others, p_explained, p_random) in enumerate(texts):
+            gold, predicted, target = _gold(attribution), decisions[0], question.target
+            record = {
+                "ratios": ratios.tolist(),
+                "target": target,
+                "label": predicted if gold is None else gold,
+                "label_is": "predicted" if gold is None else "gold",
+                "target_is": {predicted: "predicted", gold: "gold"}.get(target, "given"),
+                "performance": self._performance,
+                "explained": decisions,
+                "random": others,
+                "p_explained": p_explained,
+                "p_random": p_random,
+                "erased_at": erased_at[number][: question.n_units],
+            }
+            scores.append(Score(areas[number], record))
+        return scores
 
     def _performed(self, explained: Answer, random: Answer, gold: int | None) -> dict[str, Any]:
         """What performance is computed from: a class or a label's yes or no at every step; of a value the value."""

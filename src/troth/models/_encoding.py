@@ -12,6 +12,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
+from troth.models._batch_units import is_plain, plain_encodings
 from troth.models._sharing import borrowed
 from troth.models._units import Units
 from troth.models.base import Segments, check_choices
@@ -65,24 +66,39 @@ def _encodings(
     examples: Sequence[Example], batch: Any, units: UnitKind, segments: Segments, max_length: int
 ) -> Iterator[Encoding]:
     """The examples of one call of the tokenizer, whose tokens lie one after another in every array here."""
-    counts = np.array([len(ids) for ids in batch["input_ids"]])
-    sequence = _flat((tokens.sequence_ids for tokens in batch.encodings), float)  # a special token's is None: NaN
+    counts = np.array([len(ids) for ids in batch["input_ids"]], np.int64)
+    # A special token's is None: NaN.
+    sequence = np.array(list(chain.from_iterable(tokens.sequence_ids for tokens in batch.encodings)), float)
     stays = _stays(examples, sequence == 0, counts, max_length)
     ids = _flat(batch["input_ids"])[stays]
     types = _flat(batch["token_type_ids"])[stays] if "token_type_ids" in batch else None
     segment_of = np.where(np.isnan(sequence), -1, sequence)[stays]
-    of_text = np.repeat(np.arange(len(counts)), counts)
-    ends = np.cumsum(np.bincount(of_text[stays], minlength=len(counts))).tolist()
+    of_text = np.repeat(np.arange(len(counts)), counts)[stays]
+    read = np.bincount(of_text, minlength=len(counts))
     # [tokens, 2] characters; a call without texts has none.
-    offsets = _flat(tokens.offsets for tokens in batch.encodings).reshape(-1, 2)[stays]
-    for example, start, end, count in zip(examples, [0, *ends], ends, counts.tolist(), strict=False):
-        here = slice(start, end)
-        assembled = Units(units, end - start)
-        _join(assembled, example, segment_of[here], offsets[here], segments, cut=count - (end - start))
+    offsets = _flat(chain.from_iterable(tokens.offsets for tokens in batch.encodings)).reshape(-1, 2)[stays]
+    plain = np.array([is_plain(example, units) for example in examples], np.bool_)
+    here = plain[of_text]
+    together = iter(
+        plain_encodings(
+            [example for example, alike in zip(examples, plain.tolist(), strict=True) if alike],
+            read[plain], ids[here], None if types is None else types[here], segment_of[here] == 0,
+            offsets[here, 0], offsets[here, 1], (counts > read)[plain],
+        )
+    )  # fmt: skip
+    starts = np.cumsum(read) - read
+    for number, example in enumerate(examples):
+        if plain[number]:
+            yield next(together)
+            continue
+        part = slice(starts[number], starts[number] + read[number])
+        assembled = Units(units, int(read[number]))
+        cut = int(counts[number] - read[number])
+        _join(assembled, example, segment_of[part], offsets[part], segments, cut=cut)
         yield assembled.encoding(
             example,
-            ids=torch.from_numpy(ids[here]),
-            token_types=None if types is None else torch.from_numpy(types[here]),
+            ids=torch.from_numpy(ids[part]),
+            token_types=None if types is None else torch.from_numpy(types[part]),
         )
 
 
@@ -125,5 +141,5 @@ def _join(
         units.add(segment, text, here, pieces, end=end, lost_tokens=lost)
 
 
-def _flat(lists: Iterable[Sequence[Any]], kind: type = np.int64) -> NDArray[Any]:
-    return np.array(list(chain.from_iterable(lists)), kind)
+def _flat(lists: Iterable[Iterable[Any]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(lists), np.int64)

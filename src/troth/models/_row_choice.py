@@ -21,7 +21,9 @@ def chosen(rows: Rows, which: Tensor | slice) -> Rows:
     tensors = {name: some(value) for name, value in values.items() if isinstance(value, Tensor)}
     encodings = rows.encodings
     own = encodings[which] if isinstance(which, slice) else [encodings[number] for number in which.tolist()]
-    return replace(rows, **{**values, **tensors, "encodings": own})
+    after = rows.lengths_after if isinstance(which, slice) else None
+    after = None if after is None else after[which]
+    return replace(rows, **{**values, **tensors, "encodings": own, "lengths_after": after})
 
 
 def rearranged(rows: Rows, index: Tensor, lengths: Tensor) -> Rows:
@@ -45,7 +47,7 @@ def _with_tokens(rows: Rows, lengths: Tensor, taken: Callable[[Tensor], Tensor])
     names = ("ids", "units", "token_types", "embeddings", "attention")
     given: dict[str, Any] = {name: getattr(rows, name) for name in names}
     changed: dict[str, Any] = {name: taken(values) for name, values in given.items() if values is not None}
-    return replace(rows, **changed, lengths=lengths, width=None, is_even=None)
+    return replace(rows, **changed, lengths=lengths, width=None, is_even=None, lengths_after=None)
 
 
 def begun_with(token: int, rows: Rows, model: TextClassifier) -> Rows:

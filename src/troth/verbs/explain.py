@@ -24,6 +24,7 @@ from troth.engine.together import together
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
+from troth.verbs.many import Wholes, explains_many, explanations_of_many, portions
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
@@ -94,11 +95,20 @@ def explain(
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     targets = _targets(classifier, encodings, target, masking)
     probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once
+    wholes: Wholes = {}
     attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
+        if isinstance(target, str | int) and explains_many(prober, prepared, target, against):
+            many = (
+                explanations_of_many(classifier, prepared, some, target, seed, first, wholes)
+                for first, some in portions(encodings, prepared, prober)
+            )
+            each = chain.from_iterable(prober.run_many(many))
+            attributions[name] = Attributions(track(each, len(encodings), name, shown=progress))
+            continue
         # What depends on the target cannot be shared; asked about one by one, targets share batches at least.
         apart = method.reads().about_target
         groups = [
@@ -132,6 +142,13 @@ def explain_each(
     if method.learns:
         chunks = list(chunks)
     method = method.prepare(prober, list(chain.from_iterable(chunks)) if method.learns else [])
+    if explains_many(prober, method, target, against):
+        asks = (
+            explanations_of_many(prober.model, method, some, target, seed)
+            for _, some in portions(chain.from_iterable(chunks), method, prober)
+        )
+        yield from chain.from_iterable(prober.run_many(asks))
+        return
     yield from prober.run(
         explanation(prober.model, method, encoding, target=target, against=against, seed=seed)
         for chunk in chunks

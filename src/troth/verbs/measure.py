@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, overload
 
 from troth.core import arguments, catalog
@@ -12,6 +13,7 @@ from troth.core.progress import track
 from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
+from troth.engine.many import AskMany
 from troth.engine.prober import Prober
 from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer, SignedExplainer
@@ -95,24 +97,46 @@ def measure_each(
     judge = catalog.build("metrics", metric)
     require_outputs([judge], prober.model)
     name = catalog.name_of(judge)
-    prepared: dict[tuple[str, bool] | None, tuple[Metric, Explain]] = {}
+    prepared: dict[tuple[str, bool] | None, tuple[Metric, Explainer | None]] = {}
 
-    def again(attribution: Attribution) -> tuple[Metric, Explain]:
+    def again(attribution: Attribution) -> tuple[Metric, Explainer | None]:
+        """The metric and what it explains again with."""
+        if not judge.explains_again:
+            return judge, None
         made_with = (attribution.explainer, attribution.signed) if explainer is None else None
         if made_with not in prepared:
             method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
             encodings = [each.question.encoding for each in attributions]
-            explain = _explain_with(prober, method, name, encodings)
-            prepared[made_with] = (judge if method is None else judge.for_explainer(method)), explain
+            settled = judge if method is None else judge.for_explainer(method)
+            prepared[made_with] = settled, None if method is None else method.prepare(prober, encodings)
         return prepared[made_with]
 
     def asks() -> Iterator[Ask[Score]]:
         for attribution in attributions:
             _check(prober.model, attribution, judge, name)
-            settled, explain = again(attribution) if judge.explains_again else (judge, never)
-            yield settled.score(replace(attribution.question, seed=seed), attribution, explain)
+            settled, method = again(attribution)
+            explain = method.ask if method is not None else _refusing(name) if judge.explains_again else never
+            yield settled.score(_seeded(attribution.question, seed), attribution, explain)
 
+    def asks_of_many() -> Iterator[AskMany[list[Score]]]:
+        most = -(-prober.window // prober.shifts)
+        for start in range(0, len(attributions), most):
+            some = attributions[start : start + most]
+            for attribution in some:
+                _check(prober.model, attribution, judge, name)
+            yield settled.ask_many([_seeded(each.question, seed) for each in some], some, method)
+
+    made = {(attribution.explainer, attribution.signed) for attribution in attributions}
+    if attributions and (len(made) == 1 or not judge.explains_again or explainer is not None):
+        settled, method = again(attributions[0])
+        if settled.asks_many(attributions, method, prober.masking):
+            yield from chain.from_iterable(prober.run_many(asks_of_many()))
+            return
     yield from prober.run(asks())
+
+
+def _seeded(question: Question, seed: int) -> Question:
+    return question if question.seed == seed else replace(question, seed=seed)
 
 
 def _explainer_of(attribution: Attribution) -> Explainer | None:
@@ -125,17 +149,14 @@ def _explainer_of(attribution: Attribution) -> Explainer | None:
     return method
 
 
-def _explain_with(prober: Prober, method: Explainer | None, metric: str, encodings: Sequence[Any]) -> Explain:
-    if method is None:
+def _refusing(metric: str) -> Explain:
+    def refuse(question: Question) -> Ask[Attribution]:
+        raise TrothError(
+            f"{metric} explains again at every step, but these scores came from outside; "
+            "pass explainer=…, or use a metric that only reads the scores"
+        )
 
-        def refuse(question: Question) -> Ask[Attribution]:
-            raise TrothError(
-                f"{metric} explains again at every step, but these scores came from outside; "
-                "pass explainer=…, or use a metric that only reads the scores"
-            )
-
-        return refuse
-    return method.prepare(prober, encodings).ask
+    return refuse
 
 
 def require_model_of(attribution: Attribution, model: TextClassifier) -> None:

@@ -1,0 +1,80 @@
+"""How busy a whole `troth bench` keeps a GPU: a random model of BERT-base size and made-up texts, nvidia-smi all along.
+
+    python benchmarks/gpu_bench.py                        # an NVIDIA GPU; about a minute
+    python benchmarks/gpu_bench.py --device cpu --size tiny --texts 20
+
+One JSON line: the seconds of the whole command (from its start, imports and loading included), the mean utilization
+over all of them and from the first work on. Nothing is downloaded.
+"""
+
+import argparse
+import csv
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from gpu_speed import SIZES, emit, make_model, make_texts, make_tokenizer
+
+EXPLAINERS = "gradient,leave_one_out,integrated_gradients(steps=50),kernel_shap(samples=300)"
+METRICS = "aopc_comprehensiveness,aopc_sufficiency"
+QUERY = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--size", default="base", choices=SIZES)
+    parser.add_argument("--texts", type=int, default=1024)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--explainers", default=EXPLAINERS)
+    parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--seconds", type=float, default=600, help="ends the command then; the line says so (rc -15)")
+    given = parser.parse_args()
+    dtype = "bfloat16" if given.device == "cuda" else "float32"
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        make_model(given.size, "cpu", dtype).save_pretrained(place / "model")
+        make_tokenizer().save_pretrained(place / "model")
+        with (place / "texts.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["text", "label"])
+            rows.writerows([text, number % 2] for number, text in enumerate(make_texts(given.texts, given.tokens - 2)))
+        command = [
+            sys.executable, "-m", "troth", "bench", "--model", str(place / "model"), "--data", str(place / "texts.csv"),
+            "--limit", "0", "--explainers", given.explainers, "--metrics", given.metrics, "--out", str(place / "run"),
+        ]  # fmt: skip
+        watched(command, given)
+
+
+def watched(command: list[str], given: argparse.Namespace) -> None:
+    """Runs the command and says how long it took and how busy the GPU was."""
+    seen: list[float] = []
+    begun = time.perf_counter()
+    working = subprocess.Popen(command, stdout=sys.stderr, stderr=subprocess.STDOUT)
+    poll = None
+    if given.device == "cuda":
+        poll = subprocess.Popen([*QUERY, "-lms", "250"], stdout=subprocess.PIPE, text=True)
+        threading.Thread(target=lambda: seen.extend(map(float, filter(str.strip, poll.stdout))), daemon=True).start()
+    try:
+        working.wait(given.seconds)
+    except subprocess.TimeoutExpired:
+        working.terminate()
+        working.wait()
+    taken = time.perf_counter() - begun
+    if poll is not None:
+        poll.terminate()
+    first = next((place for place, value in enumerate(seen) if value > 0), 0)
+    emit(
+        method="bench", texts=given.texts, tokens=given.tokens, explainers=given.explainers, metrics=given.metrics,
+        rc=working.returncode, seconds=round(taken, 1), samples=len(seen),
+        busy=round(statistics.mean(seen), 1) if seen else None,
+        busy_once_begun=round(statistics.mean(seen[first:]), 1) if seen else None,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
