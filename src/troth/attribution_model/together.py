@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ from troth.training.progress import Progress
 
 _SHARE = 0.2  # of a GPU's free memory that copies may take
 _COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
-_FLOATS = 40  # that a layer keeps of a token for the way back, per dimension
+_NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 
 
 @dataclass(eq=False)
@@ -57,15 +58,16 @@ def most_together(model: TextClassifier, own: AttributionModel, examples: Exampl
         return settings.together
     weights = sum(weight.numel() * weight.element_size() for weight in own.trained_weights().values())
     tokens = settings.batch_size * max(len(encoding.ids) for encoding in examples.encodings)
-    read_back = 4 * _FLOATS * tokens * (2 * _depth(model.model) + _depth(own.backbone))
+    read_back = _NUMBERS * tokens * (2 * _depth(getattr(model, "model", None)) + _depth(own.backbone))
     free, _ = torch.cuda.mem_get_info(own.device)
     return max(1, int(free * _SHARE) // (_COPIES * weights + read_back))
 
 
-def _depth(network: object) -> int:
-    """Dimensions times layers."""
-    config = getattr(network, "config", None)
-    return int(getattr(config, "hidden_size", 768)) * int(getattr(config, "num_hidden_layers", 12))
+def _depth(network: Any) -> int:
+    """Bytes of a token's vectors, one per layer."""
+    config, dtype = getattr(network, "config", None), getattr(network, "dtype", torch.float32)
+    dimensions, layers = getattr(config, "hidden_size", 768), getattr(config, "num_hidden_layers", 12)
+    return int(dimensions * layers * dtype.itemsize)
 
 
 def train_together(
