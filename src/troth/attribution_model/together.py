@@ -24,7 +24,7 @@ from troth.models import TextClassifier, families
 from troth.training.corpus import Corpus
 from troth.training.progress import Progress
 
-_SHARE = 0.2  # of a GPU's free memory that copies may take
+_SHARE = 0.1  # of a GPU's free memory that copies may take
 _COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
 _NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 
