@@ -13,7 +13,7 @@ from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.studies import published
-from troth.studies.aml._tables import BASELINES, METRICS
+from troth.studies.aml._tables import BASELINES, METRICS, of_tables
 
 TINY = (
     "aml(examples=4, methods=('DCMP', 'SIG', 'GXI'), steps=1, fit_examples=10, fit_epochs=1, validation=4, trials=1, "
@@ -92,6 +92,7 @@ def test_the_papers_numbers_stand_beside(told):
     about = {"model": "BERT", "method": "fAML", "metric": "comp"}
     assert published.number("aml_encoder", dataset="SST2", **about) == 0.467
     assert published.number("aml_encoder", dataset="bAbI", **about) is None
+    assert of_tables("somewhere/imdb", "BERT", "fAML", "comp") == 0.808  # a folder is known by its name
     ours = {row[0]: row for row in told["ablation"].rows}
     assert ours["fAMLXpred"][2::2] == [0.02, 0.71]
     assert ours["fAML L_a = L1"][2::2] == [None, None]

@@ -68,7 +68,7 @@ def of_tables(name: str, model: str, method: str, metric: str) -> float | None:
 
 def data_of_paper(name: str) -> str:
     """A data set's name in the paper's tables; our own where it has none."""
-    return _DATA.get(name, Path(name).name)
+    return _DATA.get(Path(name).name, Path(name).name)
 
 
 def tested(name: str, count: int | None) -> Data:
