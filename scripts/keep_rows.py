@@ -80,20 +80,29 @@ def soft(run: Path) -> Rows:
 
 
 def aml(run: Path) -> Rows:
-    """The five metrics of every method, by example; an attribution model is judged by the metric it was fitted for."""
+    """Every method by example; an attribution model is judged by the metric it was fitted for.
+
+    Where a method was measured on few and on many texts, the many are kept.
+    """
     store = Store(run)
-    models = {facts["model"] for facts in json.loads((run / "study.json").read_text())["results"].values()}
+    recipes = {cell.name: cell.specs["recipe"] for cell in store.cells() if cell.kind == "attribution_models"}
+    kept: dict[tuple[Any, ...], Stored] = {}
     for cell in store.cells():
-        if cell.kind != "metric" or cell.specs["model"] not in models:
+        if cell.kind != "metric" or cell.error:
             continue
-        explainer, options = catalog.parse(cell.specs["explainer"])
+        method, options = catalog.parse(cell.specs["explainer"])
         metric = catalog.parse(cell.specs["metric"])[0]
-        if explainer == "attributive_masking":
-            if Path(options["checkpoint"]).name != metric:
+        if method == "attributive_masking":
+            fitted, chosen_by = Path(options["checkpoint"]).parts[-2:]
+            if chosen_by != metric and metric != "rationale_agreement":
                 continue
-            explainer = "fAML" if options.get("steps") else "pAML"
-        about = {"data": cell.specs["data"], "method": explainer, "metric": cell.specs["metric"]}
-        yield from _by_example(store, cell, about)
+            variant = "" if recipes[fitted] == "whole loss" else recipes[fitted]
+            method = ("fAML" if options.get("steps") else "pAML") + variant
+        key = (Path(cell.specs["data"]).name, method, cell.specs["metric"], cell.specs["seed"])
+        if key not in kept or kept[key].specs["examples"] < cell.specs["examples"]:
+            kept[key] = cell
+    for (data, method, metric, _), cell in sorted(kept.items()):
+        yield from _by_example(store, cell, {"data": data, "method": method, "metric": metric})
 
 
 def fmm(run: Path) -> Rows:

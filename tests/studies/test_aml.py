@@ -13,7 +13,7 @@ from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.studies import published
-from troth.studies.aml._tables import BASELINES, METRICS
+from troth.studies.aml._tables import BASELINES, METRICS, of_tables
 
 TINY = (
     "aml(examples=4, methods=('DCMP', 'SIG', 'GXI'), steps=1, fit_examples=10, fit_epochs=1, validation=4, trials=1, "
@@ -44,7 +44,7 @@ def told(place):
 
 
 def test_every_part_gives_numbers(told):
-    assert set(told) == {"main", "ablation", "human", "runtime"}
+    assert set(told) == {"main", "ablation", "human", "runtime", "examples"}
     methods = told["main"].facts["data.jsonl"]["methods"]
     assert set(methods) == {"fAML", "pAML", "SIG", "DCMP", "GXI", "random"}
     for by_metric in methods.values():
@@ -92,6 +92,7 @@ def test_the_papers_numbers_stand_beside(told):
     about = {"model": "BERT", "method": "fAML", "metric": "comp"}
     assert published.number("aml_encoder", dataset="SST2", **about) == 0.467
     assert published.number("aml_encoder", dataset="bAbI", **about) is None
+    assert of_tables("somewhere/imdb", "BERT", "fAML", "comp") == 0.808  # a folder is known by its name
     ours = {row[0]: row for row in told["ablation"].rows}
     assert ours["fAMLXpred"][2::2] == [0.02, 0.71]
     assert ours["fAML L_a = L1"][2::2] == [None, None]
@@ -101,6 +102,22 @@ def test_the_papers_numbers_stand_beside(told):
     assert named - {"fAML", "pAML"} == set(BASELINES) - {"random"}
     timed = {row["method"] for row in published.read("aml_runtime")}
     assert {"SLVX-beamsize-10", "SLVX-beamsize-50", "SLVX-beamsize-100"} <= timed
+
+
+def test_the_first_three_tokens_are_bold(told, place):
+    model = troth.load_model(str(place / "model"))
+    texts = [example.text for example in troth.load_data(str(place / "data.jsonl"), limit=4)]
+    rows = [row for row in told["examples"].rows if row[1] == "DCMP"]
+    assert {row[1] for row in told["examples"].rows} == {"fAML", "pAML", "SIG", "DCMP"}
+    for attribution, text, (label, _, shown) in zip(
+        troth.explain(model, texts, "decomp_x", units="token"), texts, rows, strict=True
+    ):
+        assert label == attribution.label(attribution.target)
+        assert shown.replace("**", "") == text
+        bold = [piece for number, piece in enumerate(shown.split("**")) if number % 2]
+        first = np.argsort(-attribution.scores, kind="stable")[:3]
+        expected = "".join(text[start:end] for start, end in sorted(attribution.spans[place] for place in first))
+        assert "".join(bold) == expected
 
 
 def test_what_is_stored_is_not_done_again(told, place):
@@ -125,9 +142,12 @@ def test_data_of_other_classes_get_a_classifier_first(place, tmp_path):
     rows = [{"id": str(n), "text": f"{CORPUS[n % 7]} {n}", "label": ["x", "y", "z"][n % 3]} for n in range(30)]
     for split in ("train", "validation"):
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tiny = TINY.format(data="reviews").replace("('DCMP', 'SIG', 'GXI')", "('GXI',), classifier_epochs=1")
+    rate = "classifier_epochs=1, classifier_learning_rate=1e-3"
+    tiny = TINY.format(data="reviews").replace("('DCMP', 'SIG', 'GXI')", f"('GXI',), {rate}")
     setting = studies.Setting(tmp_path / "out", (str(tmp_path),), str(place / "model"))
     (section,) = studies.carry_out(catalog.build("studies", tiny), setting, ["main"])
     assert section.title.startswith("a model trained for it on 4 examples")
     (facts,) = section.facts.values()
     assert np.isfinite(facts["methods"]["pAML"]["comp"]["value"])
+    (report,) = (tmp_path / "out" / "files").rglob("train.json")
+    assert json.loads(report.read_text())["identity"]["learning_rate"] == 1e-3

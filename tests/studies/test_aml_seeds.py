@@ -260,7 +260,7 @@ def test_an_attribution_model_is_fitted_to_a_prompted_model(place, tmp_path, pro
 def test_a_study_takes_a_prompt(place, tmp_path, prompted):
     _, command = prompted
     named = write(tmp_path / "named.jsonl", 12, lambda number: ["bad", "good"][number % 2])
-    told = CliRunner().invoke(app, [*command, "--data", str(named), *PROMPT, "--dry-run"])
+    told = CliRunner().invoke(app, [*command, "--data", str(named), *PROMPT, "--no-chat", "--dry-run"])
     assert told.exit_code == 0, told.output
     assert "attribution models: 6 trainings" in told.stdout
     few = CliRunner().invoke(app, [*command, "--data", str(named), *PROMPT, "--class-words", "good,bad,film"])

@@ -125,9 +125,9 @@ def test_an_accumulated_step_is_one_step():
 def test_the_search_keeps_the_best_for_each_metric(tmp_path, monkeypatch):
     asked = []
 
-    def attempt(loss):
-        asked.append(loss)
-        return {"comprehensiveness": loss.inverse, "sufficiency": loss.prediction}
+    def attempt(losses):
+        asked.extend(losses)
+        return [{"comprehensiveness": loss.inverse, "sufficiency": loss.prediction} for loss in losses]
 
     def look(trials, file, *, search="auto", seed=0, say=None):
         return _attributive_search.search(
@@ -285,13 +285,13 @@ def test_the_training_split_is_used_where_there_is_one(tmp_path):
 
 
 def test_a_model_that_cannot_pad_gets_texts_of_one_length():
-    from troth.attribution_model.fitting import _parts
+    from troth.attribution_model.fitting import parts_of
     from troth.training.corpus import Corpus
 
     model = Encoder(hf_model("bert", classes=2), tokenizer_for("bert"), name="unpadded")
     model.reads_last = True  # then nothing is padded
     training, _ = choose(model, planted(40), Settings(examples=20))
     corpus = Corpus(training.encodings, [0] * 20)
-    parts = list(_parts(model, corpus, torch.arange(20), None))
+    parts = list(parts_of(model, corpus, torch.arange(20), None))
     assert sorted(torch.cat(parts).tolist()) == list(range(20))
     assert all(len(set(corpus.lengths[part].tolist())) == 1 for part in parts)

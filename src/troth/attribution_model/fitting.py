@@ -46,6 +46,7 @@ class Settings:
     trial_epochs: float = 2
     trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
     search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
+    together: int | None = None  # trainings side by side on a GPU at most; None = what memory holds
     units: UnitName = "token"
     # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
     variant: Variant = "paper"
@@ -58,7 +59,7 @@ class Settings:
                 raise TrothError(f"{name.replace('_', ' ')} must be above 0 and at most {MOST_EPOCHS:,}, not {value}")
         for name in (
             "examples", "validation", "trial_examples", "batch_size", "rows_per_pass", "learning_rate",
-            "validate_every",
+            "validate_every", "together",
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -169,8 +170,8 @@ def train(
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - step / steps)
             own.train()
-            index = _batch(len(corpus), size, step, settings.seed)
-            for part in _parts(model, corpus, index, settings.rows_per_pass):
+            index = batch(len(corpus), size, step, settings.seed)
+            for part in parts_of(model, corpus, index, settings.rows_per_pass):
                 rows = corpus.rows(part, torch.zeros_like(part), model)
                 page, said = read(own, rows), probabilities[part.to(probabilities.device)]
                 each = loss(model, rows, own.scores(page, said), page.present, said)
@@ -207,14 +208,14 @@ def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tens
     return outputs.probabilities(logits_of(model, encodings), model.outputs)
 
 
-def _batch(count: int, size: int, step: int, seed: int) -> Tensor:
+def batch(count: int, size: int, step: int, seed: int) -> Tensor:
     """The examples of a step; every epoch has an order of its own."""
     epoch, turn = divmod(step, -(-count // size))
     order = np.random.default_rng(draws.key(seed, "order of examples", epoch)).permutation(count)
     return torch.from_numpy(order[turn * size : (turn + 1) * size])
 
 
-def _parts(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | None) -> Iterator[Tensor]:
+def parts_of(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | None) -> Iterator[Tensor]:
     """What goes through the models at a time; a model that cannot pad gets texts of one length."""
     groups = [index]
     if not model.pads:

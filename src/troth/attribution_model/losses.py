@@ -39,13 +39,27 @@ class DualMask:
         self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, probabilities: Tensor
     ) -> Tensor:
         """[rows] the loss of each example, from scores before the sigmoid, [rows, units], and what F predicts."""
+        weights = scores.new_tensor(self.weights)
+        return self.terms(model, rows, scores, present, probabilities) @ weights
+
+    @property
+    def weights(self) -> tuple[float, float, float]:
+        """λ_p, λ_a, λ_inv."""
+        return self.prediction, self.sparsity, self.inverse
+
+    def terms(
+        self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, probabilities: Tensor
+    ) -> Tensor:
+        """[rows, 3] L_p, L_a and L_inv of each example, before they are weighted."""
         masked, inverted = dual_logits(model, rows, scores.sigmoid())
-        loss = self.sparsity * sparsity_loss(scores, present, self.sparsity_form)
-        if self.prediction:
-            loss = loss + self.prediction * prediction_loss(masked, probabilities)
-        if self.inverse:
-            loss = loss + self.inverse * inverse_loss(inverted, probabilities.argmax(-1), self.inverse_form)
-        return loss
+        return torch.stack(
+            [
+                prediction_loss(masked, probabilities),
+                sparsity_loss(scores, present, self.sparsity_form),
+                inverse_loss(inverted, probabilities.argmax(-1), self.inverse_form),
+            ],
+            dim=-1,
+        )
 
 
 def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,7 +67,7 @@ def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor
 
     Special tokens and the prompt are in no unit, so both keep them whole.
     """
-    both = _twice(rows)
+    both = repeated(rows, 2)
     kept = spread(torch.cat([keep, 1 - keep]), both.units)
     mixed = replace(Mix().erase(both, kept, model), prompt_is_fixed=True)
     logits = at_least_single(model.forward(mixed).logits)
@@ -85,8 +99,9 @@ def sparsity_loss(scores: Tensor, present: Tensor, form: Sparsity = "cross_entro
     return torch.where(present, each, 0).sum(-1) / present.sum(-1).clamp(min=1)
 
 
-def _twice(rows: Rows) -> Rows:
+def repeated(rows: Rows, times: int) -> Rows:
+    """All rows, and all of them again."""
     parts: dict[str, Any] = {
-        name: torch.cat([part, part]) for name, part in vars(rows).items() if isinstance(part, Tensor)
+        name: torch.cat([part] * times) for name, part in vars(rows).items() if isinstance(part, Tensor)
     }
-    return replace(rows, encodings=[*rows.encodings, *rows.encodings], **parts)
+    return replace(rows, encodings=list(rows.encodings) * times, **parts)

@@ -84,8 +84,11 @@ class AttributionModel(nn.Module):
 
     def label_vector(self, probabilities: Tensor) -> Tensor:
         """What F predicts as one word vector, z₀ + Σ pⱼ zⱼ. [rows, classes] -> [rows, words]"""
-        mixed = probabilities.to(self.classes.dtype) @ self.classes
-        return self.prediction + (mixed / len(self.labels) if self.variant == "released" else mixed)
+        return self._label_vector(self.prediction, self.classes, probabilities)
+
+    def _label_vector(self, prediction: Tensor, classes: Tensor, probabilities: Tensor) -> Tensor:
+        mixed = probabilities.to(classes.dtype) @ classes
+        return prediction + (mixed / len(self.labels) if self.variant == "released" else mixed)
 
     def forward(
         self, ids: Tensor, types: Tensor, real: Tensor, label: Tensor, label_vector: Tensor, *, mapped: bool = False
@@ -119,7 +122,7 @@ class AttributionModel(nn.Module):
     def own_weights(self) -> dict[str, Tensor]:
         """What fine-tuning on one example changes: all that is trained but the label encoding."""
         kept = ("prediction", "classes")
-        return {name: weight for name, weight in self.named_parameters() if weight.requires_grad and name not in kept}
+        return {name: weight for name, weight in self.trained_weights().items() if name not in kept}
 
     def scores_of_each(self, weights: dict[str, Tensor], page: Page, label_vector: Tensor) -> Tensor:
         """As `scores`, every row through weights of its own, [rows, …] each."""
@@ -139,6 +142,21 @@ class AttributionModel(nn.Module):
             for row in range(len(label_vector))
         ]
         return page.per_unit(torch.cat(rows))
+
+    def trained_weights(self) -> dict[str, Tensor]:
+        """What fitting changes."""
+        return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
+
+    def scores_of_copies(self, weights: dict[str, Tensor], page: Page, probabilities: Tensor) -> Tensor:
+        """As `scores`, all rows through each of several sets of weights, [copies, …] each. [copies, rows, units]"""
+
+        def call(own: dict[str, Tensor]) -> Tensor:
+            label_vector = self._label_vector(own["prediction"], own["classes"], probabilities)
+            inputs = (page.ids, page.types, page.real, page.label, label_vector)
+            return page.per_unit(functional_call(self, own, inputs, {"mapped": True}))
+
+        found: Tensor = vmap(call, randomness="different")(weights)  # every copy has its own dropout
+        return found
 
 
 def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:

@@ -33,26 +33,33 @@ def search(
     metrics: Sequence[str],
     trials: int,
     seed: int,
-    attempt: Callable[[DualMask], Mapping[str, float]],
+    attempt: Callable[[Sequence[DualMask]], Sequence[Mapping[str, float]]],
     file: Path,
     identity: Mapping[str, Any],
     say: Callable[[str], None] | None = None,
     sampler: Sampler = "auto",
+    together: int = 1,
 ) -> dict[str, Any]:
-    """The trials and the best loss for each metric; `without` names the losses that are left out."""
+    """The trials and the best loss for each metric; `without` names the losses that are left out.
+
+    `attempt` gets up to `together` losses at once, where no trial's point depends on the trials before it.
+    """
     free = [name for name in LAMBDAS if name not in without]
     kind = sampler_for(sampler, say)
     done = _resumed(file, identity, _NAMES[kind], say)
     while len(done) < trials:
-        number = len(done)
-        point = _tpe(free, metrics, done, seed) if kind == "tpe" else _point(kind, free, number, seed)
-        lambdas = {name: point.get(name, 0.0) for name in LAMBDAS}
-        scores = dict(attempt(weighted(form, lambdas)))
-        done.append({"lambdas": lambdas, "scores": scores})
+        if kind == "tpe":
+            points = [_tpe(free, metrics, done, seed)]
+        else:
+            numbers = range(len(done), min(trials, len(done) + together))
+            points = [_point(kind, free, number, seed) for number in numbers]
+        tried = [{name: point.get(name, 0.0) for name in LAMBDAS} for point in points]
+        for lambdas, scores in zip(tried, attempt([weighted(form, lambdas) for lambdas in tried]), strict=True):
+            done.append({"lambdas": lambdas, "scores": dict(scores)})
+            if say is not None:
+                shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
+                say(f"trial {len(done)} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
         write_json(file, {"identity": identity, "sampler": _NAMES[kind], "trials": done}, indent=1)
-        if say is not None:
-            shown = ", ".join(f"{name} {weight:.2f}" for name, weight in lambdas.items())
-            say(f"trial {number + 1} of {trials}: {shown}; {metrics[0]} {scores[metrics[0]]:.3f}")
     best = {metric: asdict(weighted(form, _best(done, metric)["lambdas"])) for metric in metrics}
     return {"sampler": _NAMES[kind], "trials": done, "best": best}
 

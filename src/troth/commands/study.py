@@ -32,6 +32,7 @@ def study(
     limit: _options.Limit = 0,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
+    chat: _options.Chat = None,
     out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
     workers: _options.Workers = None,
     retry: _options.Retry = False,
@@ -55,7 +56,7 @@ def study(
     _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     check_options("local", workers, None, None, 1, None)
-    options = _options.prompting(prompt, class_words)
+    options = _options.prompting(prompt, class_words, chat=chat)
     if options and not chosen.takes_prompt:
         raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"

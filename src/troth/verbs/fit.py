@@ -7,22 +7,17 @@ The classifier stays as it is. Examples to train and to validate on are drawn, s
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
 from troth.attribution_model import saving
-from troth.attribution_model.fitting import Course, Examples, Settings, choose, is_better, train
+from troth.attribution_model.fitting import Examples, Settings, choose
 from troth.attribution_model.fitting import settings_of as settings_of
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.search import LAMBDAS, search, weighted
+from troth.attribution_model.search import LAMBDAS, weighted
 from troth.attribution_model.search import lambdas_of as lambdas_of
 from troth.attribution_model.start import start
 from troth.core import catalog
@@ -30,19 +25,16 @@ from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.engine.prober import Prober
 from troth.engine.targets import require_exclusive
-from troth.explainers.attributive_masking import AttributiveMasking
-from troth.models import TextClassifier, load_model
+from troth.models import load_model
 from troth.models._loading import fingerprint, quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
-from troth.verbs.explain import explanation
-from troth.verbs.measure import measure_each
+from troth.verbs._fit_job import METRICS, Job, plain, watched
+from troth.verbs._fit_job import judge as judge
 
 __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
-METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
 CHOSEN = "aopc_comprehensiveness"
 MARKER = "fit.json"  # what makes a folder ours
 
@@ -102,7 +94,7 @@ def fit(
             }
         )
     )
-    folders = {metric: folder if len(metrics) == 1 else folder / _plain(metric) for metric in metrics}
+    folders = {metric: folder if len(metrics) == 1 else folder / plain(metric) for metric in metrics}
     known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
     reports = {metric: report for metric, report in known.items() if report is not None}
     if len(reports) == len(known):
@@ -116,13 +108,14 @@ def fit(
     if say is not None:
         say(f"the attribution model starts from {begun.words}")
     untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
-    job = _Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
-    for metric in metrics:
-        if metric in reports:
-            continue
-        trials = job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+    job = Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
+
+    def trials_of(metric: str) -> dict[str, Any]:
+        return job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+
+    missing = [metric for metric in metrics if metric not in reports]
+    for metric, trials, course in job.fitted(metrics, missing, trials_of, progress):
         loss = DualMask(**trials["best"][metric])
-        course = job.trained(loss, metric, progress)
         facts = {
             "identity": identity,
             "model": {"name": explained.name, "fingerprint": explained.fingerprint},
@@ -150,67 +143,6 @@ def _mark(folder: Path, metrics: Sequence[str]) -> None:
     """A finished folder needs no claim any more."""
     write_json(folder / MARKER, {"explainer": "attributive_masking", "metrics": list(metrics)})
     settle(folder, MARKER)
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """What every trial and every training of one fit share; each begins with the same weights of G."""
-
-    model: TextClassifier
-    own: AttributionModel
-    untrained: Mapping[str, Tensor]  # G's weights before the first step
-    training: Examples
-    validation: Examples
-    settings: Settings
-    form: DualMask
-    without: tuple[str, ...]
-    say: Callable[[str], None] | None
-
-    def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
-        """What a search would have found, if the user gave the weights."""
-        loss = asdict(weighted(self.form, lambdas))
-        return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, loss)}
-
-    def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
-        """The weights for a metric: from its own search, or from the one of all metrics."""
-        chosen = self.settings
-        aims = [metric] if chosen.trials_per_metric else watched(metrics)
-        file = folder / (f"search-{_plain(metric)}.json" if chosen.trials_per_metric else "search.json")
-
-        def attempt(loss: DualMask) -> Mapping[str, float]:
-            self.own.load_state_dict(self.untrained)
-            few = self.training.first(chosen.trial_examples)
-            train(self.model, self.own, few, loss, chosen, epochs=chosen.trial_epochs)
-            return judge(self.model, self.own, self.validation, aims)
-
-        return search(
-            self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search
-        )
-
-    def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
-        """Leaves in G the best weights by a metric."""
-        self.own.load_state_dict(self.untrained)
-        return train(
-            self.model, self.own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
-            better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
-        )  # fmt: skip
-
-
-def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
-    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
-    # A prober of its own: it remembers what G said, and G changes.
-    prober, method = Prober(model), AttributiveMasking("", fitted=own)
-    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
-    means = {}
-    for metric in metrics:
-        values = np.array([score.value for score in measure_each(prober, maps, metric)])
-        means[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-    return means
-
-
-def watched(metrics: Sequence[str]) -> list[str]:
-    """The metrics that judge a trial of the search for all of them."""
-    return list(dict.fromkeys([*metrics, *METRICS]))
 
 
 def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str, float] | None) -> None:
@@ -253,7 +185,3 @@ def _about(data: Data, training: Examples, validation: Examples) -> dict[str, An
         "training": len(training.encodings),
         "validation": len(validation.encodings),
     }
-
-
-def _plain(metric: str) -> str:
-    return re.sub(r"[^\w.=-]+", "-", metric).strip("-")

@@ -40,6 +40,8 @@ from troth.training import bases
 from troth.training.examples import load_labeled
 
 _HUMAN = ("DCMP", "SIG", "random")
+_EVERY = ("main", "examples")  # parts that are run for every data set, others for the first
+_ON_THE_SPOT = ("runtime", "examples")  # parts that store nothing but attribution models
 _LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
 
 
@@ -50,6 +52,7 @@ class Aml(Study):
         "ablation": "the losses, left out or in another form (table 4)",
         "human": "agreement with human rationales (table 3)",
         "runtime": "seconds per example (table 5)",
+        "examples": "texts with the three tokens that each method ranks first (table 6)",
     }
     takes_prompt: ClassVar[bool] = True
 
@@ -65,10 +68,12 @@ class Aml(Study):
     trial_epochs: float = 2
     trials_per_metric: bool = False  # the paper's way: a search for each metric
     search: Sampler = "auto"
+    together: int | None = None  # trainings of attribution models side by side on a GPU; by default what memory holds
     backbone: str | None = None  # of the attribution model: a folder, "explained", or by default the pretrained encoder
     variant: Encoding = "paper"  # released: from the explained encoder, label encoding divided
     classifier_epochs: int = 2  # of a model that is first trained for data it has no classes for
     classifier_batch: int = 32
+    classifier_learning_rate: float = 2e-5
     classifier_limit: int | None = 20_000
     beside: str = "BERT"  # whose column of the paper's tables is shown
     human: str = "eraser_movies"
@@ -85,14 +90,14 @@ class Aml(Study):
         if part == "runtime":
             yield _sections.runtime(self, setting, names)
             return
-        for name in names if part == "main" else names[:1]:
+        for name in names if part in _EVERY else names[:1]:
             yield _sections.SECTIONS[part](self, setting, name)
 
     def plan(self, part: str, setting: Setting) -> Plan:
         """Everything a part would do; an untrained model stands for one that has to be trained first."""
         plans, names = [Plan(probes=PROBES)], (setting.data or ("sst2",))
         count = Counter({"trainings": 0, "forward": 0, "backward": 0})
-        for name in names if part == "main" else names[:1]:
+        for name in names if part in _EVERY else names[:1]:
             classifier = classifier_for(self, setting, name)
             model = explained(setting, name, classifier)
             if model is None:
@@ -106,7 +111,7 @@ class Aml(Study):
             for cell in cells.values():
                 fit = effort(Settings(**cell.specs["settings"]), cell.specs["metrics"])
                 count.update(trainings=fit.trainings, forward=fit.forward, backward=fit.backward)
-            if part != "runtime":
+            if part not in _ON_THE_SPOT:
                 data, wanted, judges, _ = self.work(part, setting, model, name, cells)
                 plans.append(measuring(setting, model, data, wanted, judges)[0])
         return joined(plans, fits=dict(count))
@@ -123,7 +128,7 @@ class Aml(Study):
         if part == "human":
             # Its model may have other classes than the marked texts.
             data = without_labels(tested(self.human, count))
-            chosen = {method: spec for method, spec in self._baselines().items() if method in _HUMAN}
+            chosen = {method: spec for method, spec in self.chosen().items() if method in _HUMAN}
             wanted = [*attributive(self, setting, cells, "aopc_comp"), *baselines(setting, chosen, "aopc_comp")]
             return data, wanted, {"aopc_comp": (_sections.AGREEMENT,)}, []
         data = tested(name, count)
@@ -135,7 +140,8 @@ class Aml(Study):
         judges = {short: (spec, *([RELEASED[short]] if short in RELEASED else [])) for short, spec in METRICS.items()}
         return data, wanted, judges, left_out
 
-    def _baselines(self) -> dict[str, str]:
+    def chosen(self) -> dict[str, str]:
+        """The other methods, as explainers."""
         chosen = {
             name: spec for name, spec in BASELINES.items() if not self.methods or name in (*self.methods, "random")
         }
@@ -143,7 +149,7 @@ class Aml(Study):
 
     def _affordable(self, setting: Setting, model: ModelSpec, data: Data) -> tuple[dict[str, str], list[str]]:
         """The baselines; without Solvex on long texts, as in the paper, unless it is asked for by name."""
-        chosen = self._baselines()
+        chosen = self.chosen()
         lengths = [encoding.n_units for encoding in setting.context.model(model).encode(data.examples, "token")]
         if "SLVX" not in chosen or "SLVX" in self.methods or np.mean(lengths) <= _LONG:
             return chosen, []

@@ -100,7 +100,7 @@ def classifier_for(study: Aml, setting: Setting, name: str) -> Cell:
     """The training of a model for data that the base has no classes for; all seeds explain the same model."""
     return ClassifierSpec(
         base=setting.base or "embedded", data=name, epochs=study.classifier_epochs, batch_size=study.classifier_batch,
-        limit=study.classifier_limit, seed=setting.seeds[0],
+        learning_rate=study.classifier_learning_rate, limit=study.classifier_limit, seed=setting.seeds[0],
     ).cell()  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def settings_of(study: Aml, seed: int) -> Settings:
         examples=study.fit_examples, validation=study.validation, epochs=study.fit_epochs,
         learning_rate=study.learning_rate, trials=study.trials, trial_examples=study.trial_examples,
         trial_epochs=study.trial_epochs, trials_per_metric=study.trials_per_metric, search=study.search,
-        variant=study.variant, seed=seed,
+        variant=study.variant, together=study.together, seed=seed,
     )  # fmt: skip
 
 

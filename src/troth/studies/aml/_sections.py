@@ -11,20 +11,22 @@ import numpy as np
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.types import Example
+from troth.core.types import Attribution, Example
 from troth.data import Data
 from troth.engine.prober import Prober
 from troth.models import TextClassifier, short_name
 from troth.store.store import Store
 from troth.studies import Section, Setting, published
 from troth.studies.aml._cells import VARIANTS, Results, attributive, measured, ready
-from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
-from troth.verbs.explain import explain_each
+from troth.studies.aml._tables import BASELINES, EXAMPLES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
+from troth.verbs.explain import as_examples, explain_each
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
 
 AGREEMENT = "rationale_agreement(top=25)"
+_SHOWN = 4  # texts of data of which the paper shows none
+_IN_EXAMPLES = ("SIG", "DCMP", "SLVX")
 
 
 def main(study: Aml, setting: Setting, name: str) -> Section:
@@ -136,7 +138,44 @@ def runtime(study: Aml, setting: Setting, names: Sequence[str]) -> Section:
     return Section("runtime", f"Runtime on {model.device}", columns, rows, words, facts)
 
 
-SECTIONS: Mapping[str, Callable[[Aml, Setting, str], Section]] = {"main": main, "ablation": ablation, "human": human}
+def examples(study: Aml, setting: Setting, name: str) -> Section:
+    """The paper's texts, or the first of the data where it shows none of them."""
+    specs, cells = ready(study, setting, name)
+    model, first = setting.context.model(specs), setting.seeds[0]
+    texts = EXAMPLES.get(data_of_paper(name)) or [example.text for example in tested(name, _SHOWN)]
+    methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
+    methods |= {method: spec for method, spec in study.chosen().items() if method in _IN_EXAMPLES}
+    marked = {
+        method: [
+            (attribution.label(attribution.target), mark(attribution))
+            for attribution in explain_each(Prober(model), as_examples(texts), spec, units="token")
+        ]
+        for method, spec in methods.items()
+    }
+    rows = [
+        [found[place][0], method, found[place][1]] for place in range(len(texts)) for method, found in marked.items()
+    ]
+    words = "The three tokens that a method ranks first are bold. AML is chosen by aopc_comp."
+    return Section("examples", f"Examples of {name}", ["prediction", "method", "text"], rows, words, {name: marked})
+
+
+def mark(attribution: Attribution, top: int = 3) -> str:
+    """The text with its highest tokens in bold.
+
+    Ties go to the earlier token, as in every metric.
+    """
+    text, order = attribution.example.text, np.argsort(-attribution.scores, kind="stable")
+    for start, end in sorted((attribution.spans[place] for place in order[:top]), reverse=True):
+        text = f"{text[:start]}**{text[start:end]}**{text[end:]}"
+    return text.replace("****", "")  # tokens of one word
+
+
+SECTIONS: Mapping[str, Callable[[Aml, Setting, str], Section]] = {
+    "main": main,
+    "ablation": ablation,
+    "human": human,
+    "examples": examples,
+}
 
 
 def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float]:

@@ -36,6 +36,21 @@ RELEASED: Mapping[str, str] = {  # as the released code computes them, shown nex
     "aopc_suff": "aopc_sufficiency(variant='released')",
     "aopc_comp": "aopc_comprehensiveness(variant='released')",
 }
+# Table 6; SST-2's are of its test split, the first of EMR's is in fact a film review of SST.
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "SST2": (
+        "a modest pleasure that accomplishes its goals with ease and confidence .",
+        "finds a way to tell a simple story , perhaps the simplest story of all , in a way that seems compelling and "
+        "even original .",
+        "a grim , flat and boring werewolf movie that refuses to develop an energy level .",
+        "there 's something fundamental missing from this story : something or someone to care about .",
+    ),
+    "EMR": (
+        "hawke draws out the best from his large cast in beautifully articulated portrayals that are subtle and so "
+        "expressive they can sustain the poetic flights in burdette 's dialogue .",
+        "i was feeling really troubled and down over what my dad said",
+    ),
+}
 _DATA = {"sst2": "SST2", "sst": "SST2", "rotten_tomatoes": "RTN", "imdb": "IMDB", "emotion": "EMR"}
 
 
@@ -53,7 +68,7 @@ def of_tables(name: str, model: str, method: str, metric: str) -> float | None:
 
 def data_of_paper(name: str) -> str:
     """A data set's name in the paper's tables; our own where it has none."""
-    return _DATA.get(name, Path(name).name)
+    return _DATA.get(Path(name).name, Path(name).name)
 
 
 def tested(name: str, count: int | None) -> Data:

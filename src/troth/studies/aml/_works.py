@@ -25,6 +25,7 @@ class ClassifierSpec(Spec):
     data: str
     epochs: int
     batch_size: int
+    learning_rate: float
     limit: int | None
     seed: int
 
@@ -48,8 +49,8 @@ def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) 
     spec = ClassifierSpec.of(cell)
     with context.new_folder(cell) as folder:
         trained = training.train(
-            "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size, limit=spec.limit,
-            seed=spec.seed,
+            "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size,
+            learning_rate=spec.learning_rate, limit=spec.limit, seed=spec.seed,
         )  # fmt: skip
     metric = trained.report["metric"]
     score = trained.scores["validation"]["unmasked"][metric]

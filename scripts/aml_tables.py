@@ -1,0 +1,115 @@
+"""The tables of docs/results/aml.md, from the rows kept next to it: `python scripts/aml_tables.py docs/results/aml`.
+
+For each data set: every method by the five metrics next to the paper's number, with the standard deviation over seeds;
+then fAML and pAML against every method, paired by text, with 95 % BCa intervals.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from troth.core import catalog
+from troth.statistics import bca_interval
+from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, of_tables
+
+Values = dict[str, dict[str, dict[int, dict[str, float]]]]  # method -> metric -> seed -> example -> value
+NAMES = {catalog.parse(spec)[0]: name for name, spec in BASELINES.items()}
+BESIDE = {"smollm2": "Llama2", "lora": "Llama2"}  # by the file's name; BERT otherwise
+
+
+def read(file: Path) -> dict[str, Values]:
+    """By data set."""
+    found: dict[str, Values] = defaultdict(lambda: defaultdict(lambda: defaultdict(lambda: defaultdict(dict))))
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            value = float(row["value"]) if row["value"] else np.nan
+            method = NAMES.get(row["method"], row["method"])
+            found[row["data"]][method][row["metric"]][int(row["seed"])][row["example_id"]] = value
+    return found
+
+
+def by_example(values: Values, method: str, metric: str) -> dict[str, float]:
+    """Each text averaged over the seeds."""
+    by_seed = list(values[method].get(metric, {}).values())
+    if not by_seed:
+        return {}
+    return {text: float(np.mean([scores[text] for scores in by_seed])) for text in by_seed[0]}
+
+
+def shown(values: Values, method: str, metric: str) -> str:
+    """The mean over texts, and with several seeds their standard deviation."""
+    texts = by_example(values, method, metric)
+    if not texts:
+        return "–"
+    means = [np.nanmean(list(scores.values())) for scores in values[method][metric].values()]
+    spread = f" ± {np.std(means, ddof=1):.3f}" if len(means) > 1 else ""
+    return f"{np.nanmean(list(texts.values())):.3f}{spread}"
+
+
+def main_table(data: str, values: Values, beside: str) -> None:
+    order = [name for name in ("fAML", "pAML", *BASELINES) if name in values]
+    columns = [column for short in METRICS for column in (short, *(["released"] if short in RELEASED else []), "paper")]
+    print(f"| method | texts | {' | '.join(columns)} |\n|---|--:|{'--:|' * len(columns)}")
+    for method in order:
+        cells = [str(len(by_example(values, method, METRICS["comp"])))]
+        for short, metric in METRICS.items():
+            cells.append(shown(values, method, metric))
+            if short in RELEASED:
+                cells.append(shown(values, method, RELEASED[short]))
+            paper = of_tables(data, beside, method, short)
+            cells.append("–" if paper is None else f"{paper:.3f}")
+        print(f"| {method} | {' | '.join(cells)} |")
+    print()
+
+
+def differences(values: Values, own: str) -> None:
+    """How much better `own` is than each other method, by metric: above 0 is better whatever the metric."""
+    others = [name for name in ("fAML", "pAML", *BASELINES) if name in values and name != own]
+    print(f"| {own} better than | {' | '.join(METRICS)} |\n|---|{'--:|' * len(METRICS)}")
+    for other in others:
+        cells = []
+        for metric in METRICS.values():
+            sign = 1 if catalog.find("metrics", metric).higher_is_better else -1
+            mine, theirs = by_example(values, own, metric), by_example(values, other, metric)
+            gains = np.array([sign * (mine[text] - theirs[text]) for text in mine if text in theirs])
+            gains = gains[~np.isnan(gains)]
+            if not len(gains):
+                cells.append("–")
+                continue
+            low, high = bca_interval(gains)
+            bold = "**" if low > 0 or high < 0 else ""
+            cells.append(f"{bold}{gains.mean():.3f}{bold} [{low:.3f}, {high:.3f}]")
+        print(f"| {other} | {' | '.join(cells)} |")
+    print()
+
+
+def plain_table(values: Values) -> None:
+    """The ablation, and the agreement with people."""
+    metrics = sorted({metric for by_metric in values.values() for metric in by_metric})
+    print(f"| method | {' | '.join(metrics)} |\n|---|{'--:|' * len(metrics)}")
+    for method in values:
+        print(f"| {method} | {' | '.join(shown(values, method, metric) for metric in metrics)} |")
+    print()
+
+
+def main() -> None:
+    for file in sorted(Path(sys.argv[1]).glob("*rows.csv.gz")):
+        name = file.name.removesuffix("rows.csv.gz").rstrip("_")
+        for data, values in read(file).items():
+            print(f"## {name or data}: {data}\n")
+            if set(METRICS.values()) <= set(values["fAML"]):
+                main_table(data, values, BESIDE.get(name, "BERT"))
+                differences(values, "fAML")
+                differences(values, "pAML")
+            else:
+                plain_table(values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The work of a fit: trials of the search and trainings, one by one or side by side, and how good G's maps are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from troth.attribution_model.fitting import Course, Examples, Settings, is_better, train
+from troth.attribution_model.losses import DualMask
+from troth.attribution_model.model import AttributionModel
+from troth.attribution_model.search import search, weighted
+from troth.attribution_model.together import Copy, most_together, train_together
+from troth.engine.prober import Prober
+from troth.explainers.attributive_masking import AttributiveMasking
+from troth.models import TextClassifier
+from troth.verbs.explain import explanation
+from troth.verbs.measure import measure_each
+
+METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every trial and every training of one fit share; each begins with the same weights of G."""
+
+    model: TextClassifier
+    own: AttributionModel
+    untrained: Mapping[str, Tensor]  # G's weights before the first step
+    training: Examples
+    validation: Examples
+    settings: Settings
+    form: DualMask
+    without: tuple[str, ...]
+    say: Callable[[str], None] | None
+
+    def given(self, lambdas: Mapping[str, float], metrics: Sequence[str]) -> dict[str, Any]:
+        """What a search would have found, if the user gave the weights."""
+        loss = asdict(weighted(self.form, lambdas))
+        return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, loss)}
+
+    def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
+        """The weights for a metric: from its own search, or from the one of all metrics."""
+        chosen = self.settings
+        aims = [metric] if chosen.trials_per_metric else watched(metrics)
+        file = folder / (f"search-{plain(metric)}.json" if chosen.trials_per_metric else "search.json")
+
+        few = self.training.first(chosen.trial_examples)
+
+        def attempt(losses: Sequence[DualMask]) -> list[dict[str, float]]:
+            self.own.load_state_dict(self.untrained)
+            if len(losses) == 1:
+                train(self.model, self.own, few, losses[0], chosen, epochs=chosen.trial_epochs)
+                return [judge(self.model, self.own, self.validation, aims)]
+            copies = [Copy(loss) for loss in losses]
+            train_together(self.model, self.own, few, copies, chosen, epochs=chosen.trial_epochs)
+            return [judge(self.model, self._holding(copy), self.validation, aims) for copy in copies]
+
+        together = most_together(self.model, self.own, few, chosen)
+        return search(
+            self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search,
+            together,
+        )  # fmt: skip
+
+    def fitted(
+        self, metrics: Sequence[str], missing: Sequence[str], trials_of: Callable[[str], dict[str, Any]], progress: bool
+    ) -> Iterator[tuple[str, dict[str, Any], Course]]:
+        """Each missing metric with its trials and its course, while G holds the best weights by it.
+
+        Side by side all metrics are trained, also those that are there: what dropout draws depends on the company.
+        """
+        together = min(most_together(self.model, self.own, self.training, self.settings), len(metrics))
+        if together == 1:
+            for metric in missing:
+                trials = trials_of(metric)
+                yield metric, trials, self.trained(DualMask(**trials["best"][metric]), metric, progress)
+            return
+        for start in range(0, len(metrics), together):
+            some = metrics[start : start + together]
+            if not set(some) & set(missing):
+                continue
+            found = {metric: trials_of(metric) for metric in some}
+            copies = {
+                metric: Copy(DualMask(**found[metric]["best"][metric]), self._watch(metric), is_better(metric))
+                for metric in some
+            }
+            self.own.load_state_dict(self.untrained)
+            train_together(
+                self.model, self.own, self.training, list(copies.values()), self.settings, epochs=self.settings.epochs,
+                progress=progress,
+            )  # fmt: skip
+            for metric, copy in copies.items():
+                if metric in missing:
+                    self._holding(copy)
+                    yield metric, found[metric], copy.course
+
+    def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
+        """Leaves in G the best weights by a metric."""
+        self.own.load_state_dict(self.untrained)
+        return train(
+            self.model, self.own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
+            better=is_better(metric), watch=self._watch(metric),
+        )  # fmt: skip
+
+    def _watch(self, metric: str) -> Callable[[AttributionModel], dict[str, float]]:
+        return lambda now: judge(self.model, now, self.validation, [metric])
+
+    def _holding(self, copy: Copy) -> AttributionModel:
+        """G with the weights of one of the trainings."""
+        self.own.load_state_dict(copy.weights, strict=False)  # what is frozen is not among them
+        return self.own
+
+
+def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
+    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
+    # A prober of its own: it remembers what G said, and G changes.
+    prober, method = Prober(model), AttributiveMasking("", fitted=own)
+    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
+    means = {}
+    for metric in metrics:
+        values = np.array([score.value for score in measure_each(prober, maps, metric)])
+        means[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    return means
+
+
+def watched(metrics: Sequence[str]) -> list[str]:
+    """The metrics that judge a trial of the search for all of them."""
+    return list(dict.fromkeys([*metrics, *METRICS]))
+
+
+def plain(metric: str) -> str:
+    """A metric as part of a file's name."""
+    return re.sub(r"[^\w.=-]+", "-", metric).strip("-")
