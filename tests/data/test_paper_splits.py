@@ -66,6 +66,18 @@ def test_sst_without_short_sentences_and_signs(tmp_path):
     assert len(load_data("sst", split="test")) == 2
 
 
+def test_imdb_without_long_reviews_and_signs(tmp_path):
+    reviews = [f"It's number {number}: good, <br />really -- good!" for number in range(10)]
+    texts = [*reviews, "too short", "long " * 400]
+    for split in ("train", "test"):
+        put(tmp_path / "imdb", split, [{"text": text, "label": 1} for text in texts])
+    splits = {split: load_data("imdb(as_in=roar)", split=split) for split in ("train", "validation", "test")}
+    assert [len(data) for data in splits.values()] == [8, 2, 2]
+    found = sorted(example.text for data in (splits["train"], splits["validation"]) for example in data)
+    assert found == [f"it's number {number} good br really good" for number in range(10)]
+    assert load_data("imdb(as_in=roar)", split="train", limit=3).name == "imdb(as_in='roar')"
+
+
 def test_semeval_by_the_files_of_2016(tmp_path):
     files = ("2013train-A", "2016train-A", "2016dev-A", "2016devtest-A", "2016test-A")
     put(tmp_path / "semeval2017_4a", "train", [{"text": file, "label": 1, "source": file} for file in files])
@@ -129,6 +141,7 @@ REAL = {
     "ag_news(as_in=soft)": (13_831, 2_441, 7_600),  # of the 16,272 that could be had
     "babi1(as_in=roar)": (8_500, 1_500, 1_000),
     "babi2(as_in=roar)": (8_500, 1_500, 1_000),
+    "imdb(as_in=roar)": (17_213, 4_303, 4_346),  # one row is rounded otherwise; the paper has 16 more to test on
     "sst(as_in=roar)": (6_579, 848, 1_776),
     "semeval2017_4a(as_in=saloss)": (5_975, 1_987, 20_481),
 }
