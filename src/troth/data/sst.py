@@ -1,7 +1,7 @@
 """SST: is a sentence of a film review positive (Socher et al. 2013)? The binary, sentence-level form.
 
-`as_in`: the ROAR paper takes sentences of more than five tokens, and its words without any signs (`do n't` is `do n t`),
-as Jain & Wallace (2019) prepared them.
+`as_in`: the ROAR paper takes sentences of more than five tokens, without any signs (`do n't` is `do n t`), as Jain &
+Wallace (2019) prepared them.
 """
 
 import re

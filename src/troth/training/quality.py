@@ -54,7 +54,7 @@ def is_better(settings: Settings, value: float, best: float, best_epoch: int) ->
 
 
 def is_settled(settings: Settings, best: float) -> bool:
-    """Whether no later epoch can take the place of the best: every metric ends at 1, and the earlier of equals stays."""
+    """Whether no later epoch can be better than the best: every metric ends at 1, and the earlier of equals stays."""
     return settings.best_by == "metric" and best >= 1
 
 

@@ -37,7 +37,8 @@ def test_every_part_on_any_data(data, tmp_path):
     # Two seeds: both ends, and the middle at random and by gradient, which is the same in both benchmarks.
     assert "8 trainings, side by side in" in said
     assert "time: about" in said
-    parts = [flag for part in ("comparison", "faithfulness", "performance", "sparsity", "wall_time") for flag in ("--only", part)]
+    names = ("comparison", "faithfulness", "performance", "sparsity", "wall_time")
+    parts = [flag for name in names for flag in ("--only", name)]
     found = json.loads(run(*common, *parts, "--json"))
     (comparison,), (faithfulness,) = found["comparison"].values(), found["faithfulness"].values()
     assert comparison["trainings"] == 8

@@ -84,6 +84,7 @@ class Retrained:
         about = {
             "seeds": list(self.planner.seeds),
             "metric": self.metric,
+            "model": self.planner.subject.model.model.config.model_type,
             "trainings": self.planner.plan.about["trainings"],
             "examples": {name: len(data) for name, data in self.planner.subject.sets.items()},
         }
@@ -166,7 +167,7 @@ def _performance(retrained: Retrained) -> Section:
     rows.append(["tokens per text", f"{np.mean(lengths):.1f}", theirs("sequence_length")])
     rows.append([f"{retrained.metric.replace('_', '-')} %", percent(quality), theirs("performance", model)])
     facts = {"performance": found, "tokens": float(np.mean(lengths))}
-    words = ["Tokens are those of the training texts that may be erased; the paper counts begin and end, too."]
+    words = ["Tokens are those of the training texts that may be erased; the released code counts begin and end, too."]
     return retrained.section("Data and models", ["of", "here", "published"], rows, facts, words)
 
 
