@@ -1,6 +1,6 @@
 """Keeps what a page of results rests on: the rows of a study's run, small enough to be committed.
 
-    python scripts/keep_rows.py roar runs/study-roar docs/results/roar
+    python scripts/keep_rows.py roar runs/roar_sst runs/roar_babi1 docs/results/roar
     python scripts/keep_rows.py saloss runs/study-saloss docs/results/saloss
     python scripts/keep_rows.py soft runs/study-soft docs/results/soft
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
@@ -28,14 +28,26 @@ Rows = Iterator[dict[str, Any]]
 
 
 def roar(run: Path) -> Rows:
-    """RACU in % of every measure and seed, ROAR and Recursive ROAR."""
-    for data, facts in json.loads((run / "study.json").read_text())["results"]["comparison"].items():
-        for way in ("roar", "recursive"):
-            for curve in facts[way]:
-                for seed, value in zip(facts["seeds"], curve["racu_by_seed"], strict=True):
+    """RACU in % of every measure and seed, ROAR and Recursive ROAR, and performance with nothing erased."""
+    results = json.loads((run / "study.json").read_text())["results"]
+    compared = results.get("comparison", {})
+    for part in ("comparison", "faithfulness"):
+        for data, facts in results.get(part, {}).items():
+            ways = {"roar": "roar", "recursive": "recursive"} if part == "comparison" else {"curves": "recursive"}
+            for key, way in ways.items() if part == "comparison" or data not in compared else ():
+                for curve in facts[key]:
+                    about = {"data": data, "model": facts["model"], "way": way}
                     measure = curve["explainer"].partition("(")[0]
-                    about = {"data": data, "way": way, "measure": measure, "seed": seed, "example_id": "all"}
-                    yield {**about, "value": None if value is None else round(100 * value, 4)}
+                    yield from _by_seed(facts["seeds"], curve["racu_by_seed"], {**about, "measure": measure})
+    for data, facts in results.get("performance", {}).items():
+        about = {"data": data, "model": facts["model"], "way": "nothing erased", "measure": facts["metric"]}
+        yield from _by_seed(facts["seeds"], facts["performance"], about)
+
+
+def _by_seed(seeds: Iterable[int], values: Iterable[float | None], about: dict[str, Any]) -> Rows:
+    for seed, value in zip(seeds, values, strict=True):
+        shown = None if value is None else round(100 * value, 4)
+        yield {**about, "seed": seed, "example_id": "all", "value": shown}
 
 
 def saloss(run: Path) -> Rows:
@@ -145,17 +157,18 @@ STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "s
 
 
 def main() -> None:
-    name, run, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    name, *runs, out = sys.argv[1], *map(Path, sys.argv[2:])
     out.mkdir(parents=True, exist_ok=True)
-    rows = list(STUDIES[name](run))
+    rows = [row for run in runs for row in STUDIES[name](run)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     with gzip.GzipFile(out / "rows.csv.gz", "wb", mtime=0) as file:  # no time in it: the same rows, the same file
         file.write(text.getvalue().encode())
-    for figure in run.glob("*.png"):
-        shutil.copy(figure, out / figure.name)
+    for run in runs:
+        for figure in run.glob("*.png"):
+            shutil.copy(figure, out / (figure.name if len(runs) == 1 else f"{run.name}-{figure.name}"))
     print(f"{len(rows):,} rows in {out / 'rows.csv.gz'}")
 
 

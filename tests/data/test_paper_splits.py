@@ -55,6 +55,29 @@ def test_babi_validates_on_a_share_of_its_training_stories(tmp_path):
     assert not {example.id for example in splits[0]} & {example.id for example in splits[1]}
 
 
+def test_sst_without_short_sentences_and_signs(tmp_path):
+    texts = ["a film , no more .", "it does n't work -- at all !"]
+    for split in ("train", "validation", "test"):
+        put(tmp_path / "sst", split, [{"text": text, "label": 0} for text in texts])
+    data = load_data("sst(as_in=roar)", split="test")
+    assert [example.text for example in data] == ["a film no more", "it does n t work at all"]
+    put(tmp_path / "sst", "test", [{"text": "five tokens are too few", "label": 0}, {"text": texts[1], "label": 1}])
+    assert [example.label for example in load_data("sst(as_in=roar)", split="test")] == [1]
+    assert len(load_data("sst", split="test")) == 2
+
+
+def test_imdb_without_long_reviews_and_signs(tmp_path):
+    reviews = [f"It's number {number}: good, <br />really -- good!" for number in range(10)]
+    texts = [*reviews, "too short", "long " * 400]
+    for split in ("train", "test"):
+        put(tmp_path / "imdb", split, [{"text": text, "label": 1} for text in texts])
+    splits = {split: load_data("imdb(as_in=roar)", split=split) for split in ("train", "validation", "test")}
+    assert [len(data) for data in splits.values()] == [8, 2, 2]
+    found = sorted(example.text for data in (splits["train"], splits["validation"]) for example in data)
+    assert found == [f"it's number {number} good br really good" for number in range(10)]
+    assert load_data("imdb(as_in=roar)", split="train", limit=3).name == "imdb(as_in='roar')"
+
+
 def test_semeval_by_the_files_of_2016(tmp_path):
     files = ("2013train-A", "2016train-A", "2016dev-A", "2016devtest-A", "2016test-A")
     put(tmp_path / "semeval2017_4a", "train", [{"text": file, "label": 1, "source": file} for file in files])
@@ -118,6 +141,8 @@ REAL = {
     "ag_news(as_in=soft)": (13_831, 2_441, 7_600),  # of the 16,272 that could be had
     "babi1(as_in=roar)": (8_500, 1_500, 1_000),
     "babi2(as_in=roar)": (8_500, 1_500, 1_000),
+    "imdb(as_in=roar)": (17_213, 4_303, 4_346),  # one row is rounded otherwise; the paper has 16 more to test on
+    "sst(as_in=roar)": (6_579, 848, 1_776),
     "semeval2017_4a(as_in=saloss)": (5_975, 1_987, 20_481),
 }
 

@@ -67,6 +67,24 @@ def test_seeds_side_by_side_are_the_seeds_one_by_one(films, base, pair, options)
     ).abs().max() > 1e-2
 
 
+def test_epochs_that_can_decide_nothing_are_left_out(films):
+    """With a perfect epoch in each copy the rest would change no chosen weight, as training alone to the end shows."""
+    examples, held = films(45), films(12, start=60)
+    start = bases.build(BILSTM)
+    alone, *together = (start.build(examples, ("bad", "good"), seed, None) for seed in (0, 0, 1))
+    chosen = settings(**{**OPTIONS, "epochs": 12, "learning_rate": 3e-2})
+    whole = fit(alone, "plain", corpus(alone, examples), corpus(alone, held), chosen)
+    training, validation = corpus(together[0], examples), corpus(together[0], held)
+    copies = [Copy(model, training, validation, seed) for seed, model in enumerate(together)]
+    stacked = fit_stacked(copies, "plain", chosen, device="cpu")
+    assert max(one.best_epoch for one in stacked) == len(stacked[0].history) < 12 == len(whole.history)
+    assert whole.best_epoch == stacked[0].best_epoch
+    close(alone, together[0], 1e-3)
+    to_the_end = settings(**{**OPTIONS, "epochs": 12, "learning_rate": 3e-2, "best_by": "last"})
+    again = start.build(examples, ("bad", "good"), 0, None)
+    assert len(fit_stacked([Copy(again, training, validation, 0)], "plain", to_the_end)[0].history) == 12
+
+
 def test_erased_copies_of_the_data_side_by_side(films):
     examples, held = films(40), films(10, start=60)
     start = bases.build(BILSTM)

@@ -76,13 +76,26 @@ def test_known_words_get_their_vectors_and_others_are_as_widely_spread():
     embedding = torch.nn.Embedding(len(tokenizer), 3, padding_idx=0)
     torch.manual_seed(0)
     vectors = {"good": [1.0, 2.0, 3.0], **{f"w{i}": [5.0 * (-1) ** i, 0.0, 0.0] for i in range(200)}}
-    put_vectors(embedding, tokenizer, vectors)
+    put_vectors(embedding, tokenizer, vectors, others="drawn")
     weight = embedding.weight.detach()
     assert weight[tokenizer.convert_tokens_to_ids("good")].tolist() == [1, 2, 3]
     assert weight[0].tolist() == [0, 0, 0]
     spread = torch.tensor(list(vectors.values())).std()
     drawn = weight[[tokenizer.convert_tokens_to_ids(f"w{i}") for i in range(200, 400)]]
     assert float(drawn.std()) == pytest.approx(float(spread), rel=0.1)
+
+
+def test_words_without_a_vector_begin_at_zero_in_the_released_variant(tmp_path):
+    examples = [Example("0", "good film", label=0), Example("1", "bad film", label=1)]
+    (tmp_path / "v.json").write_text(json.dumps({"good": [1.0, 2.0], "film": [0.5, 1.0]}))
+    vectors = str(tmp_path / "v.json")
+    for variant, begins_at_zero in (("paper", False), ("released", True)):
+        base = bases.build(f"bilstm_attention(hidden=4, vectors={vectors!r}, variant={variant})")
+        model = base.build(examples, ("a", "b"), 0, None)
+        ids = model.tokenizer.convert_tokens_to_ids(["[MASK]", "[UNK]", "bad", "film"])
+        of_mask, of_unknown, of_bad, of_film = model.embedding_matrix[ids].tolist()
+        assert [vector == [0, 0] for vector in (of_mask, of_unknown, of_bad)] == [begins_at_zero] * 3
+        assert of_film == [0.5, 1.0]
 
 
 def test_a_bilstm_takes_its_size_from_the_vectors(tmp_path):

@@ -53,6 +53,11 @@ def is_better(settings: Settings, value: float, best: float, best_epoch: int) ->
     return value > best or best_epoch == 0 or settings.best_by == "last"
 
 
+def is_settled(settings: Settings, best: float) -> bool:
+    """Whether no later epoch can be better than the best: every metric ends at 1, and the earlier of equals stays."""
+    return settings.best_by == "metric" and best >= 1
+
+
 def scores(settings: Settings, logits: Tensor, labels: Tensor) -> dict[str, float]:
     """Every metric and the loss; the settings' first."""
     names = dict.fromkeys((settings.metric, *get_args(Metric)))

@@ -151,6 +151,8 @@ class _Side:
                     bar.step(epoch + 1, settings.epochs, float(losses.mean()) / index.shape[1])
                 self._end_epoch(epoch + 1, total / examples)
                 bar.end_epoch(settings.metric, self.states[0].history[-1]["score"], self.states[0].best_epoch)
+                if all(quality.is_settled(settings, state.best_value) for state in self.states):
+                    break
         self.stack.write_back(self.models, self.best)
         for model in self.models:
             model.model.eval()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -55,14 +55,16 @@ def word_tokenizer(
     )
 
 
-def put_vectors(embedding: nn.Embedding, tokenizer: Any, vectors: Mapping[str, list[float]]) -> None:
-    """Writes known words' vectors into an embedding; those of the others are drawn as widely spread."""
+def put_vectors(
+    embedding: nn.Embedding, tokenizer: Any, vectors: Mapping[str, list[float]], *, others: Literal["drawn", "zero"]
+) -> None:
+    """Writes known words' vectors into an embedding; those of the others are 0, or drawn as widely spread."""
     # By index: the vocabulary comes in no fixed order, and a sum depends on it.
     words = sorted((index, word) for word, index in tokenizer.get_vocab().items())
     known = {index: vectors[word] for index, word in words if word in vectors}
     found = torch.tensor(list(known.values()))
     with torch.no_grad():
-        embedding.weight.normal_(0, float(found.std()))
+        embedding.weight.normal_(0, float(found.std()) if others == "drawn" else 0.0)
         embedding.weight[torch.tensor(list(known))] = found
         if embedding.padding_idx is not None:
             embedding.weight[embedding.padding_idx] = 0

@@ -37,7 +37,8 @@ def test_every_part_on_any_data(data, tmp_path):
     # Two seeds: both ends, and the middle at random and by gradient, which is the same in both benchmarks.
     assert "8 trainings, side by side in" in said
     assert "time: about" in said
-    parts = [flag for part in ("comparison", "faithfulness", "sparsity", "wall_time") for flag in ("--only", part)]
+    names = ("comparison", "faithfulness", "performance", "sparsity", "wall_time")
+    parts = [flag for name in names for flag in ("--only", name)]
     found = json.loads(run(*common, *parts, "--json"))
     (comparison,), (faithfulness,) = found["comparison"].values(), found["faithfulness"].values()
     assert comparison["trainings"] == 8
@@ -46,7 +47,14 @@ def test_every_part_on_any_data(data, tmp_path):
     assert len(comparison["roar"][0]["by_seed"]) == 2
     assert comparison["roar"][0]["places"] == [0, 0.5, 1]
     (sparsity,), (times,) = found["sparsity"].values(), found["wall_time"].values()
-    assert sparsity["sparsity"]["gradient"]["by_ratio"][-1] == [pytest.approx(1)] * 3
+    assert sparsity["sparsity"]["test"]["gradient"]["by_ratio"][-1] == [pytest.approx(1)] * 3
+    shares = [sparsity["sparsity"][split] for split in ("test", "validation")]
+    assert all(set(share) == {"gradient", "random"} for share in shares)
+    assert shares[0]["random"]["by_ratio"][4] != shares[1]["random"]["by_ratio"][4]  # of other texts
+    # Uniform scores: the upper half holds three quarters.
+    assert all(abs(share["random"]["by_ratio"][4][0] - 0.75) < 0.1 for share in shares)
+    (quality,) = found["performance"].values()
+    assert quality["performance"] == [row[0] for row in faithfulness["curves"][0]["by_seed"]]
     assert set(times["seconds"]) == {"random", "gradient"}
     assert ", 0 to do" in run(*common, "--only", "comparison", "--dry-run")
     page = (tmp_path / "s" / "study.md").read_text()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from troth.explainers import Explainer
 from troth.metrics.formulas import Variant
@@ -30,6 +30,7 @@ _WAYS: Mapping[str, tuple[Way, ...]] = {
     "comparison": ("recursive", "once"),
     "faithfulness": ("recursive",),
     "one_token": ("recursive",),
+    "performance": (),
     "sparsity": (),
     "wall_time": ("recursive",),
 }
@@ -42,13 +43,16 @@ class Roar(Study):
         "comparison": "ROAR against Recursive ROAR (appendix G, figures 8 and 9)",
         "faithfulness": "RACU of each measure by Recursive ROAR (table 2, figure 4)",
         "one_token": "exactly one token per step, up to 10 (appendix F, figure 7)",
+        "performance": "data sets, lengths of texts and models with nothing erased (tables 1 and 3)",
         "sparsity": "how few tokens hold the importance (appendix E, figures 5 and 6)",
         "wall_time": "how long a training and an importance take (appendix D, table 7)",
     }
 
     step: float = 0.1
     explainers: tuple[str, ...] = ()  # those of the paper where empty
-    epochs: int | None = None  # the paper's where None
+    epochs: int | None = None  # the paper's where None, as the next two
+    batch_size: int | None = None
+    learning_rate: float | None = None
     stack: int | None = None  # trainings side by side in a cell; None: as many as pay
     variant: Variant = "paper"  # released: RACU clipped to [−1, 1]
 
@@ -76,7 +80,8 @@ class Roar(Study):
         entry = entry_of(data)
         pair = entry is not None and entry.auxiliary is not None
         base = bases.build(setting.base or _base_for(data))
-        options: dict[str, Any] = {} if self.epochs is None else {"epochs": self.epochs}
+        named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
+        options = {name: value for name, value in named.items() if value is not None}
         return setting.context.once(
             ("roar", self, part, data, setting.base, setting.seeds, setting.limit),
             lambda: plan_for(

@@ -113,11 +113,12 @@ class Planner:
         """Everything that the curves of these explainers need."""
         methods = {catalog.spec(explainer, full=True): explainer for explainer in explainers}
         self._train([(Training(seed), None, True) for seed in self.seeds])
+        for seed in self.seeds:
+            self._remember(Random(), Training(seed), self._importance(Random(), seed, (), {}))
+            for method in methods.values():
+                self._explain(method, Training(seed))
         if ways:
             self._random()
-        for method in methods.values():
-            for seed in self.seeds:
-                self._explain(method, Training(seed))
         if "recursive" in ways:
             self._recursively(methods)
         if "once" in ways:
@@ -142,7 +143,7 @@ class Planner:
         by = catalog.spec(Random(), full=True)
         wanted: list[tuple[Training, Cell | None, bool]] = []
         for seed in self.seeds:
-            cell = self._importance(Random(), seed, (), {})
+            cell = self.importances[Training(seed)][by]
             wanted += [(self.training(by, "once", seed, amount), cell, False) for amount in self.steps.inner]
             if self.steps.counted == "share":
                 wanted.append((self.training(by, "once", seed, ALL), None, False))
@@ -198,7 +199,9 @@ class Planner:
         if earlier is not None:
             specs |= {"counted": training.counted, "erased": training.trail[-1]}
         parents = (self.trained_in[training].name, *(() if earlier is None else (earlier.name,)))
-        cell = self._importance(method, training.seed, parents, specs)
+        self._remember(method, training, self._importance(method, training.seed, parents, specs))
+
+    def _remember(self, method: Explainer, training: Training, cell: Cell) -> None:
         self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
 
     def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:

@@ -62,22 +62,29 @@ class Reader:
         name = catalog.spec(explainer)
         return Curve(name, way, steps.counted, steps.places, own, random, len(self.labels), self.variant)
 
-    def sparsity(self, explainer: Explainer) -> dict[str, Floats] | None:
-        """[seeds, tops or ratios] share of all importance the top tokens hold, on the test texts of the 0 % model."""
+    def sparsity(self, explainer: Explainer, split: str = "test") -> dict[str, Floats] | None:
+        """[seeds, tops or ratios] share of all importance the top tokens hold, on a split's texts and the 0 % model."""
+        sizes = {name: len(data) for name, data in self.planner.subject.sets.items()}
+        place = list(sizes).index(split)  # an importance has the splits one after the other
+        begin = sum(list(sizes.values())[:place])
         by_top, by_ratio = [], []
         for seed in self.planner.seeds:
             cell = self.planner.importances[Training(seed)][catalog.spec(explainer, full=True)]
             if not self.store.has(cell.name):
                 return None
-            table = self.store.table(cell.name)
+            table = self.store.table(cell.name).slice(begin, sizes[split])
             _, scores = importance(table)
             lengths = [len(row) for row in table.column("scores").to_pylist()]
-            parts = np.split(scores, np.cumsum(lengths)[:-1])[-len(self.labels) :]
-            parts = [part for part in parts if len(part)]
+            parts = [part for part in np.split(scores, np.cumsum(lengths)[:-1]) if len(part)]
             by_top.append(np.nanmean([formulas.top_share(part, TOPS) for part in parts], axis=0))
             ratios = [formulas.sparsity(part, RATIOS, variant=self.variant) for part in parts]
             by_ratio.append(np.nanmean(ratios, axis=0))
         return {"by_top": np.array(by_top), "by_ratio": np.array(by_ratio)}
+
+    def performances(self) -> list[float]:
+        """Of the models with nothing erased, by seed; those that failed are left out."""
+        names = [Training(seed).name(self.planner.common) for seed in self.planner.seeds]
+        return [self.scores[name] for name in names if name in self.scores]
 
     def times(self, explainers: Sequence[Explainer]) -> dict[str, dict[str, float]]:
         """Mean seconds of one training and of one importance of all examples, by measure."""

@@ -1,7 +1,8 @@
 """A bidirectional LSTM with attention over a word vocabulary made from the training texts, as in the ROAR paper.
 
 `vectors` is a file of pretrained word vectors (GloVe or fastText text, or JSON), which are trained further. Without it,
-words begin as standard normal vectors of size `embedding`.
+words begin as standard normal vectors of size `embedding`. The paper does not say how words without a vector begin, and
+[MASK], which has none: here as widely spread as the others; in the released code (`variant="released"`) at 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class BilstmAttention(Base):
     embedding: int = 300
     hidden: int = 128
     vectors: str = ""
-    variant: Literal["paper", "released"] = "paper"  # released: each text of a pair has an embedding of its own
+    # released: each text of a pair has an embedding of its own; words without a vector begin at 0
+    variant: Literal["paper", "released"] = "paper"
     lowercase: bool = True
     minimum_count: int = 1
     positions: int = 4096
@@ -58,7 +60,8 @@ class BilstmAttention(Base):
             model = BilstmAttentionForSequenceClassification(config)
             body = model.bilstm
             if known:
-                vocabulary.put_vectors(body.embeddings.word_embeddings, tokenizer, known)
+                others: Literal["drawn", "zero"] = "zero" if self.variant == "released" else "drawn"
+                vocabulary.put_vectors(body.embeddings.word_embeddings, tokenizer, known, others=others)
             if config.pair and not config.shared_embedding:
                 body.second_embeddings.load_state_dict(body.embeddings.state_dict())
         return Encoder(model, tokenizer, name="bilstm_attention", max_length=max_length)
