@@ -25,6 +25,7 @@ from troth.explainers import Explainer
 from troth.metrics import Metric, Summary
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
+from troth.statistics import simes
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
 from troth.studies._material import Material
@@ -154,7 +155,7 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
     ]
     facts: dict[str, Any] = {
         recipe: {name: dict(zip(("value", "low", "high"), values[name], strict=True)) for name in measures}
-        | {"out_of_distribution": dict(zip(("cases", "of", "lowest_p"), outside[recipe], strict=True))}
+        | {"out_of_distribution": dict(zip(("cases", "of", "p"), outside[recipe], strict=True))}
         for recipe, values in ranges.items()
     }
     data = experiment.name
@@ -180,23 +181,26 @@ def _undefined(recipe: str, summaries: Sequence[Summary]) -> list[str]:
 
 
 def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[int, int, float]:
-    """In how many cases, masking ratios above 0 × seeds, masked inputs are out of distribution; the lowest p."""
+    """In how many cases, masking ratios above 0 × seeds, p is too small; how many there are; Simes's p over them."""
     references = "half masked" if "masked" in recipe else "whole"  # as the training had its inputs
     p: list[float] = []
     for rows in by_seed:
         kept = [row["p"][1:] for row in rows if (row["references"], row["variant"]) == (references, "calibrated")]
         p += [data_set_p_value(ratio) for ratio in np.array(kept).T] if kept else []
-    return sum(value < LEVEL for value in p), len(p), min(p, default=float("nan"))
+    return sum(value < LEVEL for value in p), len(p), float(simes(p)) if p else float("nan")
 
 
-def _cases(cases: int, of: int, lowest: float) -> str:
-    return f"{cases} of {of} (lowest p = {lowest:.2g})" if of else "not tested"
+def _cases(cases: int, of: int, p: float) -> str:
+    return f"{cases} of {of}, p = {p:.2g}" if of else "not tested"
 
 
 def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:
     """For which recipes RACU cannot be read as faithfulness."""
-    said = f"Out of distribution: p < {LEVEL} (calibrated MaSF, Simes over texts), of masking ratios above 0 × seeds."
-    invalid = [recipe for recipe, (cases, _, _) in outside.items() if cases]
+    said = (
+        f"Out of distribution: cases with p < {LEVEL} (calibrated MaSF, Simes over texts) of masking ratios above 0 × "
+        "seeds, and Simes's p over the cases."
+    )
+    invalid = [recipe for recipe, (_, of, p) in outside.items() if of and p < LEVEL]
     untested = [recipe for recipe, (_, of, _) in outside.items() if not of]
     if invalid:
         said += f" RACU is not valid as faithfulness for {', '.join(invalid)}."
