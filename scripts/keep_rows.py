@@ -5,8 +5,9 @@
     python scripts/keep_rows.py soft runs/study-soft docs/results/soft
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
     python scripts/keep_rows.py fmm runs/study-fmm docs/results/fmm
+    python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
 
-RACU is kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
+RACU and macro-F1 are kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from typing import Any
 
 from troth.core import catalog
 from troth.store.store import Store, Stored
+from troth.store.tables import table_to_scores
+from troth.studies._results import Results
+from troth.training import recipes as training_recipes
+from troth.validity.masf import data_set_p_value
 
 Rows = Iterator[dict[str, Any]]
 
@@ -51,19 +56,60 @@ def _by_seed(seeds: Iterable[int], values: Iterable[float | None], about: dict[s
 
 
 def saloss(run: Path) -> Rows:
-    """The share of tokens erased before a prediction flips, by example, for the models of Table 2."""
+    """The share of tokens erased before a prediction flips, by example; macro-F1 of rationale classifiers, by seed."""
     store = Store(run)
-    recipes = {f"cell:{cell.name}": cell.specs["recipe"] for cell in store.cells() if cell.kind == "training"}
+    recipe_of = _recipes(store)
+
+    def about(cell: Stored, **others: str) -> dict[str, Any]:
+        _, options = catalog.parse(recipe_of[cell.specs["model"]])
+        guided = {"model": options.get("source", "plain"), "lambda": options.get("weight", 0)}
+        return {"data": cell.specs["data"], **guided, **others}
+
     for cell in _metrics(store, "decision_flip"):
-        _, options = catalog.parse(recipes[cell.specs["model"]])
+        erased = "padded" if catalog.parse(cell.specs["metric"])[1].get("masking") == "pad" else "deleted"
+        if cell.specs["split"] == "test":
+            method = cell.specs["explainer"].partition("(")[0]
+            yield from _by_example(store, cell, about(cell, erased=erased, attribution=method))
+    for cell in store.cells():
+        if cell.kind == "fresh" and not cell.error:
+            method = cell.specs["explainer_full"].partition("(")[0]
+            named = about(cell, erased=f"all but {cell.specs['thresholder']}", attribution=method)
+            yield {**named, **_of_all(cell), "value": round(Results(store).quality(cell), 4)}  # type: ignore[arg-type]
+
+
+def recipes(run: Path) -> Rows:
+    """Accuracy, flips and comprehensiveness by example, RACU and the p-values of its masked inputs by seed."""
+    store = Store(run)
+    recipe_of = _recipes(store)
+    for cell in sorted(store.cells(), key=lambda cell: json.dumps(cell.specs, sort_keys=True)):
+        if cell.error or cell.kind not in ("training", "metric", "erased_check"):
+            continue
+        recipe = cell.specs["recipe"] if cell.kind == "training" else recipe_of[cell.specs["model"]]
+        parts = dict(catalog.parse(part.strip()) for part in training_recipes.split(recipe))
         about = {
             "data": cell.specs["data"],
-            "model": options.get("source", "plain"),  # of the salience
-            "erased": "padded" if catalog.parse(cell.specs["metric"])[1].get("masking") == "pad" else "deleted",
-            "attribution": cell.specs["explainer"].partition("(")[0],
+            "recipe": " + ".join(parts),
+            "lambda": parts.get("salience", {}).get("weight", 0),
+            "explainer": cell.specs.get("explainer", "").partition("(")[0],
         }
-        if cell.specs["split"] == "test" and about["model"] in ("plain", "text_rank"):
-            yield from _by_example(store, cell, about)
+        table = store.table(cell.name)
+        metric = cell.specs.get("metric", "").partition("(")[0]
+        if cell.kind == "training":
+            for row in table.to_pylist():
+                if row["split"] == "test":
+                    named = {**about, "measure": "accuracy", **_of_all(cell), "example_id": row["example_id"]}
+                    yield {**named, "value": int(row["label"] == row["predicted"])}
+        elif cell.kind == "erased_check":
+            test = ("half masked" if "masked" in parts else "whole", "calibrated")
+            p_values = [row["p"] for row in table.to_pylist() if (row["references"], row["variant"]) == test]
+            for place, p in enumerate(zip(*p_values, strict=True)):
+                named = {**about, "measure": f"p at {place}/{len(p_values[0]) - 1}", **_of_all(cell)}
+                yield {**named, "value": round(data_set_p_value(p), 6)}
+        elif metric == "recursive_erasure":
+            summary = catalog.build("metrics", cell.specs["metric_full"]).summarize(table_to_scores(table))
+            yield {**about, "measure": "RACU", **_of_all(cell), "value": round(summary.value, 4)}
+        else:
+            yield from _by_example(store, cell, {**about, "measure": metric})
 
 
 def soft(run: Path) -> Rows:
@@ -146,6 +192,16 @@ def _metrics(store: Store, name: str) -> Iterable[Stored]:
     return sorted(cells, key=lambda cell: json.dumps(cell.specs, sort_keys=True))
 
 
+def _recipes(store: Store) -> dict[str, str]:
+    """The recipe of every trained model."""
+    return {f"cell:{cell.name}": cell.specs["recipe"] for cell in store.cells() if cell.kind == "training"}
+
+
+def _of_all(cell: Stored) -> dict[str, Any]:
+    """The columns of a number of all examples together."""
+    return {"seed": cell.specs["seed"], "example_id": "all"}
+
+
 def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
     table = store.table(cell.name)
     for example, value in zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True):
@@ -153,7 +209,9 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
         yield {**about, "seed": cell.specs["seed"], "example_id": example, "value": rounded}
 
 
-STUDIES: dict[str, Callable[[Path], Rows]] = {"roar": roar, "saloss": saloss, "soft": soft, "aml": aml, "fmm": fmm}
+STUDIES: dict[str, Callable[[Path], Rows]] = {
+    "roar": roar, "saloss": saloss, "soft": soft, "aml": aml, "fmm": fmm, "recipes": recipes,
+}  # fmt: skip
 
 
 def main() -> None:

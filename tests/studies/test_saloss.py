@@ -14,6 +14,7 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.metrics import recursive_erasure
 from troth.models import load_model
+from troth.salience import text_rank
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.studies import published
@@ -22,6 +23,7 @@ from troth.studies._results import Results
 from troth.studies.saloss import Saloss, _tagging
 from troth.studies.saloss._experiment import METHODS
 from troth.sweep.work import over_sum
+from troth.validity.masf import data_set_p_value
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 
@@ -33,7 +35,7 @@ STUDY = Saloss(epochs=12, batch_size=16, learning_rate=5e-3, examples=16, tagger
 def films(tmp_path_factory):
     """Short texts with one word that gives the class away, in three files."""
     folder, draw = tmp_path_factory.mktemp("films"), random.Random(0)
-    for split, count in (("train", 120), ("validation", 24), ("test", 24)):
+    for split, count in (("train", 120), ("validation", 36), ("test", 24)):
         rows = []
         for number in range(count):
             words = [f"w{draw.randrange(30)}" for _ in range(10)]
@@ -178,6 +180,33 @@ def test_lambda_is_searched_on_the_development_set(films, tmp_path):
     assert table.facts[films.name]["lambda"] == min(flips, key=lambda weight: (flips[weight], weight))
 
 
+def test_a_sweep_of_lambda_says_what_it_does_to_attention_and_flips(films, setting):
+    study = Saloss(**{**STUDY.__dict__, "weights": (1e-3, 10.0)})
+    (section,) = sections(setting, "weights", study)
+    facts = section.facts[films.name]
+    assert list(facts) == ["0", "0.001", "10"]
+    (flips, _) = sections(setting, "decision_flip")
+    for weight, source in (("0", "plain"), ("0.001", "text_rank")):  # 0.001 is what Table 2 has
+        for method in METHODS:
+            flip = flips.facts[films.name][f"{source} {method}"]
+            assert facts[weight][method]["flip_fraction"] == pytest.approx(flip["flip_fraction"])
+            assert facts[weight][method]["p"] == pytest.approx(flip["p"], nan_ok=True)
+    # KL(α, σ) by hand, and a large λ draws attention to σ.
+    plan = Plan()
+    (experiment,) = study.experiments(setting, plan)
+    folder = setting.out / "files" / experiment.model("plain", 0).name
+    examples = load(str(films), examples=16).splits["test"].examples
+    each = []
+    for one in explain(load_model(str(folder), device="cpu"), examples, "attention", units="token"):
+        alpha, sigma = one.scores / one.scores.sum(), text_rank(one.units)
+        each.append((alpha * np.log(alpha / (sigma / sigma.sum()))).sum())
+    assert facts["0"]["divergence"][0] == pytest.approx(np.mean(each), rel=1e-3)
+    assert np.mean(facts["10"]["divergence"]) < 0.5 * np.mean(facts["0"]["divergence"])
+    assert "over all weights and seeds" in section.words
+    (none,) = sections(setting, "weights")
+    assert "No weights were named" in none.words
+
+
 def test_a_dry_run_trains_nothing(films, setting, tmp_path):
     fresh = studies.Setting(tmp_path / "dry", (str(films),), BASE, (0,))
     plan = STUDY.plan("fresh", fresh)
@@ -221,7 +250,7 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
     assert list(facts) == ["plain", "masked", "salience", "masked + salience"]
     for recipe in facts.values():
         for name, found in recipe.items():
-            if not np.isnan(found["value"]):
+            if name != "out_of_distribution" and not np.isnan(found["value"]):
                 assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9, name
     assert "accuracy" in section.words
     assert "RACU is of the macro-f1." in section.words
@@ -230,8 +259,16 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
     racu = [cell for cell in plan.of("metric") if cell.specs["metric"].startswith("recursive_erasure")]
     values = [metric.summarize(results.scores(cell)).value for cell in racu]
     np.testing.assert_allclose(values, [found["RACU"]["value"] for found in facts.values()])
+    # What RACU masked is tested against held-out texts as the recipe's training had them.
+    for check, (recipe, found) in zip(plan.of("erased_check"), facts.items(), strict=True):
+        references = "half masked" if "masked" in recipe else "whole"
+        rows = [row for row in results.rows(check) if (row["references"], row["variant"]) == (references, "calibrated")]
+        p = [data_set_p_value(column) for column in np.array([row["p"] for row in rows]).T[1:]]
+        joined = min(value * 10 / rank for rank, value in enumerate(sorted(p), start=1))  # Simes
+        assert found["out_of_distribution"] == {"cases": sum(np.less(p, 0.05)), "of": 10, "p": pytest.approx(joined)}
     page = (tmp_path / "out" / "study.md").read_text()
     assert "RACU (higher is better)" in page
+    assert "masked inputs out of distribution" in page
     assert (tmp_path / "out" / "01-report.png").is_file()
     with pytest.raises(TrothError, match="name a model to start from: --base"):
         list(study.sections("report", studies.Setting(tmp_path / "none", (str(films),))))

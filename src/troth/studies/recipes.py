@@ -3,6 +3,10 @@
 The before-and-after report of a user's own data. Masked fine-tuning (Madsen et al., 2024) makes erased inputs in
 distribution; salience (SaLoss, Chrysostomou & Aletras, 2021) guides attention. RACU is of the data set's own metric.
 Intervals: over examples and seeds; RACU over seeds where there are several, else over examples (BCa).
+
+RACU masks: it measures faithfulness only where masked inputs are in distribution, so every recipe's own masked inputs
+are tested (calibrated MaSF) against held-out texts as its training had them: whole, or every second one masked. The
+flip fraction and comprehensiveness delete, of which MaSF says nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from troth.explainers import Explainer
 from troth.metrics import Metric, Summary
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
+from troth.statistics import simes
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
 from troth.studies._material import Material
@@ -28,6 +33,9 @@ from troth.studies._numbers import Range, estimate, with_interval
 from troth.studies._results import Results
 from troth.studies._trained import Trials
 from troth.studies._trained_study import Experiment, TrainedStudy
+from troth.studies.fmm._works import ErasedCheckSpec
+from troth.validity.checking import LEVEL
+from troth.validity.masf import data_set_p_value
 from troth.verbs.tune import with_salience
 
 if TYPE_CHECKING:
@@ -39,6 +47,7 @@ METRICS = {
     "RACU": "recursive_erasure",
     "comprehensiveness": "comprehensiveness",
 }
+OUTSIDE = "masked inputs out of distribution"
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure
 
@@ -68,6 +77,16 @@ class RecipesExperiment(Experiment):
         cells = [self.trials.explanation(model, explainer, units="word") for model in self.models(recipe)]
         return [self.trials.metric(cell, catalog.spec(self.metrics[name])) for cell in cells]
 
+    def checks(self, recipe: str, explainer: str) -> list[Cell]:
+        """Whether the masked inputs that RACU rests on are in distribution, per seed."""
+        data = self.trials.data
+        return [
+            self.trials.plan.add(
+                ErasedCheckSpec.of(erased).cell(erased, data["test"], data["validation"], data["test"], model)
+            )
+            for erased, model in zip(self.scores(recipe, explainer, "RACU"), self.models(recipe), strict=True)
+        ]
+
 
 @dataclass(frozen=True)
 class Recipes(TrainedStudy[RecipesExperiment]):
@@ -94,8 +113,10 @@ class Recipes(TrainedStudy[RecipesExperiment]):
         return RecipesExperiment(trials, setting.seeds, self.changed, self.explainers, salience)
 
     def add_cells(self, part: str, experiment: RecipesExperiment) -> None:
-        for recipe, explainer, name in itertools.product(RECIPES, self.explainers, METRICS):
-            experiment.scores(recipe, explainer, name)
+        for recipe, explainer in itertools.product(RECIPES, self.explainers):
+            for name in METRICS:
+                experiment.scores(recipe, explainer, name)
+            experiment.checks(recipe, explainer)
 
     def tables(self, part: str, experiments: Sequence[RecipesExperiment], results: Results) -> Iterator[Section]:
         for experiment, explainer in itertools.product(experiments, self.explainers):
@@ -104,6 +125,7 @@ class Recipes(TrainedStudy[RecipesExperiment]):
 
 def _section(experiment: RecipesExperiment, explainer: str, results: Results) -> Section:
     ranges: dict[str, dict[str, Range]] = {}
+    outside: dict[str, tuple[int, int, float]] = {}
     undefined = []
     for recipe in RECIPES:
         accuracy = over_seeds(
@@ -118,16 +140,22 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
                 undefined += _undefined(recipe, summaries)
             else:
                 ranges[recipe][name] = over_seeds([results.values(cell) for cell in cells])
+        outside[recipe] = _outside(recipe, [results.rows(cell) for cell in experiment.checks(recipe, explainer)])
     racu = experiment.metrics["RACU"]
     assert isinstance(racu, RecursiveErasure)
     performance = racu.performance or "accuracy"
     words = [_change(explainer, ranges), f"RACU is of the {performance.replace('_', '-')}."]
     words += [f"No RACU: {'; '.join(undefined)}."] if undefined else []
+    words += [_validity(outside)]
     measures = ("accuracy", *METRICS)
-    columns = ("recipe", *(f"{name} ({_BETTER[name]} is better)" for name in measures))
-    rows = [[recipe, *(with_interval(values[name]) for name in measures)] for recipe, values in ranges.items()]
-    facts = {
+    columns = ("recipe", *(f"{name} ({_BETTER[name]} is better)" for name in measures), OUTSIDE)
+    rows = [
+        [recipe, *(with_interval(values[name]) for name in measures), _cases(*outside[recipe])]
+        for recipe, values in ranges.items()
+    ]
+    facts: dict[str, Any] = {
         recipe: {name: dict(zip(("value", "low", "high"), values[name], strict=True)) for name in measures}
+        | {"out_of_distribution": dict(zip(("cases", "of", "p"), outside[recipe], strict=True))}
         for recipe, values in ranges.items()
     }
     data = experiment.name
@@ -150,6 +178,35 @@ def _undefined(recipe: str, summaries: Sequence[Summary]) -> list[str]:
     if not without:
         return []
     return [f"{recipe}, {len(without)} of {len(summaries)} seeds ({'; '.join(without[0].undefined)})"]
+
+
+def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[int, int, float]:
+    """In how many cases, masking ratios above 0 × seeds, p is too small; how many there are; Simes's p over them."""
+    references = "half masked" if "masked" in recipe else "whole"  # as the training had its inputs
+    p: list[float] = []
+    for rows in by_seed:
+        kept = [row["p"][1:] for row in rows if (row["references"], row["variant"]) == (references, "calibrated")]
+        p += [data_set_p_value(ratio) for ratio in np.array(kept).T] if kept else []
+    return sum(value < LEVEL for value in p), len(p), float(simes(p)) if p else float("nan")
+
+
+def _cases(cases: int, of: int, p: float) -> str:
+    return f"{cases} of {of}, p = {p:.2g}" if of else "not tested"
+
+
+def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:
+    """For which recipes RACU cannot be read as faithfulness."""
+    said = (
+        f"Out of distribution: cases with p < {LEVEL} (calibrated MaSF, Simes over texts) of masking ratios above 0 × "
+        "seeds, and Simes's p over the cases."
+    )
+    invalid = [recipe for recipe, (_, of, p) in outside.items() if of and p < LEVEL]
+    untested = [recipe for recipe, (_, of, _) in outside.items() if not of]
+    if invalid:
+        said += f" RACU is not valid as faithfulness for {', '.join(invalid)}."
+    if untested:
+        said += f" Whether RACU is valid as faithfulness was not tested for {', '.join(untested)}."
+    return said
 
 
 def _change(explainer: str, ranges: Ranges) -> str:

@@ -20,7 +20,7 @@ from troth.studies._material import Material
 from troth.studies._results import Results
 from troth.studies._trained import Trials
 from troth.studies._trained_study import TrainedStudy
-from troth.studies.saloss import _tables, _tagging, _words
+from troth.studies.saloss import _tables, _tagging, _weights, _words
 from troth.studies.saloss._experiment import BASES, FLIPS, METHODS, RATIOS, SALIENCES, SUPPORTS, SalossExperiment
 from troth.verbs.fresh import require
 
@@ -35,6 +35,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
         "examples": "Table 4: rationales of both models",
         "saliences": "Table 8: the same with other saliences",
         "part_of_speech": "Figure 1: importance by part of speech",
+        "weights": "Not in the paper: what each λ does to attention, macro-F1 and flips",
     }
     paper: ClassVar[str] = "saloss"
     default_data: ClassVar[tuple[str, ...]] = ("sst", "ag_news")
@@ -48,6 +49,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
     ratio: float = 0.0  # of rationales
     thresholders: tuple[str, ...] = ("top_k", "contiguous")
     examples: int = 0  # of the test set; 0: all
+    weights: tuple[float, ...] = ()  # λ to compare in the last part; a training each
     tagger: str | _tagging.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
 
     def __post_init__(self) -> None:
@@ -56,8 +58,9 @@ class Saloss(TrainedStudy[SalossExperiment]):
                 raise unknown("way to flip", way, FLIPS)
         for thresholder in self.thresholders:
             require(self.ratio or 1.0, thresholder)
-        if not isinstance(self.weight, str) and self.weight < 0:
-            raise TrothError(f"saloss: weight (λ) must be 0 or more, not {self.weight}")
+        for weight in (*([] if isinstance(self.weight, str) else [self.weight]), *self.weights):
+            if weight < 0:
+                raise TrothError(f"saloss: weight (λ) must be 0 or more, not {weight}")
 
     def experiment(self, material: Material, plan: Plan, setting: Setting) -> SalossExperiment:
         base = setting.base or BASES.get(material.name, "bert-base-uncased")
@@ -99,6 +102,8 @@ class Saloss(TrainedStudy[SalossExperiment]):
                 yield _words.examples(experiment, results)
             elif part == "part_of_speech":
                 yield _words.parts_of_speech(experiment, results, self.tagger)
+            elif part == "weights":
+                yield _weights.sweep(experiment, results, self.weights)
 
     def add_cells(self, part: str, experiment: SalossExperiment) -> None:
         if self.weight == "search" and experiment.weight is None:
@@ -116,6 +121,8 @@ class Saloss(TrainedStudy[SalossExperiment]):
             elif part == "fresh":
                 for thresholder, (source, explainer) in itertools.product(self.thresholders, SUPPORTS.values()):
                     experiment.fresh(source, explainer, thresholder, seed)
+            elif part == "weights":
+                _weights.add_cells(experiment, seed, self.weights)
             else:
                 for source in ("plain", "text_rank"):
                     experiment.words(source, seed)

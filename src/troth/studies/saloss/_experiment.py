@@ -72,24 +72,34 @@ class SalossExperiment(Experiment):
         """The data set's name in the paper; "" where it has none."""
         return PRINTED.get(self.name, "")
 
-    def recipe(self, source: str, weight: float | None = None) -> tuple[str, dict[str, Any]]:
+    def at(self, weight: float) -> SalossExperiment:
+        """The same with another λ."""
+        return replace(self, weight=weight)
+
+    def recipe(self, source: str) -> tuple[str, dict[str, Any]]:
         """The recipe and settings of a model."""
         if source == "plain":
             return self.settled("plain")
-        chosen = self.weight if weight is None else weight
-        return self.settled(with_salience("salience", source=source, weight=chosen, variant=self.variant))
+        return self.settled(with_salience("salience", source=source, weight=self.weight, variant=self.variant))
 
-    def model(self, source: str, seed: int, weight: float | None = None) -> Cell:
+    def model(self, source: str, seed: int) -> Cell:
         """The training of a model."""
-        return self.trials.training(*self.recipe(source, weight), seed)
+        return self.trials.training(*self.recipe(source), seed)
+
+    def explanation(self, source: str, method: str, seed: int, *, split: str = "test", over_sum: bool = False) -> Cell:
+        """A model's attributions, token by token."""
+        explainer, magnitude = METHODS.get(method, (method, False))
+        model = self.model(source, seed)
+        return self.trials.explanation(model, explainer, split=split, magnitude=magnitude, over_sum=over_sum)
 
     def flips(self, source: str, method: str, seed: int, way: str = "paper") -> Cell:
         """How much must go before a model's prediction flips, by an attribution method."""
-        explainer, magnitude = METHODS.get(method, (method, False))
         over_sum = way == "released" and method == "attention_x_gradient"
-        model = self.model(source, seed)
-        explanation = self.trials.explanation(model, explainer, magnitude=magnitude, over_sum=over_sum)
-        return self.trials.metric(explanation, FLIPS[way])
+        return self.trials.metric(self.explanation(source, method, seed, over_sum=over_sum), FLIPS[way])
+
+    def development_flips(self, source: str, seed: int) -> Cell:
+        """How much must go by attention before a prediction on the development set flips: what λ is chosen by."""
+        return self.trials.metric(self.explanation(source, "attention", seed, split="validation"), FLIPS["paper"])
 
     def words(self, source: str, seed: int) -> Cell:
         """α∇α of every word of the test set."""
@@ -102,14 +112,9 @@ class SalossExperiment(Experiment):
 
     def search(self) -> dict[float, Cell]:
         """The development flip fraction of attention for each λ, with the first seed."""
-        cells = {}
-        for weight in WEIGHTS:
-            model = self.model("text_rank", self.seeds[0], weight)
-            explanation = self.trials.explanation(model, "attention", split="validation")
-            cells[weight] = self.trials.metric(explanation, FLIPS["paper"])
-        return cells
+        return {weight: self.at(weight).development_flips("text_rank", self.seeds[0]) for weight in WEIGHTS}
 
     def with_best_weight(self, results: Results) -> SalossExperiment:
         """The same with the λ whose search came out best."""
         flips = {weight: float(np.nanmean(results.values(cell))) for weight, cell in self.search().items()}
-        return replace(self, weight=best_weight(flips))
+        return self.at(best_weight(flips))
