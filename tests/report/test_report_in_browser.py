@@ -170,6 +170,15 @@ def test_a_check_is_the_same_page(browser, tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("opened", [{"width": 794, "height": 1123}], indirect=True)
+def test_it_fits_on_paper_whatever_the_theme(opened):
+    opened.emulate_media(media="print", color_scheme="dark")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 794
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not opened.get_by_role("navigation").is_visible()
+
+
+@pytest.mark.full
 def test_without_scripts_there_are_plain_tables(browser, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
