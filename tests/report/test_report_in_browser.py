@@ -55,6 +55,8 @@ def test_a_report_sorts_erases_filters_and_shows_text_as_text(opened):
     assert "20 %" in card.inner_text()
     assert card.locator(".gone").all_inner_texts() == ["great", "film"]
     assert card.locator(".unit").all_inner_texts() == ["great", "old", "film", "🎬", "indeed"]
+    unsigned = page.locator(".card", has_text="how much, not which way").locator("h4")
+    assert unsigned.all_inner_texts() == ["random"]
     # b is the wrong one, c the one on which gradient and lime disagree.
     only = page.locator(".filters select").first
     for option, found in (("wrong", "b"), ("disagree", "c"), ("unusual", "b")):
