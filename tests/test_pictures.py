@@ -44,8 +44,8 @@ def bench(tmp_path_factory):
 
 
 def words(text):
-    """Its words and marks; a number is a #, for it moves a little with the version of torch."""
-    return re.findall(r"[^\W\d]+|[^\w\s]", re.sub(r"[-+]?\d+(\.\d+)?", "#", text))
+    """Its words and marks; a number is a #, for it moves a little with the version of torch, and so is a version."""
+    return re.findall(r"[^\W\d]+|[^\w\s]", re.sub(r"[-+−]?\d+(\.(dev)?\d+)*", "#", text))
 
 
 def texts_of(picture):
@@ -87,7 +87,7 @@ def test_the_photographs_of_the_pages_are_up_to_date(screens, bench, browser):
         }
         for name, page in pages.items():
             with Image.open(ROOT / "docs/images" / name) as picture:
-                same(picture.info[screens.SAYS], screens.seen(page), f"scripts/screens.py RUN ({name})")
+                same(picture.info[screens.SAYS], screens.seen(page, name), f"scripts/screens.py RUN ({name})")
 
 
 @pytest.mark.parametrize("name", ["explain.svg", "bench.svg"])

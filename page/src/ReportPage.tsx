@@ -6,7 +6,9 @@ import { Provenance } from "./components/Provenance";
 import type { Board, Example, Report } from "./types";
 
 /** A run: its leaderboards, where it comes from, and what the words mean. */
-export function ReportPage({ report, load }: { report: Report; load: () => Promise<Example[][]> }) {
+export function ReportPage({ report, load, home }: {
+  report: Report; load: () => Promise<Example[][]>; home: string; // where it is served from; "" of a file
+}) {
   const [examples, setExamples] = useState<Example[][] | Error | null>(null);
   const [place, setPlace] = useState(() => named(report));
   useEffect(() => {
@@ -20,7 +22,7 @@ export function ReportPage({ report, load }: { report: Report; load: () => Promi
     <>
       <header class="top">
         <div>
-          <h1>troth <small>{report.title}</small></h1>
+          <h1>{home ? <a href={home}>troth</a> : "troth"} <small>{report.title}</small></h1>
           {report.boards.length > 1 && (
             <label>Model and data{" "}
               <select value={place} onChange={(event) => setPlace(Number(event.currentTarget.value))}>

@@ -22,6 +22,7 @@ export interface Attribution {
   probabilities: number[];
   outputs: string;
   explainer: string;
+  signed: boolean;
   note: string;
   prompt: [number | null, string][];
   continuation: string[];

@@ -18,5 +18,5 @@ if (served) {
   render(<ServePage />, served);
 } else if (root && report) {
   root.textContent = ""; // the plain tables for browsers without scripts
-  render(<ReportPage report={JSON.parse(report) as Report} load={() => unpacked<Example[][]>(packed ?? "")} />, root);
+  render(<ReportPage home={root.dataset["home"] ?? ""} report={JSON.parse(report) as Report} load={() => unpacked<Example[][]>(packed ?? "")} />, root);
 }

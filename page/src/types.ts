@@ -145,6 +145,7 @@ export interface Explanation {
   units?: number[];
   segments?: string;
   target?: number;
+  unsigned?: boolean; // how much a unit matters, not which way
   note?: string;
   erased_at?: string; // a letter per unit
   curve?: number[];

@@ -1,5 +1,6 @@
 """Every table and figure of a run as files: the same numbers in all of them, and what is drawn is what is written."""
 
+import base64
 import csv
 import io
 import json
@@ -178,6 +179,14 @@ def test_a_study_keeps_its_figures_for_the_paper(tmp_path, monkeypatch):
         stored = (tmp_path / "run" / f"01-synthetic{ending}").read_bytes()
         assert (tmp_path / "out" / f"01-synthetic{ending}").read_bytes() == stored
     assert (tmp_path / "out" / "02-synthetic.csv").read_text() == "x,y\na_b,\n"
+    # Its page has them, too.
+    called(report.report, tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    shown = json.loads(re.search(r'id="report-data">(.*?)</script>', page)[1])["tables"]
+    assert [table["title"] for table in shown] == ["Curves & <b>", "Table"]
+    figure = base64.b64decode(shown[0]["figure"].partition(",")[2])
+    assert figure in [(tmp_path / "run" / f"01-synthetic{ending}").read_bytes() for ending in (".svg", ".png")]
+    assert shown[1]["figure"] is None
 
 
 def test_what_rests_on_single_examples_is_drawn_too(tmp_path):

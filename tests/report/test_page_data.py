@@ -130,6 +130,9 @@ def test_an_example_holds_what_filters_and_slider_need(data):
     assert third["agreement"] < 0.5
     gradient = first["explanations"][[one["name"] for one in board["explainers"]].index("gradient")]
     assert gradient["largest"] == 5.0
+    assert [one.get("unsigned", False) for one in first["explanations"]] == [
+        explainer["name"] == "random" for explainer in board["explainers"]
+    ]
     assert gradient["curve"] == [0.8, 0.8, 0.8, 0.8, 0.4, 0.2]
     assert [LETTERS.index(letter) for letter in gradient["erased_at"]] == [4, 6, 5, 6, 6]
 

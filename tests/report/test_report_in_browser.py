@@ -55,6 +55,8 @@ def test_a_report_sorts_erases_filters_and_shows_text_as_text(opened):
     assert "20 %" in card.inner_text()
     assert card.locator(".gone").all_inner_texts() == ["great", "film"]
     assert card.locator(".unit").all_inner_texts() == ["great", "old", "film", "🎬", "indeed"]
+    unsigned = page.locator(".card", has_text="how much, not which way").locator("h4")
+    assert unsigned.all_inner_texts() == ["random"]
     # b is the wrong one, c the one on which gradient and lime disagree.
     only = page.locator(".filters select").first
     for option, found in (("wrong", "b"), ("disagree", "c"), ("unusual", "b")):
@@ -167,6 +169,15 @@ def test_a_check_is_the_same_page(browser, tmp_path):
         page.wait_for_selector(".whisker")
         assert page.locator(".dots tbody th").all_inner_texts() == ["gradient", "lime"]
         assert "[0.30, 0.70]" in page.locator(".dots").inner_text()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("opened", [{"width": 794, "height": 1123}], indirect=True)
+def test_it_fits_on_paper_whatever_the_theme(opened):
+    opened.emulate_media(media="print", color_scheme="dark")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 794
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not opened.get_by_role("navigation").is_visible()
 
 
 @pytest.mark.full

@@ -190,6 +190,8 @@ def test_a_run_is_opened_and_its_name_is_text(page, served):
     page.wait_for_selector(".example")
     assert page.locator(".board tbody tr").count() == 3
     assert HOSTILE.replace("/", "∕") in page.locator("h1").inner_text()
+    page.get_by_role("link", name="troth", exact=True).click()
+    page.wait_for_selector(".ask")
 
 
 @pytest.mark.full

@@ -219,8 +219,10 @@ def test_command_tells_whether_scores_change_when_weights_are_shuffled(tmp_path)
     told = json.loads(CliRunner().invoke(app, [*command, "-e", "random", "-e", "gradient", "--json"]).stdout)
     assert [(one["explainer"], one["block"]) for one in told] == [("random", "all"), ("gradient", "all")]
     assert told[0]["value"] == 1.0 > told[1]["value"]
-    shown = CliRunner().invoke(app, [*command, "-e", "gradient", "--cascade"])
+    page = tmp_path / "shuffled.html"
+    shown = CliRunner().invoke(app, [*command, "-e", "gradient", "--cascade", "--html", str(page)])
     assert shown.exit_code == 0, shown.output
+    assert "gradient, bert.encoder.layer.1" in page.read_text(encoding="utf-8")
     assert "bert.encoder.layer.1" in shown.output
     assert "Near 0" in shown.output
     refused = CliRunner().invoke(app, [*command[:-1], "--cascade"])

@@ -1,6 +1,8 @@
 import { signed } from "../format";
 import type { Unit } from "../read";
 
+export const UNSIGNED = "how much, not which way";
+
 const FAINT = 0.2; // of the largest score: below it a unit gets no line
 
 interface Props {
@@ -54,6 +56,7 @@ export function ColorLegend({ signedToo, exact }: { signedToo: boolean; exact?: 
     <p class="muted legend-text">
       <span class="unit for toward" style={{ "--strength": "0.8" }}>blue, solid line</span> pushes toward the class
       {signedToo && <>, <span class="unit against away" style={{ "--strength": "0.8" }}>orange, dotted line</span> away from it</>}.
+      Of a method that says {UNSIGNED}, blue only means that it matters.
       Colors are relative to the largest score in the text{exact ? "" : "; a score on hover is rounded to 1/45 of it"}.
     </p>
   );

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { labelOf, number, percent, signed } from "../format";
 import { isWrong, pieces, predicted, steps, strengths } from "../read";
 import type { Board, Example } from "../types";
-import { ColoredText, ColorLegend } from "./ColoredText";
+import { ColoredText, ColorLegend, UNSIGNED } from "./ColoredText";
 import { Probability } from "./Probability";
 import { Spark } from "./Spark";
 
@@ -52,6 +52,7 @@ export function ExampleView({ board, example }: { board: Board; example: Example
           return (
             <section class="card" key={explainer.name}>
               <h4 title={explainer.name}>{explainer.short}</h4>
+              {one.unsigned && <p class="muted said">{UNSIGNED}</p>}
               <ColoredText segments={pieces(example, one)} strengths={strengths(one.scores)} largest={one.largest} erased={erased} />
               <Probability label={labelOf(board.labels, curve ? (one.curve_target ?? target) : target)}
                 value={curve?.[Math.min(step, curve.length - 1)] ?? example.probabilities[target] ?? Number.NaN} />

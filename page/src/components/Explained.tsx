@@ -1,7 +1,7 @@
 import { percent } from "../format";
 import type { Attribution } from "../api";
 import type { Unit } from "../read";
-import { Units } from "./ColoredText";
+import { Units, UNSIGNED } from "./ColoredText";
 import { Proof } from "./Proof";
 
 interface Props {
@@ -21,6 +21,7 @@ export function Explained({ attribution, erased, onUnit, onToken }: Props) {
       <h4 title={attribution.explainer}>{attribution.explainer.split("(")[0]}</h4>
       <p class="muted said">
         {attribution.target_label.trim() || "the continuation"} {shown(attribution, attribution.probabilities[attribution.target])}
+        {!attribution.signed && `; ${UNSIGNED}`}
       </p>
       <p class="colored" dir="auto">
         {parts(attribution).map((part, place) => part.prompt !== null

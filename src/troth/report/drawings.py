@@ -70,14 +70,14 @@ def draw_curves(figure: Figure, curves: Mapping[str, Mapping[str, tuple[Sequence
 def draw_bands(figure: Figure, panels_of: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> None:
     """A panel per metric: means with their intervals as bands."""
     names = looks(list(dict.fromkeys(name for lines in panels_of.values() for name in lines)))
-    for axes, lines in zip(panels(figure, list(panels_of)), panels_of.values(), strict=True):
+    for place, (axes, lines) in enumerate(zip(panels(figure, list(panels_of)), panels_of.values(), strict=True)):
         for name, line in lines.items():
             look = names[name]
             axes.plot(line["ratios"], line["mean"], look.line, color=look.color, marker=look.marker, markersize=3,
                       label=name)  # fmt: skip
             axes.fill_between(line["ratios"], line["low"], line["high"], alpha=0.12, color=look.color)
         axes.set_xlabel("share of units", size=8)
-        axes.set_ylabel("probability of the class", size=8)
+        axes.set_ylabel("" if place % _ACROSS else "probability of the class", size=8)
     shown = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
     figure.legend(list(shown.values()), list(shown), fontsize=6, loc="outside right center")
 
@@ -92,7 +92,7 @@ def draw_bars(figure: Figure, groups: Mapping[str, Mapping[str, float]]) -> None
 
 def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -> None:
     """How often the model is right by how sure it is; larger dots hold more examples."""
-    axes = figure.subplots()
+    (axes,) = panels(figure, [""])
     axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=0.8)
     most = max(count for *_, count in bins)
     for sure, right, count in bins:

@@ -26,9 +26,10 @@ def overview(facts: Facts) -> Iterator[Exhibit]:
 
 def _curves(facts: Facts) -> Exhibit:
     rows: list[tuple[Any, ...]] = []
+    short = {metric["name"]: metric["short"] for metric in facts["metrics"]}
     panels: dict[str, dict[str, Any]] = {}
     for curve in facts["curves"]:
-        lines = panels[f"{curve['metric']}, {'kept' if curve['kept'] else 'erased'}"] = {}
+        lines = panels[f"{short[curve['metric']]}: share {'kept' if curve['kept'] else 'erased'}"] = {}
         for name, line in curve["lines"].items():
             lines[name] = line
             points = zip(line["ratios"], line["mean"], line["low"], line["high"], strict=True)

@@ -96,6 +96,8 @@ def _explanation(one: Explained | None, first: Explained, score: Score | None) -
         facts |= {"units": _flat(one), "segments": "".join(map(str, one.segments))}
     if one.target != first.target:
         facts["target"] = one.target
+    if not one.signed:
+        facts["unsigned"] = True
     if one.note:
         facts["note"] = one.note
     if score is not None and (curve := curve_of(score.record)) and (steps := erased_at(score, one.scores)) is not None:

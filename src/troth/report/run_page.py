@@ -20,8 +20,8 @@ from troth.report.page_examples import packed
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
-def render(data: PageData, plain: Iterable[str], budget: float = BUDGET) -> str:
-    """The page; `plain` is HTML of the same results for browsers without scripts."""
+def render(data: PageData, plain: Iterable[str], budget: float = BUDGET, home: str = "") -> str:
+    """The page; `plain` is HTML of the same results for browsers without scripts, `home` where it is served from."""
     title = html.escape(f"troth: {data.report['title']}")
     examples, _ = packed(data.examples, budget)
     body = "\n".join(f"<section>{section}</section>" for section in plain)
@@ -31,7 +31,7 @@ def render(data: PageData, plain: Iterable[str], budget: float = BUDGET) -> str:
         '<link rel="icon" href="data:,">'  # else a server is asked for one
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY)}">'
         f"<style>{asset('page.css')}</style></head>\n"
-        f'<body><div id="page"><h1>{title}</h1>\n{body}\n</div>\n'
+        f'<body><div id="page" data-home="{html.escape(home)}"><h1>{title}</h1>\n{body}\n</div>\n'
         f'<script type="application/json" id="report-data">{script_json(data.report)}</script>\n'
         f'<script type="text/plain" id="report-examples">{examples}</script>\n'
         f"<script>{asset('page.js')}</script></body></html>\n"

@@ -90,11 +90,12 @@ def report_text(
     computed: Sequence[Leaderboard] = (),
     exhibits: Sequence[Exhibit] = (),
     budget: float = run_page.BUDGET,
+    home: str = "",
 ) -> str:
-    """The same as text; examples beyond the budget in bytes are left out."""
+    """The same as text; examples beyond the budget in bytes are left out, and `home` is the page to go back to."""
     boards = leaderboards(store, computed=computed)
     plain = [plain_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
-    return run_page.render(page_data(store, boards, exhibits), [*plain, *map(html, boards)], budget)
+    return run_page.render(page_data(store, boards, exhibits), [*plain, *map(html, boards)], budget, home)
 
 
 def plain_table(sheet: Sheet) -> str:

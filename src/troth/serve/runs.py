@@ -40,7 +40,7 @@ class Runs:
     def page(self, name: str) -> str:
         """The run's report.html, made now, with every example: nobody sends it by mail."""
         path = self._path(name)
-        return report_text(Store(path), exhibits=stored_exhibits(path), budget=math.inf)
+        return report_text(Store(path), exhibits=stored_exhibits(path), budget=math.inf, home="/")
 
     def _path(self, name: str) -> Path:
         paths = {Path(run["run"]).resolve().name: Path(run["run"]) for run in reversed(self.listed())}
