@@ -18,6 +18,7 @@ def cut(lengths, memory, worth, pads=True):
 
     class Model:
         padding_worth = worth
+        packs = False
 
         def bytes_per_row(self, length, *, backward, attentions):
             return length

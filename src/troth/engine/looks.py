@@ -51,6 +51,7 @@ class Want(ABC):
     backward: ClassVar[bool] = False
     attentions: ClassVar[bool] = False  # needs the attention weights, so eager attention
     about_target: ClassVar[bool] = True  # what is read depends on the class asked about
+    only_forward: ClassVar[bool] = False  # reads nothing but `model.forward`, so it may be what reads without padding
     remembered: ClassVar[bool] = True  # kept as long as the example is, should it be asked again
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:
@@ -65,6 +66,7 @@ class Want(ABC):
 @dataclass(frozen=True)
 class Logits(Want):
     about_target = False
+    only_forward = True
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.no_grad():
@@ -84,6 +86,7 @@ class Gradient(Want):
     """
 
     backward = True
+    only_forward = True
 
     of: Of = "logit"
     reference: Reference = "zero"

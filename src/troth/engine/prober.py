@@ -206,6 +206,8 @@ class Prober:
         lengths = table[:, 2]
         costs = {length: want.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
+        if want.only_forward and self.model.pads and self.model.packs:
+            padding = len(table) * int(lengths[-1])  # there is none
         start = 0
         while start < len(table):
             most = max(1, self.memory // max(1, costs[int(lengths[start])]))

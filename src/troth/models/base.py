@@ -135,6 +135,11 @@ class TextClassifier(Shown, ABC):
         """How many tokens of padding cost as much as one more batch."""
         return 32
 
+    @property
+    def packs(self) -> bool:
+        """Whether `forward` reads rows of different lengths without padding, as long as nobody needs its insides."""
+        return False
+
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         """A guess at the memory one row takes."""
         return 64 * length + 1024

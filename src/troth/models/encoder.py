@@ -214,7 +214,7 @@ class Encoder(TextClassifier):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if not attentions and not hidden:
             with self.at_rest():
-                logits = self._lane.logits(self.model, rows, lambda trial: self.plain_forward(trial).logits)
+                logits = self._lane.logits(self.model, rows, self._plain_logits)
             if logits is not None:
                 return Output(logits)
         return self.plain_forward(rows, attentions=attentions, hidden=hidden)
@@ -271,6 +271,16 @@ class Encoder(TextClassifier):
             return 4096
         # A recurrent network walks through a batch step by step, which makes the batch's width cheap.
         return 32 if hasattr(self.model.config, "num_attention_heads") else 1024
+
+    @property
+    def packs(self) -> bool:
+        if self.device.type != "cpu":
+            return False  # padding costs less there than one more batch, and is counted so
+        with self.at_rest():
+            return self._lane.reads(self.model, self.device, self._plain_logits) is not None
+
+    def _plain_logits(self, rows: Rows) -> Tensor:
+        return self.plain_forward(rows).logits
 
     @contextmanager
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:

@@ -59,17 +59,22 @@ class Lane:
         """Whether it may read this network's rows: as long as nobody needs the network's insides."""
         return not self._closed and self._known.parts(network) is not None
 
-    def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
-        """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
-        if self._closed or len(rows) == 0 or _is_followed(rows.ids.device):
+    def reads(self, network: Any, device: torch.device, plain: Reader) -> Parts | None:
+        """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
+        if self._closed or _is_followed(device):
             return None
         parts = self._known.parts(network)
+        if parts is None:
+            return None
+        tried = proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain)
+        return parts if tried else None
+
+    def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
+        """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
+        if len(rows) == 0 or (parts := self.reads(network, rows.ids.device, plain)) is None:
+            return None
         lengths = rows.known_lengths
-        if parts is None or min(lengths) < 1:
-            return None
-        if not proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain):
-            return None
-        return _read(parts, rows, lengths, self.linear)
+        return _read(parts, rows, lengths, self.linear) if min(lengths) > 0 else None
 
 
 def _read(parts: Parts, rows: Rows, lengths: list[int], linear: Linear) -> Tensor:

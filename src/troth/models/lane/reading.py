@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from troth.core.types import Rows
+from troth.models.lane.copies import Copies
 from troth.models.lane.packing import Packed
 from troth.models.lane.parts import Layer, Parts
 
@@ -33,7 +34,8 @@ def read(parts: Parts, rows: Rows, packed: Packed, linear: Linear) -> Tensor:
     vectors, inverse = _embedded(parts, rows, packed)
     state = vectors
     for number, layer in enumerate(parts.layers[:-1]):
-        projected = [linear(state, projection) for projection in (layer.query, layer.key, layer.value)]
+        source = state.bfloat16() if isinstance(linear, Copies) else state  # once for all three
+        projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
         if number == 0 and inverse is not None:
             projected, state = [part[inverse] for part in projected], state[inverse]
         mixed = _attend(projected, packed, parts.heads)
