@@ -13,7 +13,7 @@ from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.studies import published
-from troth.studies.aml._tables import BASELINES, METRICS, of_tables
+from troth.studies.aml._tables import BASELINES, EXAMPLES, METRICS, of_tables
 
 TINY = (
     "aml(examples=4, methods=('DCMP', 'SIG', 'GXI'), steps=1, fit_examples=10, fit_epochs=1, validation=4, trials=1, "
@@ -118,6 +118,18 @@ def test_the_first_three_tokens_are_bold(told, place):
         first = np.argsort(-attribution.scores, kind="stable")[:3]
         expected = "".join(text[start:end] for start, end in sorted(attribution.spans[place] for place in first))
         assert "".join(bold) == expected
+
+
+def test_the_papers_texts_are_shown(place, tmp_path):
+    """Emotion has two of them, which are not a pair of texts."""
+    folder = tmp_path / "emotion"
+    folder.mkdir()
+    (folder / "train.jsonl").write_bytes((place / "data.jsonl").read_bytes())
+    study = catalog.build("studies", TINY.format(data=place / "data.jsonl").replace("'DCMP', 'SIG', 'GXI'", "'DCMP',"))
+    setting = studies.Setting(tmp_path / "out", (str(folder),), str(place / "model"))
+    (section,) = studies.carry_out(study, setting, ["examples"])
+    shown = [row[2].replace("**", "") for row in section.rows if row[1] == "DCMP"]
+    assert shown == list(EXAMPLES["EMR"])
 
 
 def test_what_is_stored_is_not_done_again(told, place):

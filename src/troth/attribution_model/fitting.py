@@ -46,7 +46,7 @@ class Settings:
     trial_epochs: float = 2
     trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
     search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
-    together: int | None = None  # trainings side by side on a GPU at most; None = what memory holds
+    together: int | None = 1  # trainings side by side on a GPU at most; None = what memory holds
     units: UnitName = "token"
     # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
     variant: Variant = "paper"

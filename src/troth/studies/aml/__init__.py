@@ -68,7 +68,7 @@ class Aml(Study):
     trial_epochs: float = 2
     trials_per_metric: bool = False  # the paper's way: a search for each metric
     search: Sampler = "auto"
-    together: int | None = None  # trainings of attribution models side by side on a GPU; by default what memory holds
+    together: int | None = 1  # trainings of attribution models side by side on a GPU at most; None = what memory holds
     backbone: str | None = None  # of the attribution model: a folder, "explained", or by default the pretrained encoder
     variant: Encoding = "paper"  # released: from the explained encoder, label encoding divided
     classifier_epochs: int = 2  # of a model that is first trained for data it has no classes for

@@ -142,7 +142,7 @@ def examples(study: Aml, setting: Setting, name: str) -> Section:
     """The paper's texts, or the first of the data where it shows none of them."""
     specs, cells = ready(study, setting, name)
     model, first = setting.context.model(specs), setting.seeds[0]
-    texts = EXAMPLES.get(data_of_paper(name)) or [example.text for example in tested(name, _SHOWN)]
+    texts = list(EXAMPLES.get(data_of_paper(name), ())) or [example.text for example in tested(name, _SHOWN)]
     methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
     methods |= {method: spec for method, spec in study.chosen().items() if method in _IN_EXAMPLES}
     marked = {

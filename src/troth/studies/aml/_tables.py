@@ -36,7 +36,7 @@ RELEASED: Mapping[str, str] = {  # as the released code computes them, shown nex
     "aopc_suff": "aopc_sufficiency(variant='released')",
     "aopc_comp": "aopc_comprehensiveness(variant='released')",
 }
-# Table 6; SST-2's are of its test split, the first of EMR's is in fact a film review of SST.
+# Table 6. SST-2's are in neither of its labeled splits; the first of EMR's is a film review of Rotten Tomatoes.
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "SST2": (
         "a modest pleasure that accomplishes its goals with ease and confidence .",
