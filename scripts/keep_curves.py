@@ -2,9 +2,9 @@
 
     python scripts/keep_curves.py docs/results/roar babi1=runs/roar_babi1 "imdb(as_in=roar):2000=runs/roar_imdb"
 
-Each run is named by its data (and its limit), which TROTH_DATA must have. Of a measure that has not come to 90 %, RACU is
-kept up to where all seeds are done, and what the whole RACU would be with the rest as random ("at least") and with the
-rest as empty texts ("at most").
+Each run is named by its data (and its limit), which TROTH_DATA must have. Of a measure that has not come to 90 %, RACU
+is kept up to where all seeds are done, and what the whole RACU would be with the rest as random ("at least") and with
+the rest as empty texts ("at most").
 curves.csv.gz has the rows, curves.png the figure.
 """
 
