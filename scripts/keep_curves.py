@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from troth.metrics import formulas
 from troth.studies._figures import Line, draw_lines, over_seeds
@@ -50,11 +49,6 @@ def read(run: Path, data: str, limit: int | None) -> Curves:
     return {measure: {**ends, **points} for measure, points in found.items()}
 
 
-def area(points: list[int], values: np.ndarray) -> np.ndarray:
-    """[seeds] below a curve whose points may not be evenly spread. values [seeds, points]"""
-    return np.trapezoid(values, np.array(points) / ALL, axis=1)
-
-
 def rows_of(name: str, curves: Curves) -> Iterator[dict[str, Any]]:
     points = sorted(curves["random"])
     seeds = sorted(curves["random"][0])
@@ -68,19 +62,15 @@ def rows_of(name: str, curves: Curves) -> Iterator[dict[str, Any]]:
         done = [point for point in points if len(by_point.get(point, {})) == len(seeds)]
         last = next((place for place, point in enumerate(points[:-1]) if point not in done), len(points)) - 1
         own = np.array([[by_point[point][seed] for point in points[: last + 1]] for seed in seeds])
-        whole = area(points, random - random[:, -1:])
-        part = area(points[: last + 1], random[:, : last + 1] - random[:, -1:])
-        gained = area(points[: last + 1], random[:, : last + 1] - own)
-        quantities = {"racu": gained / part}
+        places, begun = [point / ALL for point in points], slice(last + 1)
+        empty = np.repeat(random[:, -1:], len(points), axis=1)
+        possible = formulas.acu(places[begun], empty[:, begun], random[:, begun])
+        quantities = {"racu": formulas.acu(places[begun], own, random[:, begun]) / possible}
         if points[last] < ALL:
-            rest = np.repeat(random[:, -1:], len(points) - last - 1, axis=1)
-            as_random, as_empty = (np.hstack([own, tail]) for tail in (random[:, last + 1 :], rest))
-            places = [point / ALL for point in points]
-            quantities["racu at least"] = np.atleast_1d(formulas.racu(places, as_random, random))
-            quantities["racu at most"] = np.atleast_1d(formulas.racu(places, as_empty, random))
-        assert points[last] < ALL or np.allclose(part, whole)
+            for quantity, rest in (("racu at least", random), ("racu at most", empty)):
+                quantities[quantity] = formulas.racu(places, np.hstack([own, rest[:, last + 1 :]]), random)
         for quantity, values in quantities.items():
-            for seed, value in zip(seeds, values, strict=True):
+            for seed, value in zip(seeds, np.atleast_1d(values), strict=True):
                 yield row(name, measure, quantity, points[last], seed, float(value))
 
 
@@ -102,6 +92,8 @@ def lines_of(curves: Curves) -> dict[str, Line]:
 
 
 def main() -> None:
+    from matplotlib.figure import Figure
+
     out, runs = Path(sys.argv[1]), [argument.rpartition("=") for argument in sys.argv[2:]]
     rows, panels = [], {}
     for named, _, run in runs:
