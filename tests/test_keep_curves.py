@@ -1,0 +1,27 @@
+"""What is kept of a ROAR run that was stopped, worked out by hand."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+import keep_curves
+
+
+def test_racu_up_to_where_a_run_came_and_what_the_whole_may_be():
+    points = (0, 2500, 5000, 7500, 10000)
+    random = {point: {0: value} for point, value in zip(points, (1.0, 0.8, 0.6, 0.4, 0.2), strict=True)}
+    ends = {0: {0: 1.0}, 10000: {0: 0.2}}
+    rows = list(keep_curves.rows_of("run", {"random": random, "gradient": {**ends, 2500: {0: 0.5}}}))
+    found = {row["quantity"]: row for row in rows if row["quantity"] != "performance"}
+    assert {row["erased"] for row in found.values()} == {25}
+    # 0.25 · 0.3 / 2 of 0.25 · (0.8 + 0.6) / 2, up to 25 %
+    assert found["racu"]["value"] == pytest.approx(100 * 0.0375 / 0.175, abs=1e-4)
+    # The whole: 0.25 · 0.3 or 0.25 · (0.3 + 0.4 + 0.2) of 0.25 · (0.4 + 0.6 + 0.4 + 0.2)
+    assert found["racu at least"]["value"] == pytest.approx(18.75)
+    assert found["racu at most"]["value"] == pytest.approx(56.25)
+    whole = {**ends, 2500: {0: 0.5}, 5000: {0: 0.2}, 7500: {0: 0.2}}
+    (racu,) = [row for row in keep_curves.rows_of("run", {"random": random, "gradient": whole}) if row["erased"] == 100
+               and row["quantity"] == "racu"]  # fmt: skip
+    assert racu["value"] == pytest.approx(56.25)
