@@ -8,6 +8,7 @@
     python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
 
 RACU and macro-F1 are kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
+A fourth argument is the file's name, rows.csv.gz by default; a .parquet file is several times smaller.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pyarrow
+import pyarrow.parquet
 
 from troth.core import catalog
 from troth.store.store import Store, Stored
@@ -50,7 +54,7 @@ def saloss(run: Path) -> Rows:
 
     def about(cell: Stored, **others: str) -> dict[str, Any]:
         _, options = catalog.parse(recipe_of[cell.specs["model"]])
-        guided = {"model": options.get("source", "plain"), "lambda": options.get("weight", 0)}
+        guided = {"model": options.get("source", "plain"), "lambda": float(options.get("weight", 0))}
         return {"data": cell.specs["data"], **guided, **others}
 
     for cell in _metrics(store, "decision_flip"):
@@ -77,7 +81,7 @@ def recipes(run: Path) -> Rows:
         about = {
             "data": cell.specs["data"],
             "recipe": " + ".join(parts),
-            "lambda": parts.get("salience", {}).get("weight", 0),
+            "lambda": float(parts.get("salience", {}).get("weight", 0)),
             "explainer": cell.specs.get("explainer", "").partition("(")[0],
         }
         table = store.table(cell.name)
@@ -196,16 +200,24 @@ STUDIES: dict[str, Callable[[Path], Rows]] = {
 def main() -> None:
     name, run, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     out.mkdir(parents=True, exist_ok=True)
+    file = out / (sys.argv[4] if len(sys.argv) > 4 else "rows.csv.gz")
     rows = list(STUDIES[name](run))
+    if file.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, compression="zstd", compression_level=22)
+    else:
+        _write_csv(file, rows)
+    for figure in run.glob("*.png"):
+        shutil.copy(figure, out / figure.name)
+    print(f"{len(rows):,} rows in {file}")
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    with gzip.GzipFile(out / "rows.csv.gz", "wb", mtime=0) as file:  # no time in it: the same rows, the same file
+    with gzip.GzipFile(path, "wb", mtime=0) as file:  # no time in it: the same rows, the same file
         file.write(text.getvalue().encode())
-    for figure in run.glob("*.png"):
-        shutil.copy(figure, out / figure.name)
-    print(f"{len(rows):,} rows in {out / 'rows.csv.gz'}")
 
 
 if __name__ == "__main__":
