@@ -8,6 +8,7 @@
     python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
 
 RACU and macro-F1 are kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
+The last argument is a folder (for rows.csv.gz) or a file's name; a .parquet file is several times smaller.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pyarrow
+import pyarrow.parquet
 
 from troth.core import catalog
 from troth.store.store import Store, Stored
@@ -62,7 +66,7 @@ def saloss(run: Path) -> Rows:
 
     def about(cell: Stored, **others: str) -> dict[str, Any]:
         _, options = catalog.parse(recipe_of[cell.specs["model"]])
-        guided = {"model": options.get("source", "plain"), "lambda": options.get("weight", 0)}
+        guided = {"model": options.get("source", "plain"), "lambda": float(options.get("weight", 0))}
         return {"data": cell.specs["data"], **guided, **others}
 
     for cell in _metrics(store, "decision_flip"):
@@ -89,7 +93,7 @@ def recipes(run: Path) -> Rows:
         about = {
             "data": cell.specs["data"],
             "recipe": " + ".join(parts),
-            "lambda": parts.get("salience", {}).get("weight", 0),
+            "lambda": float(parts.get("salience", {}).get("weight", 0)),
             "explainer": cell.specs.get("explainer", "").partition("(")[0],
         }
         table = store.table(cell.name)
@@ -216,18 +220,26 @@ STUDIES: dict[str, Callable[[Path], Rows]] = {
 
 def main() -> None:
     name, *runs, out = sys.argv[1], *map(Path, sys.argv[2:])
-    out.mkdir(parents=True, exist_ok=True)
+    file = out if out.suffix in (".gz", ".parquet") else out / "rows.csv.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
     rows = [row for run in runs for row in STUDIES[name](run)]
+    if file.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, compression="zstd", compression_level=22)
+    else:
+        _write_csv(file, rows)
+    for run in runs:
+        for figure in run.glob("*.png"):
+            shutil.copy(figure, file.parent / (figure.name if len(runs) == 1 else f"{run.name}-{figure.name}"))
+    print(f"{len(rows):,} rows in {file}")
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    with gzip.GzipFile(out / "rows.csv.gz", "wb", mtime=0) as file:  # no time in it: the same rows, the same file
+    with gzip.GzipFile(path, "wb", mtime=0) as file:  # no time in it: the same rows, the same file
         file.write(text.getvalue().encode())
-    for run in runs:
-        for figure in run.glob("*.png"):
-            shutil.copy(figure, out / (figure.name if len(runs) == 1 else f"{run.name}-{figure.name}"))
-    print(f"{len(rows):,} rows in {out / 'rows.csv.gz'}")
 
 
 if __name__ == "__main__":
