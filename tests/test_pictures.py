@@ -1,4 +1,4 @@
-"""The README's pictures say what the program prints today, and fetch nothing."""
+"""Pictures of the README and the docs say what the program prints today, and fetch nothing."""
 
 import html
 import importlib.util
@@ -11,12 +11,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def pictures():
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "scripts" / "pictures.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return load("pictures")
 
 
 def words(text):
@@ -42,3 +46,19 @@ def test_the_picture_of_explain_is_up_to_date(pictures):
 
 def test_the_picture_of_explain_fetches_nothing():
     assert "url(" not in re.sub(r"url\(#", "", (ROOT / "docs/images/explain.svg").read_text(encoding="utf-8"))
+
+
+def test_the_drawing_of_erasing_has_the_numbers_of_the_embedded_model():
+    said = load("drawings").probabilities()
+    drawn = re.findall(r">([\d.]+)%<", (ROOT / "docs/images/erasing.svg").read_text(encoding="utf-8"))
+    assert [float(number) for number in drawn] == pytest.approx([100 * value for value in said], abs=0.1)
+    assert said[1] < said[2] - 0.1
+
+
+@pytest.mark.full
+def test_the_drawing_of_curves_is_up_to_date():
+    drawings = load("drawings")
+    now = drawings.curve(drawings.curves())
+    kept = (ROOT / "docs/images/curve.svg").read_text(encoding="utf-8")
+    points = [[float(number) for number in re.findall(r"\d+", picture)] for picture in (kept, now)]
+    assert points[0] == pytest.approx(points[1], abs=4), "draw it again with scripts/drawings.py"
