@@ -45,6 +45,7 @@ NAMES = {
     "deberta_v2": "DeBERTa-v2",
     "modernbert": "ModernBERT",
 }
+TRIED = ("explainers", "metrics", "maskings")
 WRITTEN = "<!-- Written by scripts/document.py from the files; edit those. -->"
 
 
@@ -123,7 +124,7 @@ def options(found: type[Any]) -> str:
 
 
 @cache
-def models_of(explainer: str) -> tuple[str, str]:
+def models_of(explainer: str, **options: str) -> tuple[str, str]:
     """The kinds of models an explainer works on, and what it says where it works on none."""
     kinds: dict[str, Callable[[], TextClassifier]] = {
         **{NAMES[family]: (lambda family=family: encoder(family)) for family in FAMILIES},
@@ -133,7 +134,7 @@ def models_of(explainer: str) -> tuple[str, str]:
     works, problem = [], ""
     for kind, make in kinds.items():
         try:
-            explain(make(), ["a good film with an awful end"], explainer)
+            explain(make(), ["a good film with an awful end"], explainer, **options)
             works.append(kind)
         except TrothError as error:
             problem = str(error)
@@ -151,13 +152,15 @@ def tried(kind: str, name: str) -> dict[str, str]:
     """What was tried out of a method: the facts that `troth list` shows, too."""
     if kind == "metrics":
         return {"cost": metric_cost(name)}
+    if kind == "maskings":
+        return {"models": models_of("leave_one_out", masking=name)[0]}
     works, problem = models_of(name)
     return {"cost": _cost(name) if works else "–", "models": works or problem}
 
 
 def tried_file() -> str:
     """src/troth/core/tried.json"""
-    facts = {kind: {name: tried(kind, name) for name in catalog.names(kind)} for kind in ("explainers", "metrics")}
+    facts = {kind: {name: tried(kind, name) for name in catalog.names(kind)} for kind in TRIED}
     return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The README's pictures say what the program prints today, and fetch nothing."""
+"""Pictures of the README and the docs say what the program prints today, and fetch nothing."""
 
 import html
 import importlib.util
@@ -93,3 +93,19 @@ def test_the_photographs_of_the_pages_are_up_to_date(screens, bench, browser):
 @pytest.mark.parametrize("name", ["explain.svg", "bench.svg"])
 def test_a_picture_fetches_nothing(name):
     assert "url(" not in re.sub(r"url\(#", "", (ROOT / "docs/images" / name).read_text(encoding="utf-8"))
+
+
+def test_the_drawing_of_erasing_has_the_numbers_of_the_embedded_model():
+    said = script("drawings").probabilities()
+    drawn = re.findall(r">([\d.]+)%<", (ROOT / "docs/images/erasing.svg").read_text(encoding="utf-8"))
+    assert [float(number) for number in drawn] == pytest.approx([100 * value for value in said], abs=0.1)
+    assert said[1] < said[2] - 0.1
+
+
+@pytest.mark.full
+def test_the_drawing_of_curves_is_up_to_date():
+    drawings = script("drawings")
+    now = drawings.curve(drawings.curves())
+    kept = (ROOT / "docs/images/curve.svg").read_text(encoding="utf-8")
+    points = [[float(number) for number in re.findall(r"\d+", picture)] for picture in (kept, now)]
+    assert points[0] == pytest.approx(points[1], abs=4), "draw it again with scripts/drawings.py"

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import troth
 from troth.core import catalog
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +29,7 @@ def load(path):
 
 
 method_pages, notebook_pages = load(WEBSITE / "method_pages.py"), load(WEBSITE / "notebook_pages.py")
+shown_blocks = load(WEBSITE / "shown_blocks.py")
 
 
 def pages_of(nav):
@@ -62,13 +65,70 @@ def test_a_method_page_is_made_of_its_file_and_of_an_example_that_was_run():
 
 def test_a_metric_page_measures_the_same_text_under_several_explanations():
     page = method_pages.method_page("metrics", "comprehensiveness")
-    values = [float(value) for value in re.findall(r"<b>(-?\d\.\d{3})</b>", page)]
+    values = [float(value) for value in re.findall(r"<td><b>(-?\d\.\d{3})</b>", page)]
     assert len(values) == len(method_pages.SHOWN)
     assert max(values) > values[method_pages.SHOWN.index("random")]
 
 
-def test_a_method_that_needs_more_says_what():
-    assert "troth fit attributive_masking" in method_pages.method_page("explainers", "attributive_masking")
+def test_a_masking_page_shows_what_it_does_to_the_same_text():
+    pages = {name: method_pages.method_page("maskings", name) for name in ("delete", "mask_token")}
+    lost = {name: float(re.search(r"<b>(-?\d\.\d{3})</b> of the probability", page)[1]) for name, page in pages.items()}
+    (found,) = troth.explain("embedded", method_pages.TEXT, "leave_one_out", masking="delete", progress=False)
+    (score,) = troth.measure("embedded", [found], "comprehensiveness(masking=delete)", progress=False)
+    assert lost["delete"] == pytest.approx(score.value, abs=5e-4)
+    assert lost["delete"] != lost["mask_token"]
+    assert "token i becomes [MASK] where kᵢ = 0" in pages["mask_token"]
+
+
+def test_what_cannot_be_run_here_shows_what_was_kept_with_its_source():
+    page = method_pages.method_page("explainers", "llm_ranking")
+    assert "SmolLM2-135M-Instruct" in page
+    assert 'class="shown"' in page
+
+
+def test_blocks_with_a_marker_are_run_and_shown():
+    page = "# A\n\n```python\nx = 20\n```\n\n```python\ny = 1\nx = 2\nx + y\n```\n\n<!-- shown -->\n\nEnd"
+    shown = shown_blocks.show_blocks(page)
+    assert shown == page.replace("<!-- shown -->", '<div class="shown">3</div>')
+    with pytest.raises(AssertionError, match="ends with what it shows"):
+        shown_blocks.show_blocks("```python\nx = 1\n```\n\n<!-- shown -->")
+
+
+def test_home_shows_several_methods_with_their_proof():
+    shown = shown_blocks.show_blocks((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    assert "<!-- shown -->" not in shown
+    proofs = re.findall(r"without its top 20 %: positive (\d+) % → ([\d.]+) % \(random words: → (\d+) %", shown)
+    assert len(proofs) == 3
+    assert all(float(without) < 5 for _, without, _ in proofs[:2])
+    assert float(proofs[2][1]) >= float(proofs[2][2]), "attention's words matter no more than random ones"
+    assert "Cannot tell leave_one_out, integrated_gradients and attention apart" in shown
+
+
+FIGURE = re.compile(r"\d+(?:\.\d+)?")
+
+
+def test_what_to_take_rests_on_what_was_measured():
+    """Every percentage of which.md stands on a page that the same row or paragraph links, or in the findings."""
+    page = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
+    checked = 0
+    for part in re.split(r"\n\n|\n(?=\|)", page):
+        linked = {ROOT / "docs" / name for name in re.findall(r"\((results/\w+\.md)\)", part)}
+        for claim in re.findall(r"(\d[\d.]*)(?: (?:to|against) (\d[\d.]*))?(?: on \w+| %)", part):
+            for number in filter(None, claim):
+                assert any(measured(number, source) for source in linked), (
+                    f"{number} in {part[:80]}… is on no page linked"
+                )
+                checked += 1
+    assert checked > 8
+
+
+def measured(number, page):
+    """Whether a page of results has a number, as it stands or as a share that rounds to it."""
+    digits = len(number.partition(".")[2])
+    return any(
+        found == number or f"{100 * float(found):.{digits}f}" == number
+        for found in FIGURE.findall(page.read_text(encoding="utf-8"))
+    )
 
 
 def test_a_notebook_is_shown_with_text_as_text(tmp_path):
@@ -131,17 +191,66 @@ def test_pictures_fetch_nothing():
         assert not OUTSIDE.search(picture.read_text(encoding="utf-8")), picture.name
 
 
-@pytest.mark.full
-def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
-    # A proxy that is not there: whoever wants the network fails.
+# Loaded by the theme's script only for what no page of ours has: a diagram, a browser without ResizeObserver, a
+# link to a repository.
+KNOWN = ("mermaid", "resize-observer", "api.github.com", "clipboardjs.com")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Built as `make docs` builds it, with a proxy that is not there: whoever wants the network fails."""
+    folder = tmp_path_factory.mktemp("site")
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    environment = {**os.environ, **nowhere, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, **nowhere, "PYTHONPATH": str(ROOT / "src"), "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    built = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")}
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.mark.full
+def test_the_site_is_whole(site):
+    built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     methods = {f"{kind}/{name}.html" for kind in method_pages.KINDS for name in catalog.names(kind)}
     assert methods | {f"tutorials/{path.stem}.html" for path in TUTORIALS} | {"index.html", "changelog.html"} <= built
-    for page in (tmp_path / "site").rglob("*.html"):
-        found = OUTSIDE.search(page.read_text(encoding="utf-8"))
-        assert found is None, f"{page.name} fetches {found[0]}"
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert "wonderful</span>" in home
+
+
+@pytest.mark.full
+def test_no_file_of_the_site_loads_anything_from_outside(site):
+    for file in site.rglob("*"):
+        if file.suffix in (".html", ".css", ".svg"):
+            found = OUTSIDE.search(file.read_text(encoding="utf-8"))
+            assert found is None, f"{file.name} fetches {found[0]}"
+        elif file.suffix == ".js":
+            urls = re.findall(r"""["'`](https?://[\w./@-]+)""", file.read_text(encoding="utf-8"))
+            licenses = re.compile(
+                r"w3\.org|mozilla\.org|gnu\.org|opensource|github\.com/|lunrjs|snowball|olivernn|LICENSE"
+            )
+            unknown = [url for url in urls if not licenses.search(url) and not any(word in url for word in KNOWN)]
+            assert not unknown, f"{file.name} names {unknown}"
+    assert not [page.name for page in site.rglob("*.html") if 'class="mermaid"' in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.full
+def test_every_page_opens_in_a_browser_without_an_error_or_a_request(site):
+    sync = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium here")
+    wrong = []
+    with sync.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or wrong.append(request.url))
+        page.on("console", lambda line: line.type != "error" or wrong.append(f"{page.url}: {line.text}"))
+        page.on("pageerror", lambda error: wrong.append(f"{page.url}: {error}"))
+        for file in sorted(site.rglob("*.html")):
+            if file.name != "404.html":  # its links are those of a server
+                page.goto(file.as_uri())
+                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    wrong.append(f"{file.name} is wider than a phone")
+        browser.close()
+    assert not wrong, wrong[:10]

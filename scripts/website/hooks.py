@@ -8,14 +8,38 @@ import re
 from pathlib import Path
 from typing import Any
 
-from method_pages import KINDS, method_page
+import torch
+from method_pages import KINDS, LISTS, method_page
 from mkdocs.structure.files import File, Files
 from notebook_pages import notebook_page
+from shown_blocks import show_blocks
 
 from troth.core import catalog
 
+torch.set_num_threads(1)  # the examples are small: several threads would only wait for each other
+
 ROOT = Path(__file__).resolve().parents[2]
 OWN = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+
+
+def on_config(config: Any) -> Any:
+    """Every method's page into the navigation, under its list."""
+    for entry in config.nav:
+        if "Methods" in entry:
+            entry["Methods"] = [_with_methods(item) for item in entry["Methods"]]
+    return config
+
+
+def _with_methods(item: dict[str, Any]) -> dict[str, Any]:
+    """
+    >>> _with_methods({"Everything else": "catalog.md"}), len(_with_methods({"Maskings": []})["Maskings"])
+    ({'Everything else': 'catalog.md'}, 9)
+    """
+    ((title, page),) = item.items()
+    kind = title.lower()
+    if kind not in KINDS:
+        return item
+    return {title: [*([page] if page else []), *({name: f"{kind}/{name}.md"} for name in catalog.names(kind))]}
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -41,7 +65,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         markdown = re.sub(r"\]\(([\w/]*)\.ipynb\)", r"](\1.md)", markdown)
     if uri in (f"{kind}.md" for kind in KINDS):
         markdown = re.sub(r"^## (\w+)$", rf"## [\1]({uri.removesuffix('.md')}/\1.md)", markdown, flags=re.MULTILINE)
-    return markdown
+    if uri == LISTS["maskings"]:
+        for name in catalog.names("maskings"):
+            markdown = markdown.replace(f"| `{name}` |", f"| [{name}](maskings/{name}.md) |", 1)
+    return show_blocks(markdown)
 
 
 def from_root(markdown: str) -> str:

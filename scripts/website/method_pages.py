@@ -1,25 +1,25 @@
-"""One page per explainer and metric, from its file: meaning, formula, an example that is run, cost, pitfalls, paper."""
+"""One page per explainer, metric and masking, from its file: meaning, formula, an example that is run, cost, pitfalls,
+paper.
+"""
 
 from __future__ import annotations
 
 import html
 import math
 import re
+import sys
 import unicodedata
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from troth.core import card, catalog
 from troth.report.citing import entries, references
 
-KINDS = ("explainers", "metrics")
+KINDS = ("explainers", "metrics", "maskings")
+LISTS = {"explainers": "explainers.md", "metrics": "metrics.md", "maskings": "catalog.md"}
 TEXT = "A slow start, but what a wonderful ending."
 SHOWN = ("leave_one_out", "integrated_gradients", "random")  # explanations that a metric's page measures
-# What an example would need first.
-NEEDS = {
-    "attributive_masking": "Fit an attribution model first: `troth fit attributive_masking --model MODEL --data DATA`.",
-    "llm_ranking": "It needs a language model: `llm_ranking(model=FOLDER)`, or one behind an endpoint.",
-}
+KEPT = Path(__file__).resolve().parent / "kept"  # what examples showed that cannot be run everywhere
 
 
 def method_page(kind: str, name: str) -> str:
@@ -39,7 +39,7 @@ def method_page(kind: str, name: str) -> str:
         *(["## In detail", *card.paragraphs(kind, name)[1:]] if len(card.paragraphs(kind, name)) > 1 else []),
         *papers(kind, name),
         f"The method's file: `{catalog.file(kind, name).relative_to(catalog.file(kind, name).parents[3])}`. "
-        f"[All {kind}](../{kind}.md).",
+        f"[All {kind}](../{LISTS[kind]}).",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -47,64 +47,132 @@ def method_page(kind: str, name: str) -> str:
 def facts(kind: str, name: str, cls: type[Any]) -> str:
     """A table of what it costs, what it needs and how it is written."""
     tried = card.tried(kind, name)
-    rows = {"cost, in passes for n units": tried.get("cost", "–")}
+    rows = {}
+    if kind != "maskings":
+        rows["cost, in passes for n units"] = tried.get("cost", "–")
     if kind == "explainers":
         rows["signed"] = "yes" if cls.signed else "no"
-        rows["models"] = tried.get("models", "–")
-    else:
+    elif kind == "metrics":
         rows["better"] = {True: "higher", False: "lower", None: "neither"}[cls.higher_is_better]
         rows["values"], rows["measures"] = cls.bounds, cls.measures
+    else:
+        rows["cost"] = "of the pass itself: none is added" + ("; rows are shorter" if name == "delete" else "")
+        rows["changes"] = cls.level
+        rows["a fraction kept"] = "no: a unit is kept or erased" if cls.whole else "yes"
+        rows["draws at random"] = "yes" if cls.stochastic else "no"
+    if kind != "metrics":
+        rows["models"] = tried.get("models", "–")
     rows["options"] = ", ".join(f"`{option}`" for option in card.signature(cls)) or "none"
     return "\n".join(["| | |", "|---|---|", *(f"| {title} | {_cell(fact)} |" for title, fact in rows.items())])
 
 
-def code(kind: str, name: str) -> str:
-    """The example as a reader can run it; it leaves its result in `shown`."""
-    if kind == "explainers":
-        return f'''import troth
+_BEGIN = f"""import troth
 
 model = troth.load_model("embedded")
 text = "{TEXT}"
-(shown,) = troth.explain(model, text, "{name}")
-'''
-    return f'''import troth
+"""
+_MEASURED = f"""import troth
 
 model = troth.load_model("embedded")
-example = troth.Example(id="1", text="{TEXT}", label=1, rationale=((25, 34),))
-explained = troth.explain(model, [example], {list(SHOWN)})
-shown = {{name: troth.measure(model, found, "{name}")[0] for name, found in explained.items()}}
-'''.replace("'", '"')
+text = "{TEXT}"
+example = troth.Example(id="1", text=text, label=1, rationale=((25, 34),))
+methods = {list(SHOWN)}
+explained = troth.explain(model, [example], methods)
+""".replace("'", '"')
+_FITTED = f"""import tempfile
+
+import troth
+from troth.verbs.fit import Settings
+
+model = troth.load_model("embedded")
+text = "{TEXT}"
+folder = tempfile.mkdtemp()
+troth.fit(
+    model,
+    "reviews",
+    folder,
+    backbone="explained",
+    lambdas={{"prediction": 1.0, "sparsity": 1.0, "inverse": 1.0}},
+    settings=Settings(examples=100, validation=10, epochs=2, validate_every=1, learning_rate=3e-4),
+    progress=False,
+)
+(shown,) = troth.explain(model, text, f"attributive_masking(checkpoint={{folder}})")
+"""
+_RANKED = f"""{_BEGIN}folder = "SmolLM2-135M-Instruct"
+(shown,) = troth.explain(model, text, f"llm_ranking(model={{folder}})")
+"""
+OWN_CODE = {"attributive_masking": _FITTED, "llm_ranking": _RANKED}
+WHY_KEPT = {
+    "attributive_masking": "Fitting takes about a minute on one core, so what is shown was computed once and kept.",
+    "llm_ranking": (
+        "What is shown was computed once and kept. SmolLM2-135M-Instruct (4-bit weights, not shipped with troth) is so "
+        "small that its answer is no list of words, so every score is 0 (`shown.note` says so): take a larger one."
+    ),
+}
+
+
+def code(kind: str, name: str) -> str:
+    """The example as a reader can run it; it leaves its result in `shown`."""
+    if kind == "metrics":
+        return f"""{_MEASURED}shown = {{}}
+for name, found in explained.items():
+    (shown[name],) = troth.measure(model, found, "{name}")
+"""
+    if kind == "maskings":
+        return f"""{_BEGIN}(shown,) = troth.explain(model, text, "leave_one_out", masking="{name}")
+(score,) = troth.measure(model, [shown], "comprehensiveness(masking={name})")
+"""
+    return OWN_CODE.get(name, f'{_BEGIN}(shown,) = troth.explain(model, text, "{name}")\n')
 
 
 def example(kind: str, name: str) -> list[str]:
-    """The example and what it shows when it is run, here and now."""
-    if name in NEEDS:
-        return [NEEDS[name]]
+    """The example and what it shows when it is run, here and now; of an expensive one what was kept."""
+    block = f"```python\n{code(kind, name)}```"
+    if name in WHY_KEPT:
+        kept = (KEPT / f"{name}.html").read_text(encoding="utf-8")
+        return [block, f'<div class="shown">{kept}</div>', WHY_KEPT[name]]
+    return [block, f'<div class="shown">{run(kind, name)}</div>']
+
+
+def run(kind: str, name: str) -> str:
+    """What the example shows, as HTML in one line: a blank one would end it in Markdown."""
     names: dict[str, Any] = {}
     exec(code(kind, name), names)
-    found = _measured(names) if kind == "metrics" else names["shown"]._repr_html_()
-    return [f"```python\n{code(kind, name)}```", f'<div class="shown">{_one_line(found)}</div>']
+    shown = {"metrics": _measured, "maskings": _erased, "explainers": _explained}[kind](names)
+    return " ".join(shown.split("\n"))
+
+
+def _explained(names: dict[str, Any]) -> str:
+    shown: str = names["shown"]._repr_html_()
+    return shown
+
+
+def _erased(names: dict[str, Any]) -> str:
+    """What leaving out each word does under this masking, and what erasing the top fifth of them costs."""
+    value = names["score"].value
+    bar = f'<span class="bar" style="width:{25 * max(0.0, value):.1f}%"></span>'
+    return f"{_explained(names)}<p>{bar} <b>{value:.3f}</b> of the probability is lost without the top fifth</p>"
 
 
 def _measured(names: dict[str, Any]) -> str:
-    """Each explanation of the same text, under it its score as number and bar."""
+    """The explanations of one text side by side, and under them the score of each as number and bar."""
     shown = names["shown"]
     finite = [abs(score.value) for score in shown.values() if math.isfinite(score.value)]
     largest = max(finite, default=0.0) or 1.0
-    parts = []
+    rows = []
     for name, score in shown.items():
         width = 100 * abs(score.value) / largest if math.isfinite(score.value) else 0
         value = f"{score.value:.3f}" if math.isfinite(score.value) else f"undefined: {score.why}"
-        bar = f'<span class="bar" style="width:{width / 4:.1f}%"></span>'
-        parts.append(f"{names['explained'][name][0]._repr_html_()}<p>{bar} <b>{html.escape(value)}</b></p>")
-    return "".join(parts)
+        bar = f'<span class="bar" style="width:{width:.1f}%"></span>'
+        rows.append(f"<tr><td>{html.escape(name)}</td><td>{bar}</td><td><b>{html.escape(value)}</b></td></tr>")
+    return f'{names["explained"]._repr_html_()}<table class="scores">{"".join(rows)}</table>'
 
 
 def papers(kind: str, name: str) -> list[str]:
     """The papers that the file names, as text and as BibTeX."""
     known = [reference for reference in references(kind, name) if reference.key in entries()]
     if not known:
-        return []
+        return ["## Papers", "None of its own."]
     lines = [f"- {cited(entries()[reference.key])}" for reference in known]
     bibtex = "\n\n".join(entries()[reference.key] for reference in known)
     return ["## Papers", "\n".join(lines), f"```bibtex\n{bibtex}\n```"]
@@ -142,6 +210,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _one_line(found: str | Sequence[str]) -> str:
-    """HTML that Markdown leaves alone: a blank line would end it."""
-    return " ".join("".join(found).split("\n"))
+if (
+    __name__ == "__main__"
+):  # python scripts/website/method_pages.py NAME…, in a folder with the model: keeps what it shows
+    for kept_name in sys.argv[1:]:
+        (KEPT / f"{kept_name}.html").write_text(run("explainers", kept_name) + "\n", encoding="utf-8")

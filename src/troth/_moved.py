@@ -1,11 +1,12 @@
 """Modules that were renamed in 0.2 are still found under their old names, with a warning."""
 
 import importlib
-import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+
+from troth.core.deprecation import warn_renamed
 
 _INTO = {  # a room, under its own name
     "core": ("catalog", "draws", "errors", "types", "units"),
@@ -55,7 +56,7 @@ class Forwarding(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = new_name(spec.name)
         assert name is not None
-        warnings.warn(f"{spec.name} is now {name}", DeprecationWarning, stacklevel=2)
+        warn_renamed(spec.name, name)
         module = importlib.import_module(name)
         self._spec = module.__spec__  # the import system is about to overwrite it
         return module

@@ -110,7 +110,7 @@ def _card(kind: str, name: str) -> dict[str, Any]:
         facts["values"] = cls.bounds
     if kind == "explainers":
         facts["signed"] = "yes" if cls.signed else "no"
-    if kind in ("explainers", "metrics"):
+    if kind in ("explainers", "metrics", "maskings"):
         facts["formula"], facts["pitfalls"] = cls.formula or "–", cls.pitfalls or "–"
     if kind == "data":
         facts["here"] = place_of(name)

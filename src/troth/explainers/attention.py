@@ -44,7 +44,7 @@ class Weights(Want):
 @dataclass(frozen=True)
 class Attention(Explainer):
     signed = False
-    formula = "sᵢ = mean over the heads of α[c, i], last layer"
+    formula = "sᵢ = mean over heads of α[c, i], last layer"
     pitfalls = "Says where the model looks, not what it does with it: the scores are the same for every class."
 
     def reads(self) -> Weights:

@@ -43,7 +43,7 @@ class WeightsXGradient(Want):
 
 @dataclass(frozen=True)
 class AttentionXGradient(SignedExplainer):
-    formula = "sᵢ = α[c, i] · ∂f / ∂α[c, i], last layer"
+    formula = "sᵢ = mean over heads of α[c, i] · mean over heads of ∂f / ∂α[c, i], last layer"
     pitfalls = "Sees the last layer only, where states have long been mixed: a token's place is not its word."
 
     of: Of = "logit"

@@ -69,7 +69,7 @@ class Lift(Want):
 
 @dataclass(frozen=True)
 class DeepLift(SignedExplainer):
-    formula = "sᵢ = mᵢ · (xᵢ − rᵢ),  m from the rescale rule,  Σᵢ sᵢ = f(x) − f(r) − gap"
+    formula = "sᵢ = mᵢ · (xᵢ − rᵢ),  m from the rescale rule,  Σᵢ sᵢ = f(x) − f(r) + gap"
     pitfalls = "Depends on the reference: with all word vectors 0, that is an input no model was trained on."
 
     baseline: Reference = "zero"

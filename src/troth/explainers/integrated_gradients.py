@@ -36,7 +36,7 @@ def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Te
 
 @dataclass(frozen=True)
 class IntegratedGradients(SignedExplainer):
-    formula = "sᵢ = (xᵢ − bᵢ) · ∫₀¹ ∂f/∂xᵢ at b + t (x − b) dt,  Σᵢ sᵢ = f(x) − f(b) − gap"
+    formula = "sᵢ = (xᵢ − bᵢ) · ∫₀¹ ∂f/∂xᵢ at b + t (x − b) dt,  Σᵢ sᵢ = f(x) − f(b) + gap"
     pitfalls = "Depends on the baseline. A large gap means too few steps: raise steps."
 
     steps: int = 20

@@ -22,6 +22,8 @@ class Masking(ABC):
     shortens: ClassVar[bool] = False  # an erased unit's tokens are gone from the row
     stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
+    formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
+    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

@@ -18,6 +18,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Attention(Masking):
     level = "attention"
+    formula = "αᵢ ∝ kᵢ · exp(logitᵢ) in every layer"
+    pitfalls = "A head that averages over all tokens still reads the unit's own vector. Needs a transformer."
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         # log 0 would make a row of nothing but −inf NaN; the lowest number there is does the same.

@@ -1,4 +1,6 @@
-"""A unit's tokens are taken out: a shorter row with new positions; all deleted leaves the special tokens."""
+"""A unit's tokens are taken out: a shorter row with new positions (DeYoung et al., 2020); all deleted leaves the
+special tokens.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -14,6 +16,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Delete(Masking):
     level = "ids"
+    formula = "x becomes the units with kᵢ = 1, in their order"
+    pitfalls = "What is left moves together: positions and neighbors change too, and sentences stop being grammatical."
     whole = True
     shortens = True
     tested_by_masf = False  # a shorter text is another text, not a masked one

@@ -20,6 +20,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Gaussian(Masking):
     level = "embeddings"
+    formula = "xᵢ + (1 − kᵢ) · γ ⊙ xᵢ,  each element of γ from N(0, variance)"
+    pitfalls = "Never erases wholly, and draws at random: another seed gives other numbers."
     stochastic = True
 
     variance: float = 1.0

@@ -1,4 +1,6 @@
-"""A unit's tokens become the model's mask token; length and positions stay."""
+"""A unit's tokens become the model's mask token; length and positions stay
+(Madsen et al., 2022; Madsen et al., 2024).
+"""
 
 from dataclasses import dataclass
 
@@ -12,6 +14,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class MaskToken(Masking):
     level = "ids"
+    formula = "token i becomes [MASK] where kᵢ = 0"
+    pitfalls = "Only a model that was trained on masked texts knows what the mask means: see troth check."
     whole = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

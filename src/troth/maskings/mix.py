@@ -1,6 +1,7 @@
-"""A unit's word vectors move toward a reference vector: keep · x + (1 − keep) · m; positions and attention stay.
+"""A unit's word vectors move toward a reference vector: keep · x + (1 − keep) · m; positions and attention stay
+(Barkan et al., 2024).
 
-The mask token's vector in AML (Barkan et al.); the baselines of path methods are the same operation.
+The mask token's vector in AML; the baselines of path methods are the same operation.
 """
 
 import warnings
@@ -30,6 +31,8 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
 @dataclass(frozen=True)
 class Mix(Masking):
     level = "embeddings"
+    formula = "kᵢ · xᵢ + (1 − kᵢ) · m"
+    pitfalls = "Vectors between a word and the reference belong to no word that the model has read."
 
     reference: Reference = "mask"
 

@@ -1,4 +1,6 @@
-"""A unit's tokens become the padding token, still attended to; positions stay."""
+"""A unit's tokens become the padding token, still attended to; positions stay (as in the released code of
+Chrysostomou & Aletras, 2021).
+"""
 
 from dataclasses import dataclass
 
@@ -12,6 +14,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Pad(Masking):
     level = "ids"
+    formula = "token i becomes [PAD] where kᵢ = 0"
+    pitfalls = "The padding token is attended to here, which most models never met in training."
     whole = True
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

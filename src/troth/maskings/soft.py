@@ -18,6 +18,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Soft(Masking):
     level = "embeddings"
+    formula = "xᵢ ⊙ d,  each element of d is 1 with probability kᵢ, else 0"
+    pitfalls = "Draws at random, and no vector with holes is the vector of a word."
     stochastic = True
 
     at: Literal["word", "embedding_output"] = "word"

@@ -1,6 +1,7 @@
-"""A unit's tokens become one given token of the vocabulary, `token(id=0)`; length and positions stay.
+"""A unit's tokens become one given token of the vocabulary, `token(id=0)`; length and positions stay (as in
+the released code of Zhao & Aletras, 2023).
 
-The released code of Zhao & Aletras (2023) erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
+That code erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Token(Masking):
     level = "ids"
+    formula = "token i becomes the token `id` where kᵢ = 0"
+    pitfalls = "The token that stands in says something of its own."
     whole = True
 
     id: int = 0

@@ -1,4 +1,6 @@
-"""A unit's word vectors become 0 (a fraction scales them); positions, token types and attention stay."""
+"""A unit's word vectors become 0, or a fraction of what they were; positions, token types and attention stay
+(Zhao & Aletras, 2023).
+"""
 
 from dataclasses import dataclass, replace
 
@@ -12,6 +14,8 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class Zero(Masking):
     level = "embeddings"
+    formula = "kᵢ · xᵢ"
+    pitfalls = "A word vector of zeros is no word that the model has read; its position and type stay."
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)

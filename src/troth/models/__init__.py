@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from troth.core import user_code
+from troth.core.deprecation import warn_renamed
 from troth.core.errors import TrothError, unknown
 from troth.models.base import Output as Output
 from troth.models.base import Segments as Segments
@@ -62,7 +63,9 @@ def load_model(
     overlapping windows (docs/units.md). `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are
     those of other kinds of model (docs/new_model_kind.md).
     """
-    source = options.pop("model", None) if source is None else source
+    if source is None and "model" in options:
+        warn_renamed("load_model(model=…)", "load_model(…), without a name")
+        source = options.pop("model")
     windows = options.pop("windows", None)
     if isinstance(source, TextClassifier):
         return _in_windows(source, windows)
