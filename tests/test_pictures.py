@@ -16,7 +16,7 @@ from browsing import browser as browser
 ROOT = Path(__file__).parents[1]
 
 
-def script(name):
+def load(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -25,22 +25,7 @@ def script(name):
 
 @pytest.fixture(scope="module")
 def pictures():
-    return script("pictures")
-
-
-@pytest.fixture(scope="module")
-def screens():
-    pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev extra)")
-    return script("screens")
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    """What `troth bench` stores today."""
-    folder = tmp_path_factory.mktemp("pictures") / "bench"
-    command = [sys.executable, "-m", "troth", "bench", "--workers", "1", "--out", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
+    return load("pictures")
 
 
 def words(text):
@@ -54,6 +39,21 @@ def texts_of(picture):
     for x, y, piece in re.findall(r'<text [^>]*?x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture):
         lines.setdefault(float(y), []).append((float(x), html.unescape(piece)))
     return [" ".join(piece for _, piece in sorted(line)) for _, line in sorted(lines.items())]
+
+
+@pytest.fixture(scope="module")
+def screens():
+    pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev extra)")
+    return load("screens")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """What `troth bench` stores today."""
+    folder = tmp_path_factory.mktemp("pictures") / "bench"
+    command = [sys.executable, "-m", "troth", "bench", "--workers", "1", "--out", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
 
 
 def same(drawn, printed, redraw):

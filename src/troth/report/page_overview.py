@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -58,20 +59,32 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
 
     Scores are over the largest of their text, so every text counts alike, and averaged over seeds.
     """
-    seen: dict[int, dict[str, dict[Key, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for key, one in [pair for explained in by_seed for pair in explained.items()]:
-        for name, score in _relative(one).items():
-            seen[one.target][name][key].append(score)
+    total: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    texts: dict[int, Counter[str]] = defaultdict(Counter)
+    for key in dict.fromkeys(key for explained in by_seed for key in explained):
+        seeds = [explained[key] for explained in by_seed if key in explained]
+        for name, score in _over_seeds(seeds).items():
+            total[seeds[0].target][name] += score
+            texts[seeds[0].target][name] += 1
     words = {}
-    for target, by_word in sorted(seen.items()):
+    for target, counts in sorted(texts.items()):
         means: list[dict[str, Any]] = [
-            {"word": name, "score": _round(sum(map(np.mean, some.values())) / (len(some) + 1)), "examples": len(some)}
-            for name, some in by_word.items()
-            if len(some) >= _FEWEST
+            {"word": name, "score": _round(total[target][name] / (count + 1)), "examples": count}
+            for name, count in counts.items()
+            if count >= _FEWEST
         ]
         means.sort(key=lambda one: (-one["score"], one["word"]))
         words[str(target)] = means[:_WORDS]
     return words
+
+
+def _over_seeds(seeds: Sequence[Explained]) -> dict[str, float]:
+    """Each word's score in one text, averaged over the seeds that define it."""
+    every = [_relative(one) for one in seeds]
+    if len(every) == 1:
+        return every[0]
+    names = dict.fromkeys(name for found in every for name in found)
+    return {name: fmean(found[name] for found in every if name in found) for name in names}
 
 
 def _relative(one: Explained) -> dict[str, float]:
@@ -79,10 +92,10 @@ def _relative(one: Explained) -> dict[str, float]:
     largest = np.abs(one.scores).max(initial=0.0)
     found: dict[str, float] = {}
     if largest > 0:
-        for word, score in zip(one.words, one.scores / largest, strict=True):
+        for word, score in zip(one.words, (one.scores / largest).tolist(), strict=True):
             name = word.casefold().strip()
-            if any(letter.isalnum() for letter in name):
-                found[name] = max(found.get(name, -1.0), float(score))
+            if name.isalnum() or any(letter.isalnum() for letter in name):
+                found[name] = max(found.get(name, -1.0), score)
     return found
 
 
