@@ -7,6 +7,8 @@ import troth
 from fakes import CORPUS, encoder
 from troth.core import catalog
 from troth.core.types import Example
+from troth.engine import prober
+from troth.engine.many import Batch
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.metrics import Erasing
@@ -19,12 +21,12 @@ EXAMPLES = [Example(str(place), text, label=0, rationale=((0, 4),)) for place, t
 @pytest.mark.parametrize("name", EXPLAINERS)
 def test_only_what_learns_needs_the_texts_first(name):
     model = encoder("bert")
-    prober, encodings = Prober(model), model.encode(EXAMPLES)
+    asker, encodings = Prober(model), model.encode(EXAMPLES)
     method: Explainer = catalog.build("explainers", name)
-    prepared, unprepared = method.prepare(prober, encodings), method.prepare(prober, [])
+    prepared, unprepared = method.prepare(asker, encodings), method.prepare(asker, [])
     questions = [attribution.question for attribution in troth.explain(model, EXAMPLES, "random")]
     first, second = (
-        [prober.ask(some.ask(question)).scores for question in questions] for some in (prepared, unprepared)
+        [asker.ask(some.ask(question)).scores for question in questions] for some in (prepared, unprepared)
     )
     same = all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
     assert same != method.learns
@@ -42,7 +44,12 @@ def test_a_metric_that_erases_says_so(name, monkeypatch):
         erased.extend(bool((one.look.keep < 1).any()) for one in ready if one.look is not None)
         return started
 
+    def many(looks, *given):
+        erased.append(bool((looks.keep < 1).any()))
+        return Batch(looks, *given)
+
     monkeypatch.setattr(Prober, "_start", spied)
+    monkeypatch.setattr(prober, "Batch", many)
     scores = list(measure_each(Prober(model), attributions, metric))
     assert any(erased) == isinstance(metric, Erasing)
     mean = np.nanmean([score.value for score in scores])
