@@ -31,8 +31,8 @@ from troth.models._loading import fingerprint, quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
 from troth.verbs._fit_job import METRICS, Job, plain
-from troth.verbs._fit_job import watched as watched
 from troth.verbs._fit_job import judge as judge
+from troth.verbs._fit_job import watched as watched
 
 __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
