@@ -30,8 +30,9 @@ from troth.models import load_model
 from troth.models._loading import fingerprint, quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
-from troth.verbs._fit_job import METRICS, Job, plain, watched
+from troth.verbs._fit_job import METRICS, Job, plain
 from troth.verbs._fit_job import judge as judge
+from troth.verbs._fit_job import watched as watched
 
 __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
