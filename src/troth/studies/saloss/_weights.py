@@ -54,8 +54,13 @@ def sweep(experiment: SalossExperiment, results: Results, weights: Sequence[floa
         development[weight] = [
             statistics.mean(results.values(model.development_flips(source, seed))) for seed in model.seeds
         ]
-        row = [f"{weight:g}", mean_and_deviation(f1)[0], statistics.mean(moved), statistics.mean(development[weight])]
-        found = {"macro_f1": f1, "divergence": moved, "development_flips": development[weight]}
+        row: list[Any] = [
+            f"{weight:g}",
+            mean_and_deviation(f1)[0],
+            statistics.mean(moved),
+            statistics.mean(development[weight]),
+        ]
+        found: dict[str, Any] = {"macro_f1": f1, "divergence": moved, "development_flips": development[weight]}
         for method in METHODS:
             values = [results.values(model.flips(source, method, seed)) for seed in model.seeds]
             flips[weight, method] = values
