@@ -10,11 +10,15 @@ from fakes import Lookup, encoder, planted
 from serving import client_of, close
 from troth import load_model
 from troth.models.black_box import BlackBox
+from troth.serve import replies
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    models = {"embedded": load_model("embedded"), "bert": encoder("bert", classes=2)}
+    models = {
+        "embedded": load_model("embedded"), "bert": encoder("bert", classes=2),
+        "long": BlackBox(planted(), labels=["no", "yes"]),
+    }  # fmt: skip
     with client_of(models, tmp_path_factory.mktemp("none")) as client:
         yield client
 
@@ -80,10 +84,32 @@ def test_events_tell_how_far_it_is_and_end_with_the_result(client):
     assert streamed.headers["content-type"].startswith("text/event-stream")
     events = [dict(line.split(": ", 1) for line in part.split("\n")) for part in streamed.text.strip().split("\n\n")]
     assert events[0] == {"event": "queued", "data": '{"ahead": 0}'}
-    told = [json.loads(event["data"]) for event in events if event["event"] == "progress"]
-    assert [each["explainer"] for each in told if "explainer" in each] == ["leave_one_out", "gradient"]
+    told = [replies.Progress.model_validate_json(event["data"]) for event in events if event["event"] == "progress"]
+    assert list(dict.fromkeys((each.explainer, each.done, each.of) for each in told)) == [
+        ("leave_one_out", 0, 2),
+        ("gradient", 1, 2),
+    ]
+    assert told[-1].rows >= 5  # the whole text, without each of three words, its gradient
     assert events[-1]["event"] == "result"
     assert close(json.loads(events[-1]["data"]), client.post("/api/explain", json=asked).json())
+
+
+def test_two_models_are_compared_as_events(client):
+    asked = {"text": "a dull film", "explainers": ["leave_one_out"], "models": ["embedded", "bert"]}
+    streamed = client.post("/api/compare", json=asked, headers={"accept": "text/event-stream"})
+    events = [part.split("\n") for part in streamed.text.strip().split("\n\n")]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    assert (names.count("queued"), names.count("result")) == (2, 1)
+    assert names[-1] == "result"
+    assert close(json.loads(events[-1][1].removeprefix("data: ")), client.post("/api/compare", json=asked).json())
+
+
+def test_more_units_than_fit_are_refused(client):
+    answer = client.post("/api/explain", json={"text": "a b " * 600, "model": "long", "explainers": ["random"]})
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("the text has 1,200 words, and at most 1,000 are explained here")
+    kept = {"text": "a b " * 500, "model": "long", "explainers": ["random"], "proof": False}
+    assert len(client.post("/api/explain", json=kept).json()[0]["units"]) == 1000
 
 
 def test_an_error_is_an_event_too(tmp_path):
@@ -132,6 +158,13 @@ def test_a_lone_surrogate_is_refused(client):
     assert answer.status_code == 422
 
 
+@pytest.mark.parametrize("body", [b'{"text": "\xff"}', b"[" * 200_000, b'{"text": ', b"", b"null"])
+def test_a_body_that_cannot_be_read_is_one_line(client, body):
+    answer = client.post("/api/explain", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.json().keys() == {"error"}
+
+
 def test_openapi_documents_every_path_and_nothing_is_fetched(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/api/about", "/api/explain", "/api/compare", "/api/erase", "/api/runs", "/api/runs/{name}/report"} <= {
@@ -143,9 +176,11 @@ def test_openapi_documents_every_path_and_nothing_is_fetched(client):
 
 def test_about_says_what_can_be_chosen(client):
     about = client.get("/api/about").json()
-    assert [model["name"] for model in about["models"]] == ["embedded", "bert"]
+    assert [model["name"] for model in about["models"]] == ["embedded", "bert", "long"]
     assert about["models"][0]["labels"] == ["negative", "positive"]
-    assert "leave_one_out" in {each["name"] for each in about["explainers"]}
+    offered = {each["name"] for each in about["explainers"]}
+    assert "leave_one_out" in offered
+    assert not offered & {"attributive_masking", "llm_ranking"}  # which need what a page cannot name
 
 
 _VALUES = st.recursive(

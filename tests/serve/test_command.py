@@ -6,8 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
 import httpx
+
+from fakes import Lookup
+from serving import server_of
 
 
 def test_a_port_in_use_is_one_line(troth):
@@ -18,6 +23,13 @@ def test_a_port_in_use_is_one_line(troth):
         code, out, err = troth("serve", "--port", port)
     assert (code, out) == (2, "")
     assert err == f"troth: --port {port}: Address already in use; name another, or 0 for any that is free\n"
+
+
+def test_a_port_where_troth_serve_is_already_says_so(troth, tmp_path):
+    with server_of({"lookup": Lookup({"a": [0, 1]})}, tmp_path) as (port, _):
+        code, out, err = troth("serve", "--port", port)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"troth: --port {port}: troth serve is there already; open http://127.0.0.1:{port}/, or name")
 
 
 def test_an_unknown_run_is_one_line(troth):
@@ -38,16 +50,66 @@ def test_without_its_extra_it_says_what_to_install(troth, monkeypatch):
     assert (code, err) == (2, 'troth: troth serve needs fastapi; pip install "troth[serve]"\n')
 
 
-def test_it_serves_until_it_is_interrupted(tmp_path):
-    command = [sys.executable, "-m", "troth", "serve", "--port", "0", "--json"]
+@contextmanager
+def started(folder, *options):
+    """`troth serve` as a user has it. -> the process"""
+    command = [sys.executable, "-m", "troth", "serve", "--port", "0", *options]
+    # Buffered as usual: what is printed must come through a pipe at once all the same.
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ}
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=usual
     ) as process:
-        printed = "".join(iter(process.stdout.readline, "}\n")) + "}"
-        url = json.loads(printed)["url"]
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_it_serves_until_it_is_interrupted(tmp_path):
+    with started(tmp_path, "--json") as process:
+        url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
         assert url.startswith("http://127.0.0.1:")
         answer = httpx.post(f"{url}api/explain", json={"text": "a dull film"}, timeout=60, trust_env=False)
         assert answer.json()[0]["target_label"] == "negative"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "stopped\n")
+    assert (process.returncode, err) == (0, "loading embedded\nstopped\n")
+
+
+def test_it_says_where_it_is_and_stops_in_the_middle_of_work(tmp_path):
+    with started(tmp_path) as process:
+        line = process.stdout.readline()
+        url = line.split()[1]
+        assert line == f"open {url} in a browser on this machine; Ctrl-C stops\n"
+        asked = {"text": "a dull film " * 60, "explainers": ["lime(samples=10000)"]}
+        with httpx.stream(
+            "POST",
+            f"{url}api/explain",
+            json=asked,
+            headers={"accept": "text/event-stream"},
+            timeout=60,
+            trust_env=False,
+        ) as streamed:
+            assert any("progress" in line for line in streamed.iter_lines())
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            _, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 20
+    assert process.returncode == 0
+    assert err.endswith("stopped\n")
+    assert "Traceback" not in err
+
+
+def test_open_shows_the_page_in_the_browser(tmp_path, troth, monkeypatch):
+    """The browser may connect at once: the socket listens before the server runs."""
+    opened = []
+
+    def open_page(url):
+        opened.append(url)
+        with socket.create_connection(("127.0.0.1", int(url.split(":")[2].strip("/"))), timeout=5):
+            raise KeyboardInterrupt  # as the user would
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+    code, out, err = troth("serve", "--port", 0, "--open")
+    assert [f"open {url} in a browser" in out for url in opened] == [True]
+    assert (code, err) == (0, "loading embedded\nstopped\n")

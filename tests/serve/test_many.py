@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -44,6 +45,16 @@ def gated():
 
 def post(port, body, path="explain", seconds=60):
     return httpx.post(f"http://127.0.0.1:{port}/api/{path}", json=body, timeout=seconds, trust_env=False)
+
+
+@contextmanager
+def sent(port, asked, accept="application/json"):
+    """A request whose answer nobody reads; the browser leaves at the end."""
+    body = json.dumps(asked).encode()
+    head = f"POST /api/explain HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"{head}Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        yield
 
 
 def test_fifty_at_once_are_answered_or_refused_and_the_model_stays_as_it_was(tmp_path):
@@ -95,6 +106,23 @@ def test_requests_that_wait_share_batches(gated, tmp_path):
     assert len(function.calls) <= 4
 
 
+def test_many_cost_fewer_passes_than_each_alone(tmp_path, monkeypatch):
+    model, batches = encoder("bert", classes=2), []
+    forward = type(model).forward
+    monkeypatch.setattr(type(model), "forward", lambda *args: batches.append(len(args[1].ids)) or forward(*args))
+    texts = [f"a good film with a bad plot {place}" for place in range(12)]
+    with server_of({"bert": model}, tmp_path) as (port, _), ThreadPoolExecutor(12) as pool:
+        post(port, {"text": texts[0], **ASKED})  # how the model reads is found out once
+        batches.clear()
+        alone = [post(port, {"text": text, **ASKED}) for text in texts]
+        one_by_one, rows = len(batches), sum(batches)
+        batches.clear()
+        together = list(pool.map(lambda text: post(port, {"text": text, **ASKED}), texts))
+    assert [each.status_code for each in (*alone, *together)] == [200] * 24
+    assert sum(batches) == rows  # the same inputs
+    assert len(batches) < one_by_one / 2
+
+
 def test_more_than_fit_are_refused_and_those_inside_are_answered(gated, tmp_path):
     function, model = gated
     with server_of({"box": model}, tmp_path, limit=Limits(jobs=2)) as (port, queue), ThreadPoolExecutor(2) as pool:
@@ -134,10 +162,7 @@ def test_the_failure_of_one_is_nobody_elses(gated, tmp_path, capfd):
 def test_a_browser_that_leaves_ends_its_job(gated, tmp_path, accept):
     function, model = gated
     with server_of({"box": model}, tmp_path) as (port, queue):
-        body = json.dumps({"text": "a film of many words", **ASKED}).encode()
-        head = f"POST /api/explain HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.sendall(f"{head}Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        with sent(port, {"text": "a film of many words", **ASKED}, accept):
             assert function.is_asked.wait(20)
             (job,) = queue._under_way
         until(lambda: job._withdrawn)
@@ -146,6 +171,31 @@ def test_a_browser_that_leaves_ends_its_job(gated, tmp_path, accept):
         # It was told of the whole text; what is left without each word it was never asked.
         assert function.calls == [["a film of many words"]]
         assert post(port, {"text": "another", **ASKED}).status_code == 200
+
+
+def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_path):
+    model, batches, is_asked, go_on = encoder("bert", classes=2), [], threading.Event(), threading.Event()
+    forward = model.forward
+
+    def counted(rows, **options):
+        batches.append(len(rows.ids))
+        if len(batches) == 3:
+            is_asked.set()
+            assert go_on.wait(20)
+        return forward(rows, **options)
+
+    text = " ".join(f"film{number}" for number in range(20))
+    with server_of({"bert": model}, tmp_path) as (port, queue):
+        post(port, {"text": "a film", **ASKED})  # how the model reads is found out once
+        model.forward = counted
+        with sent(port, {"text": text, "explainers": ["lime(samples=9000)"]}):
+            assert is_asked.wait(20)
+            (job,) = queue._under_way
+        until(lambda: job._withdrawn)
+        go_on.set()
+        until(lambda: queue.open == 0)
+    assert len(batches) == 3
+    assert sum(batches) < 600  # of nine thousand
 
 
 def test_one_that_leaves_while_it_waits_makes_room(gated, tmp_path):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import socket
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -24,6 +29,7 @@ def serve(
     ] = None,
     port: Annotated[int, typer.Option(help="Where the page is; 0 takes any free port.")] = 8765,
     runs: Annotated[str, typer.Option(help="The folder whose runs can be opened.")] = "runs",
+    show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
@@ -67,19 +73,23 @@ def serve(
         app = build(
             models, Runs(Path(runs), opened), port=port, opened=None if opened is None else opened.resolve().name
         )
-        url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{opened.resolve().name}")
+        url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(opened.resolve().name)}")
         if as_json:
             _options.print_json({"url": url})
+            sys.stdout.flush()  # whoever started it reads on
         else:
             terminal.echo(f"open {url} in a browser on this machine; Ctrl-C stops")
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="on",
             limit_concurrency=200, ws="none", proxy_headers=False,
         )  # fmt: skip
-        try:
+        with suppress(KeyboardInterrupt):
+            if show:
+                import webbrowser
+
+                webbrowser.open(url)  # the socket listens already
             uvicorn.Server(config).run(sockets=[place])
-        except KeyboardInterrupt:
-            terminal.echo("stopped", err=True)
+        terminal.echo("stopped", err=True)
 
 
 def _uvicorn() -> Any:
@@ -104,19 +114,40 @@ def _bound(port: int) -> socket.socket:
         place.listen(128)
     except OSError as error:
         place.close()
-        raise TrothError(f"--port {port}: {error.strerror}; name another, or 0 for any that is free") from None
+        way_out = "name another, or 0 for any that is free"
+        if error.errno == errno.EADDRINUSE and _is_ours(port):
+            raise TrothError(
+                f"--port {port}: troth serve is there already; open http://{_HOST}:{port}/, or {way_out}"
+            ) from None
+        raise TrothError(f"--port {port}: {error.strerror}; {way_out}") from None
     return place
+
+
+def _is_ours(port: int) -> bool:
+    """Whether what listens there is another `troth serve`."""
+    import http.client
+
+    connection = http.client.HTTPConnection(_HOST, port, timeout=0.5)
+    try:
+        connection.request("GET", "/openapi.json")
+        return bool(json.loads(connection.getresponse().read(1 << 20))["info"]["title"] == "troth")
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return False
+    finally:
+        connection.close()
 
 
 def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict[str, TextClassifier]:
     """Every model under the name it was given; options are those of the models that are not the embedded one."""
+    from troth.core import terminal
     from troth.core.errors import TrothError
     from troth.models._user_code import load_named
 
     if len(set(names)) < len(names):
         raise TrothError(f"--model names one model twice: {', '.join(names)}")
-    own = len(names) > 1
-    return {
-        name: load_named(_options.known_model(name), device=device, **({} if own and name == "embedded" else asked))
-        for name in names
-    }
+    models: dict[str, TextClassifier] = {}
+    for name in names:
+        terminal.echo(f"loading {name}", err=True)
+        own = {} if name == "embedded" and len(names) > 1 else asked
+        models[name] = load_named(_options.known_model(name), device=device, **own)
+    return models

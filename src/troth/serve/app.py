@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,27 +16,31 @@ import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
-from troth.serve import limits, plain_forms, plain_page, requests
-from troth.serve.answers import EventStream, Json, LeftError, problem, results
+from troth.serve import limits, plain_forms, plain_page, replies, requests
+from troth.serve.answers import Json, LeftError, answer, problem, results
 from troth.serve.guard import App, Guard
 from troth.serve.limits import Limits
-from troth.serve.making import Making
 from troth.serve.runs import Runs
+from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    403: {"model": requests.Problem, "description": "Another site's page, or another name for this one."},
-    404: {"model": requests.Problem, "description": "There is nothing of this name."},
-    413: {"model": requests.Problem, "description": "The body is too large."},
-    422: {"model": requests.Problem, "description": "What was asked cannot be done; the line says why."},
-    503: {"model": requests.Problem, "description": "As many requests as fit are under way; try again."},
-    504: {"model": requests.Problem, "description": "It took longer than a request may."},
+    400: {"model": replies.Problem, "description": "The body cannot be read."},
+    403: {"model": replies.Problem, "description": "Another site's page, or another name for this one."},
+    404: {"model": replies.Problem, "description": "There is nothing of this name."},
+    413: {"model": replies.Problem, "description": "The body is too large."},
+    422: {"model": replies.Problem, "description": "What was asked cannot be done; the line says why."},
+    500: {"model": replies.Problem, "description": "The model itself failed; what troth serve printed says how."},
+    503: {"model": replies.Problem, "description": "As many requests as fit are under way; try again."},
+    504: {"model": replies.Problem, "description": "It took longer than a request may."},
 }
+_EVENTS = {"queued": replies.Queued, "progress": replies.Progress, "error": replies.Failed}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "What `troth explain --json` prints; with `Accept: text/event-stream` the events queued, "
-        "progress, and result or error.",
+        "description": "The result; with `Accept: text/event-stream` events: `queued`, `progress`, and at the end "
+        "`result` (the same result) or `error`.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "x-events": {name: model.model_json_schema() for name, model in _EVENTS.items()},
     }
 }
 # A report is one file with its own script and style; it may run those and reach nothing.
@@ -54,7 +59,8 @@ def build(
 ) -> App:
     """The application, behind its guard; it answers as 127.0.0.1 at this port."""
     queue = WorkQueue(models, limit or Limits())
-    making = Making(models)
+    served = Served(models)
+    reporting = Lock()  # a report reads all of a run: one at a time
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -69,72 +75,70 @@ def build(
     app.state.queue = queue
     _handle_errors(app)
 
-    @app.get("/api/about")
+    @app.get("/api/about", response_model=replies.About)
     def about() -> Json:
         """What is served: models, explainers, maskings, limits, and the run that was opened."""
         return Json(
             {
                 "version": troth.__version__,
                 "models": [_described(name, model) for name, model in models.items()],
-                "explainers": _summaries("explainers"),
-                "maskings": _summaries("maskings"),
-                "limits": {"text": limits.TEXT, "explainers": limits.EXPLAINERS, "rows": limits.ROWS},
+                "explainers": _summaries("explainers", limits.offered()),
+                "maskings": _summaries("maskings", catalog.names("maskings")),
+                "limits": {
+                    "text": limits.TEXT, "units": limits.UNITS, "explainers": limits.EXPLAINERS, "rows": limits.ROWS,
+                },
                 "run": opened,
             }
-        )
+        )  # fmt: skip
 
-    @app.post("/api/explain", responses=_STREAM, response_model=list[dict[str, Any]])
+    @app.post("/api/explain", responses=_STREAM, response_model=list[replies.Explanation | replies.TokenMatrix])
     async def explain(request: Request, asked: requests.Explain) -> Response:
-        """One explanation per explainer (and target), with its proof."""
-        job = making.explaining(asked, asked.model)
-        if "text/event-stream" in request.headers.get("accept", ""):
-            return EventStream(queue, job)
-        return Json((await results(request, queue, job))[0])
+        """One explanation per explainer (and target), with its proof: what `troth explain --json` prints."""
+        return await answer(request, queue, [served.explaining(asked, asked.model)], lambda found: found[0])
 
-    @app.post("/api/compare", response_model=dict[str, Any])
+    @app.post("/api/compare", responses=_STREAM, response_model=replies.Compared)
     async def compare(request: Request, asked: requests.Compare) -> Response:
         """The same explanations of two models."""
-        found = await results(request, queue, *(making.explaining(asked, name) for name in asked.models))
-        return Json(
-            {
-                "models": [
-                    {"model": name, "explanations": explanations}
-                    for name, explanations in zip(asked.models, found, strict=True)
-                ]
-            }
-        )
 
-    @app.post("/api/erase", response_model=dict[str, Any])
+        def shape(found: list[Any]) -> Any:
+            both = zip(asked.models, found, strict=True)
+            return {"models": [{"model": name, "explanations": explanations} for name, explanations in both]}
+
+        return await answer(request, queue, [served.explaining(asked, name) for name in asked.models], shape)
+
+    @app.post("/api/erase", response_model=replies.Erased)
     async def erase(request: Request, asked: requests.Erase) -> Response:
         """What the model says when only these units are kept."""
-        return Json((await results(request, queue, making.erasing(asked)))[0])
+        return Json((await results(request, queue, [served.erasing(asked)]))[0])
 
-    @app.get("/api/runs", response_model=list[dict[str, Any]])
+    @app.get("/api/runs", response_model=list[replies.Run])
     def list_runs() -> Json:
         """What `troth runs --json` prints."""
         return Json(runs.listed())
 
-    @app.get("/api/runs/{name}", response_model=dict[str, Any])
+    @app.get("/api/runs/{name}", response_model=replies.Run)
     def run(name: str) -> Json:
         """How far a run is."""
         return Json(_named(runs.one, name))
 
-    @app.get("/api/runs/{name}/report", response_model=list[dict[str, Any]])
+    @app.get("/api/runs/{name}/report", response_model=list[replies.Board])
     def report(name: str) -> Json:
         """What `troth report RUN --format json` prints; of a run under way what is there so far."""
-        return Json(_named(runs.report, name))
+        with reporting:
+            return Json(_named(runs.report, name))
 
     @app.get("/runs/{name}", response_class=HTMLResponse)
     def report_page(name: str) -> HTMLResponse:
         """The run's report."""
-        return HTMLResponse(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
+        with reporting:
+            return HTMLResponse(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
 
-    @app.get("/assets/{name}", response_class=FileResponse)
+    @app.get("/assets/{name}", response_class=FileResponse, include_in_schema=False)
     def asset(name: str) -> FileResponse:
         """A file of the front end."""
         return FileResponse(_named(lambda name: _one_of("file", name, plain_page.assets()), name))
 
-    plain_forms.add(app, queue, making, runs)
+    plain_forms.add(app, queue, served, runs)
     return Guard(app, port)
 
 
@@ -163,8 +167,8 @@ def _described(name: str, model: TextClassifier) -> dict[str, Any]:
     }
 
 
-def _summaries(kind: str) -> list[dict[str, str]]:
-    return [{"name": name, "summary": catalog.summary(kind, name)} for name in catalog.names(kind)]
+def _summaries(kind: str, names: Iterable[str]) -> list[dict[str, str]]:
+    return [{"name": name, "summary": catalog.summary(kind, name)} for name in names]
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -193,4 +197,9 @@ def _handle_errors(app: FastAPI) -> None:
 
 def _lines(errors: Sequence[Any]) -> list[str]:
     """What is wrong, field by field, without what was sent."""
-    return [f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in errors[:5]]
+    return [
+        f"the body is not JSON at character {each['loc'][-1]}"
+        if each["type"] == "json_invalid"
+        else f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}"
+        for each in errors[:5]
+    ]

@@ -18,6 +18,7 @@ from troth.engine.targets import ABOVE, EACH, Target, each_target, require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier
+from troth.serve import limits
 from troth.serve.jobs import Job
 from troth.training.record import usual_masking
 from troth.verbs.explain import above, explanations
@@ -44,7 +45,7 @@ def explained(
     targets = yield from _targets(encoding, target)
     by_method = []
     for done, (name, method) in enumerate(methods.items()):
-        job.tell("progress", {"explainer": name, "done": done, "of": len(methods)})
+        job.begins(name, done, len(methods))
         prepared = method.prepare(Prober(model, job.lane.masking), [encoding])
         # What depends on the target cannot be shared.
         groups = [[each] for each in targets] if method.reads().about_target else [targets] if targets else []
@@ -104,4 +105,6 @@ def erased(
 
 
 def _encoded(model: TextClassifier, example: Example, units: Any, segments: Segments) -> Encoding:
-    return model.encode([example], units, segments)[0]
+    encoding = model.encode([example], units, segments)[0]
+    limits.require_few_units(encoding)
+    return encoding

@@ -1,4 +1,4 @@
-"""One request under way: asked for in the event loop, worked on in the worker's thread."""
+"""One piece of work: asked for in the event loop, worked on in the worker's thread."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ class Event(NamedTuple):
 
     name: str
     data: Any
+
+    @property
+    def is_last(self) -> bool:
+        return self.name in ("result", "error")
 
 
 class Lane(NamedTuple):
@@ -46,10 +50,11 @@ class Job:
         self.deadline = float("inf")
         self._withdrawn = False
         self._loop = asyncio.get_running_loop()
+        self._step: dict[str, Any] = {}
         self._rows, self._told = 0, 0.0
 
     def withdraw(self) -> None:
-        """Nobody waits any more; the worker stops before its next look."""
+        """Nobody waits any more; the worker stops before the model is asked again."""
         self._withdrawn = True
 
     def require_wanted(self) -> None:
@@ -59,12 +64,17 @@ class Job:
         if time.monotonic() > self.deadline:
             raise TooSlowError("this takes longer than a request may; use fewer explainers, or troth explain")
 
-    def looked(self, rows: int) -> None:
-        """So many more erased inputs are asked about."""
+    def begins(self, explainer: str, done: int, of: int) -> None:
+        """The next explainer's turn."""
+        self._step = {"explainer": explainer, "done": done, "of": of}
+        self._tell_progress()
+
+    def answered(self, rows: int) -> None:
+        """The model has answered so many more rows; raises where the job should not go on."""
+        self.require_wanted()
         self._rows += rows
-        if time.monotonic() - self._told > _OFTEN:
-            self._told = time.monotonic()
-            self.tell("progress", {"rows": self._rows})
+        if self._step and time.monotonic() - self._told > _OFTEN:
+            self._tell_progress()
 
     def finish(self, result: Any) -> None:
         self.is_done = True
@@ -77,3 +87,7 @@ class Job:
     def tell(self, name: str, data: Any) -> None:
         with suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self.events.put_nowait, Event(name, data))
+
+    def _tell_progress(self) -> None:
+        self._told = time.monotonic()
+        self.tell("progress", {**self._step, "rows": self._rows})

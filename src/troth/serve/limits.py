@@ -9,14 +9,16 @@ from typing import Any
 
 from troth.core import catalog, user_code
 from troth.core.errors import TrothError
+from troth.core.types import Encoding
 from troth.explainers import Explainer
 
 BODY = 1 << 20  # bytes of a request
 TEXT = 20_000  # characters of a text
+UNITS = 1_000  # of a text
 EXPLAINERS = 8  # per request
 ROWS = 64  # erased inputs per request
 _NUMBER = 10_000  # the largest option of an explainer: samples, steps, width
-_ELSEWHERE = ("checkpoint", "endpoint")  # options that name a file or a server
+_ELSEWHERE = ("checkpoint", "endpoint")  # what a request may not name
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,18 @@ class Limits:
     seconds: float = 300.0  # that one job may wait and work
 
 
+def offered() -> list[str]:
+    """The explainers that a request may name."""
+    return [name for name in catalog.names("explainers") if not _outside(name)]
+
+
 def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     """The methods of a request, by their text: of the catalog, of a bearable size, reading nothing from elsewhere."""
     for spec in specs:
         user_code.refuse(spec)
         name, options = catalog.parse(spec)
         _refuse_large(name, options)
-        outside = [field.name for field in fields(catalog.find("explainers", name)) if field.name in _ELSEWHERE]
-        if outside:
+        if outside := _outside(name):
             raise TrothError(f"{name} reads {outside[0]} from elsewhere, which a page cannot name; use troth explain")
     return catalog.by_spec("explainers", specs)
 
@@ -46,6 +52,20 @@ def masking(spec: str) -> str:
     name, options = catalog.parse(spec)
     _refuse_large(name, options)
     return catalog.spec(catalog.construct("maskings", name, options))
+
+
+def require_few_units(encoding: Encoding) -> None:
+    """Raises where the text has more units than a request may ask about."""
+    if encoding.n_units > UNITS:
+        raise TrothError(
+            f"the text has {encoding.n_units:,} {encoding.unit_kind}s, and at most {UNITS:,} are explained here; "
+            "use larger units (sentence), a part of the text, or troth explain"
+        )
+
+
+def _outside(name: str) -> list[str]:
+    """Options that name a file or a server."""
+    return [field.name for field in fields(catalog.find("explainers", name)) if field.name in _ELSEWHERE]
 
 
 def _refuse_large(name: str, options: Mapping[str, Any]) -> None:

@@ -12,14 +12,14 @@ from starlette.responses import HTMLResponse
 from troth.core import spec_text
 from troth.serve import plain_page, requests
 from troth.serve.answers import LeftError, results, status_of
-from troth.serve.making import Making
 from troth.serve.runs import Runs
+from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
 
 
-def add(app: FastAPI, queue: WorkQueue, making: Making, runs: Runs) -> None:
+def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
     """The page at /, which works without a script."""
-    names = [*making.models]
+    names = [*served.models]
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def start() -> str:
@@ -35,8 +35,8 @@ def add(app: FastAPI, queue: WorkQueue, making: Making, runs: Runs) -> None:
                 explainers=spec_text.split(values.get("explainers", "")) or ["integrated_gradients"],
                 target=values.get("target") or "predicted",
             )
-            job = making.explaining(asked, asked.model, lambda found, _: list(zip(*found, strict=True)))
-            (by_text,) = await results(request, queue, job)
+            job = served.explaining(asked, asked.model, lambda found, _: list(zip(*found, strict=True)))
+            (by_text,) = await results(request, queue, [job])
         except LeftError:
             raise
         except Exception as error:
@@ -52,9 +52,9 @@ def add(app: FastAPI, queue: WorkQueue, making: Making, runs: Runs) -> None:
         try:
             # How many units there are is known only when the text is encoded: the first answer says it.
             whole = requests.Erase(**_of_text(values), keep=[])
-            (found,) = await results(request, queue, making.erasing(whole))
+            (found,) = await results(request, queue, [served.erasing(whole)])
             keep = [[int(place not in erased) for place in range(len(found["units"]))]]
-            (found,) = await results(request, queue, making.erasing(whole.model_copy(update={"keep": keep})))
+            (found,) = await results(request, queue, [served.erasing(whole.model_copy(update={"keep": keep}))])
         except LeftError:
             raise
         except Exception as error:

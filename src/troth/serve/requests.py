@@ -10,11 +10,11 @@ from troth.serve import limits
 
 Text = Annotated[str, StringConstraints(max_length=limits.TEXT)]
 Spec = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-Class = Annotated[str, StringConstraints(max_length=500)] | Annotated[int, Field(strict=True, ge=0, le=1 << 31)]
+Class = Annotated[str, StringConstraints(max_length=500)] | Annotated[int, Field(ge=0, le=1 << 31)]
 
 
 class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)  # what OpenAPI says, and nothing that looks like it
 
 
 class _OfText(_Request):
@@ -58,12 +58,6 @@ class Erase(_OfText):
     """One text, erased in several ways."""
 
     model: Spec | None = Field(None, description="One of the models that are served; by default the first.")
-    keep: list[list[Annotated[int, Field(strict=True, ge=0, le=1)]]] = Field(
+    keep: list[list[Annotated[int, Field(ge=0, le=1)]]] = Field(
         max_length=limits.ROWS, description="A row for each erased input: 1 keeps a unit, 0 erases it."
     )
-
-
-class Problem(BaseModel):
-    """Why there is no result, in one line."""
-
-    error: str

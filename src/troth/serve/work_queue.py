@@ -7,18 +7,22 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from troth.core import terminal
 from troth.core.errors import TrothError
-from troth.engine.looks import Answer, Ask, Look
+from troth.engine.looks import Answer, Ask
 from troth.engine.prober import Prober
 from troth.models import TextClassifier
+from troth.serve import memory
 from troth.serve.jobs import Job, Lane, WithdrawnError
 from troth.serve.limits import Limits
+from troth.serve.parts import in_parts
 
 _SHARE = 256  # jobs in a row that one lane may take while others wait
+_IDLE = 1.0  # seconds without a job after which memory is given back
 
 
 class FullError(TrothError):
@@ -62,19 +66,17 @@ class WorkQueue:
         return len(self._waiting) + sum(not job.is_done for job in self._under_way)
 
     def close(self) -> None:
-        """Stops after the looks under way; what waits is dropped."""
+        """Stops after the batches under way."""
         with self._changed:
             self._is_closed = True
-            for job in self._waiting:
+            for job in (*self._waiting, *self._under_way):
                 job.withdraw()
             self._changed.notify()
         self._thread.join(timeout=10)
 
     def take(self, lane: Lane | None) -> Job | None:
-        """The next job of the lane if there is one now; of any lane, as soon as there is one, None at the end."""
+        """The next job of the lane, or of any, if one waits."""
         with self._changed:
-            while lane is None and not self._waiting and not self._is_closed:
-                self._changed.wait()
             job = next((job for job in self._waiting if lane in (None, job.lane)), None)
             if job is not None:
                 self._waiting.remove(job)
@@ -82,17 +84,33 @@ class WorkQueue:
             return job
 
     def _work(self) -> None:
-        while self.take(None) is not None:
+        while self._wait():
+            if self.take(None) is None:
+                continue  # it was withdrawn
             self._share(_Arriving(self, self._under_way))
             with self._changed:
                 self._under_way = []
+
+    def _wait(self) -> bool:
+        """Until a job waits; False at the end. After a burst, memory goes back to the system."""
+        with self._changed:
+            is_idle = not self._changed.wait_for(self._is_wanted, timeout=_IDLE)
+        if is_idle:
+            memory.release()
+        with self._changed:
+            self._changed.wait_for(self._is_wanted)
+            return not self._is_closed
+
+    def _is_wanted(self) -> bool:
+        return bool(self._waiting) or self._is_closed
 
     def _share(self, arriving: _Arriving) -> None:
         """Works on jobs of one lane together; where that fails, on each alone, which shows whose fault it is."""
         lane = arriving.taken[0].lane
         try:
             prober = Prober(self._models[lane.model], lane.masking, window=self._limits.together)
-            for _ in prober.run(arriving):
+            # Not a generator expression, which would end for good when no job waits.
+            for _ in prober.run(map(partial(_watched, prober), arriving)):
                 pass
         except Exception as error:
             left = [job for job in arriving.taken if not job.is_done]
@@ -104,18 +122,18 @@ class WorkQueue:
                     self._share(_Arriving(None, [job]))
 
 
-class _Arriving(Iterator[Generator[Look, Answer, None]]):
-    """The asks of jobs as they come: it may end now, and have more when it is asked again in the next round."""
+class _Arriving(Iterator[Job]):
+    """Jobs as they come: it may end now, and have more when it is asked again in the next round."""
 
     def __init__(self, queue: WorkQueue | None, taken: list[Job]) -> None:
         self.taken = taken  # what the queue takes is added here
         self._queue, self._begun = queue, 0
 
-    def __next__(self) -> Generator[Look, Answer, None]:
+    def __next__(self) -> Job:
         if self._begun == len(self.taken) and not self._has_more():
             raise StopIteration
         self._begun += 1
-        return _watched(self.taken[self._begun - 1])
+        return self.taken[self._begun - 1]
 
     def _has_more(self) -> bool:
         if self._queue is None or self._begun >= _SHARE:
@@ -123,7 +141,7 @@ class _Arriving(Iterator[Generator[Look, Answer, None]]):
         return self._queue.take(self.taken[0].lane) is not None
 
 
-def _watched(job: Job) -> Ask[None]:
+def _watched(prober: Prober, job: Job) -> Ask[None]:
     """The job's ask; it tells how far it is, stops when nobody waits, and its failure is nobody else's."""
     answer: Answer | None = None
     try:
@@ -135,9 +153,7 @@ def _watched(job: Job) -> Ask[None]:
             except StopIteration as stop:
                 job.finish(stop.value)
                 return
-            job.looked(len(look.keep))
-            answer = yield look
-            job.require_wanted()
+            answer = yield from in_parts(look, prober, job.answered)
     except WithdrawnError:
         job.is_done = True
     except Exception as error:

@@ -13,7 +13,7 @@ from troth.serve import asks, limits, requests
 from troth.serve.jobs import Job, Lane
 
 
-class Making:
+class Served:
     """Makes jobs for the models that are served."""
 
     def __init__(self, models: Mapping[str, TextClassifier]) -> None:
