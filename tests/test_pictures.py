@@ -96,7 +96,7 @@ def test_a_picture_fetches_nothing(name):
 
 
 def test_the_drawing_of_erasing_has_the_numbers_of_the_embedded_model():
-    said = script("drawings").probabilities()
+    said = load("drawings").probabilities()
     drawn = re.findall(r">([\d.]+)%<", (ROOT / "docs/images/erasing.svg").read_text(encoding="utf-8"))
     assert [float(number) for number in drawn] == pytest.approx([100 * value for value in said], abs=0.1)
     assert said[1] < said[2] - 0.1
@@ -104,7 +104,7 @@ def test_the_drawing_of_erasing_has_the_numbers_of_the_embedded_model():
 
 @pytest.mark.full
 def test_the_drawing_of_curves_is_up_to_date():
-    drawings = script("drawings")
+    drawings = load("drawings")
     now = drawings.curve(drawings.curves())
     kept = (ROOT / "docs/images/curve.svg").read_text(encoding="utf-8")
     points = [[float(number) for number in re.findall(r"\d+", picture)] for picture in (kept, now)]
