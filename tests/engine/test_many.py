@@ -1,16 +1,22 @@
 """Many texts asked about at once: every number as when they are asked one by one, and no row more."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 import troth
 from fakes import Lookup, encoder
-from troth.core.types import Example
+from troth.core.types import Example, Question
+from troth.engine.looks import Logits, Look
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.explainers.leave_one_out import LeaveOneOut
+from troth.maskings.delete import Delete
 from troth.metrics import Erasing
+from troth.models._row_choice import chosen
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
 
@@ -114,6 +120,28 @@ def test_by_hand():
     log = [np.log(1 / (1 + np.exp(-margin))) for margin in range(4)]
     np.testing.assert_allclose(given[0].scores, [log[2] - log[1], log[2] - log[3]], rtol=1e-5)
     np.testing.assert_allclose(given[1].scores, [log[3] - log[0]], rtol=1e-5)
+
+
+def test_lengths_known_before_are_those_of_the_rows():
+    model = encoder()
+    seen = []
+
+    class Spy(Logits):
+        def read(self, model, rows):
+            twice = replace(rows, ids=torch.cat([rows.ids] * 2), lengths=torch.cat([rows.lengths] * 2))
+            for some in (rows, twice, chosen(rows, slice(1, None)), chosen(rows, torch.tensor([2, 0, 1]))):
+                seen.append(rows.lengths_after is not None and some.known_lengths == some.lengths.tolist())
+            return super().read(model, rows)
+
+    question = Question(model.encode([Example("0", "the soup was cold")])[0], 0)
+    keep = torch.tensor([[1.0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]])
+
+    def ask():
+        yield Look(question, keep, Delete(), Spy())
+
+    Prober(model).ask(ask())
+    assert seen
+    assert all(seen)
 
 
 def test_a_method_that_replaces_ask_is_asked_one_by_one():

@@ -280,8 +280,10 @@ class Rows(Shown):
         """The lengths on the host; where they are known before, nobody waits for the device."""
         if not self.is_padded:
             return [self.ids.shape[1]] * len(self)
-        known = self.lengths_after is not None and self.width == self.ids.shape[1]
-        lengths: list[int] = (self.lengths_after if known else self.lengths).tolist()  # type: ignore[union-attr]
+        after = self.lengths_after
+        # Whoever puts other rows or tokens into this object need not know of them.
+        is_known = after is not None and len(after) == len(self) and self.width == self.ids.shape[1]
+        lengths: list[int] = (after if is_known else self.lengths).tolist()  # type: ignore[union-attr]
         return lengths
 
     def vectors(self, model: TextClassifier) -> Tensor:
