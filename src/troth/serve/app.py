@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 
@@ -34,7 +35,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": replies.Problem, "description": "As many requests as fit are under way; try again."},
     504: {"model": replies.Problem, "description": "It took longer than a request may."},
 }
-_EVENTS = {"queued": replies.Queued, "progress": replies.Progress, "error": replies.Failed}
+_EVENTS: dict[str, type[BaseModel]] = {"queued": replies.Queued, "progress": replies.Progress, "error": replies.Failed}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The result; with `Accept: text/event-stream` events: `queued`, `progress`, and at the end "
@@ -127,7 +128,7 @@ def build(
         with reporting:
             return Json(_named(runs.report, name))
 
-    @app.get("/runs/{name}", response_class=HTMLResponse)
+    @app.get("/runs/{name}", response_class=HTMLResponse, include_in_schema=False)
     def report_page(name: str) -> HTMLResponse:
         """The run's report."""
         with reporting:

@@ -12,7 +12,7 @@ import torch
 def release() -> None:
     """Takes a fraction of a second, so for when nothing waits."""
     gc.collect()
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import repeat
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,9 +27,9 @@ def in_parts(look: Look, prober: Prober, after: Callable[[int], None]) -> Ask[An
         after(len(look.keep))
         return answer
     once, places = _once(look)
-    others = repeat(None) if once.others is None else once.others.split(most)
+    others = repeat(None) if once.others is None else torch.split(once.others, most)
     answers = []
-    for keep, some in zip(once.keep.split(most), others, strict=False):
+    for keep, some in zip(torch.split(once.keep, most), others, strict=False):
         answers.append((yield replace(once, keep=keep, others=some)))
         after(len(keep))
     return _whole(answers, places)
@@ -47,7 +48,7 @@ def _once(look: Look) -> tuple[Look, Tensor]:
 def _whole(answers: Sequence[Answer], places: Tensor) -> Answer:
     """The answers to the parts of a look as that to the look."""
     first = answers[0]
-    kinds = {
+    kinds: dict[str, Any] = {
         kind: {
             name: joined([getattr(answer, kind)[name] for answer in answers])[places] for name in getattr(first, kind)
         }

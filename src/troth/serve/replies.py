@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from troth.core.outputs import Outputs
+
+# Not tuples, for which OpenAPI 3.1 and FastAPI disagree on the schema.
+Span = Annotated[list[int], Field(min_length=2, max_length=2)]
+PromptPart = Annotated[list[int | str | None], Field(min_length=2, max_length=2)]
 
 
 class _Reply(BaseModel):
@@ -41,7 +45,7 @@ class _Explained(_Reply):
     label: int | list[int] | None
     units: list[str] = Field(description="What is scored and erased, in reading order.")
     unit_kind: str
-    spans: list[tuple[int, int]] = Field(description="Characters of each unit in its text.")
+    spans: list[Span] = Field(description="Characters of each unit in its text.")
     segments: list[int] = Field(description="Where each unit is: 0 text, 1 text_pair, 2 + i shot i of a prompt.")
     outputs: Outputs = Field(description="What the probabilities are: of classes, of labels, or values.")
     threshold: float | None
@@ -50,7 +54,7 @@ class _Explained(_Reply):
     model: str = Field(description="The model's fingerprint.")
     seed: int
     truncated: int = Field(description="Units cut off at the end of the text.")
-    prompt: list[tuple[int | None, str]] = Field(description="A prompt's parts: its words, or the text inside it.")
+    prompt: list[PromptPart] = Field(description="A prompt's parts: its words, or the text inside it.")
     continuation: list[str] = Field(description="The tokens that a language model wrote.")
     note: str
 
@@ -95,7 +99,7 @@ class Erased(_Reply):
     """What the model says of the whole text, and of what each row of `keep` leaves."""
 
     units: list[str]
-    spans: list[tuple[int, int]]
+    spans: list[Span]
     segments: list[int]
     labels: list[str]
     outputs: Outputs
