@@ -19,6 +19,7 @@ GOOD = {
     "sweep": ["plan.toml", "--out", "new", "--workers", "1"],
     "report": ["run"],
     "runs": ["."],
+    "serve": ["-m", "model", "--port", "0"],
     "query": ["run", "select 1"],
     "diff": ["run", "run"],
     "list": [],

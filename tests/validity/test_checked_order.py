@@ -32,6 +32,16 @@ def erased(monkeypatch):
 
     for module in found:
         listen(module)
+    in_step = recursive_erasure.erased_in_step
+
+    def listening_to_many(questions, *others):
+        keep, answers = yield from in_step(questions, *others)
+        for question, left in zip(questions, keep, strict=True):
+            kept = left[:, : question.n_units].astype(float).tolist()
+            found[recursive_erasure].append((question.encoding.example.id, question.target, kept))
+        return keep, answers
+
+    monkeypatch.setattr(recursive_erasure, "erased_in_step", listening_to_many)
     return found
 
 

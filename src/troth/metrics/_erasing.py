@@ -3,11 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import catalog
@@ -25,7 +24,6 @@ from troth.metrics.formulas import Floats
 Rounding = Literal["floor", "ceil"]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 _RELEASED_MASKING = "token(id=0)"  # of normalized metrics
-_NOTHING_LOST = "the empty input predicts as well as the whole one (S₀ = 1)"
 WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 
 
@@ -146,18 +144,15 @@ class Erasure(Erasing):
         gone = [1 - share if self.keeps_top else share for share in self.shares]
         return (min(gone), 1.0 if self.needs_empty else max(gone))
 
-    def values(self, full: Any, left: Floats, empty: Any) -> formulas.Values:
-        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing.
-
-        Of one text, or of many: [texts], [texts, ratios], [texts].
-        """
+    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
+        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
         if self.logs:
             return formulas.log_odds(full, left, logs_given=True)
         return formulas.comprehensiveness(full, left)  # sufficiency, where only the top units stay
 
-    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
-        """One score of those at each ratio, at which so many units were erased or kept. [..., ratios] -> [...]"""
-        return formulas.aopc(values)
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
+        """One score of those at each ratio, at which so many units were erased or kept."""
+        return float(formulas.aopc(values))
 
     def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
         n_units = question.n_units
@@ -167,21 +162,7 @@ class Erasure(Erasing):
         if self.needs_empty:
             rows.append(torch.zeros(1, n_units))
         answer = yield Look(question, torch.cat(rows), self.perturbation)
-        p = target_probability(answer, self.logs)
-        full, left = float(p[0]), p[1 : 1 + len(counts)]
-        name = "log_p" if self.logs else "p"
-        record = {
-            "ratios": list(self.shares),
-            "counts": counts,
-            f"{name}_full": full,
-            f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
-        }
-        if self.needs_empty:
-            record[f"{name}_zero"] = float(p[-1])
-        values = np.atleast_1d(self.values(full, left, float(p[-1])))
-        if np.isnan(values).any():
-            return undefined(_NOTHING_LOST, **record)
-        return Score(float(self.join(values, np.array(counts))), record)
+        return self._scored(counts, target_probability(answer, self.logs))
 
     def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
         return self.erases_alike and have_order(attributions)
@@ -200,22 +181,25 @@ class Erasure(Erasing):
         if self.needs_empty:
             rows.append(np.zeros_like(top[:, :1]))
         answers = yield looks(questions, np.concatenate(rows, axis=1), n_units, self.perturbation)
-        p = target_probabilities(answers, self.logs)
-        left = p[:, 1 : 1 + counts.shape[1]]
-        values = self.values(p[:, 0], left, p[:, -1])
-        is_undefined, joined = np.isnan(values).any(1).tolist(), self.join(values, counts).tolist()
+        said = target_probabilities(answers, self.logs)
+        return [self._scored(count, p) for count, p in zip(counts.tolist(), said, strict=True)]
+
+    def _scored(self, counts: list[int], p: Floats) -> Score:
+        """`p` is of the whole input, of what is left at each ratio, and of nothing where that was asked."""
+        full, left, empty = float(p[0]), p[1 : 1 + len(counts)], float(p[-1])
         name = "log_p" if self.logs else "p"
-        kept = f"{name}_{'kept' if self.keeps_top else 'erased'}"
-        scores = []
-        columns = zip(counts.tolist(), p[:, 0].tolist(), left.tolist(), p[:, -1].tolist(), strict=True)
-        for text, (count, full, each, empty) in enumerate(columns):
-            record = {"ratios": list(self.shares), "counts": count, f"{name}_full": full, kept: each}
-            if self.needs_empty:
-                record[f"{name}_zero"] = empty
-            scores.append(
-                undefined(_NOTHING_LOST, **record) if is_undefined[text] else Score(joined[text], record)
-            )  # fmt: skip
-        return scores
+        record = {
+            "ratios": list(self.shares),
+            "counts": counts,
+            f"{name}_full": full,
+            f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
+        }
+        if self.needs_empty:
+            record[f"{name}_zero"] = empty
+        values = np.atleast_1d(self.values(full, left, empty))
+        if np.isnan(values).any():
+            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
+        return Score(self.join(values, counts), record)
 
 
 @dataclass(frozen=True)
@@ -242,10 +226,10 @@ class OverRatios(Erasure):
     def shares(self) -> tuple[float, ...]:
         return self.ratios
 
-    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
         if self.variant == "released":
-            values = np.where(counts == 0, 0.0, values)
-        return formulas.aopc(values, variant=self.variant)
+            values = np.where(np.array(counts) == 0, 0.0, values)
+        return float(formulas.aopc(values, variant=self.variant))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +265,7 @@ class Normalized(Erasure):
     def divides_by(self) -> str:
         return "" if self.clip or self.variant == "released" else WHOLE_MINUS_EMPTY
 
-    def join(self, values: Floats, counts: NDArray[np.int64]) -> formulas.Values:
+    def join(self, values: Floats, counts: Sequence[int]) -> float:
         return super().join(np.clip(values, 0, 1) if self.clip else values, counts)
 
 

@@ -106,7 +106,8 @@ def _said(
     inside = (np.arange(keep.shape[2]) < n_units[:, None])[:, None] & ~is_known[:, :, None]
     asked = Looks(questions, keep[inside], (~is_known).sum(1), masking)
     answers = yield asked
-    logits = answers.logits.new_empty(is_known.size, answers.logits.shape[1])
+    pattern = answers.logits if len(answers.logits) else heard[0][1]  # where all was heard, nothing was asked
+    logits = pattern.new_empty(is_known.size, pattern.shape[1])
     logits[torch.from_numpy(np.flatnonzero(~is_known))] = answers.logits
     for rows, known in heard:
         logits[torch.from_numpy(rows)] = known

@@ -40,6 +40,9 @@ class PlainEncoding(Encoding):
     def unit_segments(self) -> tuple[int, ...]:
         return (0,) * len(self._spans)
 
+    def __repr__(self) -> str:
+        return super().__repr__().replace(type(self).__name__, Encoding.__name__, 1)
+
 
 def is_plain(example: Example, units: UnitKind) -> bool:
     return units == "word" and example.text_pair is None and example.text.isascii()
