@@ -73,7 +73,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path):
         assert answer.json()[0]["target_label"] == "negative"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "loading embedded\nstopped\n")
+    assert (process.returncode, err) == (0, "stopped\n")
 
 
 def test_it_says_where_it_is_and_stops_in_the_middle_of_work(tmp_path):
@@ -112,4 +112,4 @@ def test_open_shows_the_page_in_the_browser(tmp_path, troth, monkeypatch):
     monkeypatch.setattr("webbrowser.open", open_page)
     code, out, err = troth("serve", "--port", 0, "--open")
     assert [f"open {url} in a browser" in out for url in opened] == [True]
-    assert (code, err) == (0, "loading embedded\nstopped\n")
+    assert (code, err) == (0, "stopped\n")

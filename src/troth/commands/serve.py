@@ -147,7 +147,8 @@ def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict
         raise TrothError(f"--model names one model twice: {', '.join(names)}")
     models: dict[str, TextClassifier] = {}
     for name in names:
-        terminal.echo(f"loading {name}", err=True)
+        if sys.stderr.isatty():  # elsewhere an error is the only line
+            terminal.echo(f"loading {name}", err=True)
         own = {} if name == "embedded" and len(names) > 1 else asked
         models[name] = load_named(_options.known_model(name), device=device, **own)
     return models
