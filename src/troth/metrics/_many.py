@@ -106,10 +106,10 @@ def _said(
     inside = (np.arange(keep.shape[2]) < n_units[:, None])[:, None] & ~is_known[:, :, None]
     asked = Looks(questions, keep[inside], (~is_known).sum(1), masking)
     answers = yield asked
-    pattern = answers.logits if len(answers.logits) else heard[0][1]  # where all was heard, nothing was asked
-    logits = pattern.new_empty(is_known.size, pattern.shape[1])
-    logits[torch.from_numpy(np.flatnonzero(~is_known))] = answers.logits
-    for rows, known in heard:
+    asked_rows = np.flatnonzero(~is_known)
+    parts = [*heard, *([(asked_rows, answers.logits)] if len(asked_rows) else [])]
+    logits = parts[0][1].new_empty(is_known.size, parts[0][1].shape[1])
+    for rows, known in parts:
         logits[torch.from_numpy(rows)] = known
     return replace(answers, rows=np.full(len(questions), keep.shape[1]), logits=logits)
 
