@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -5,6 +6,9 @@ import sys
 import threading
 import time
 
+import pytest
+
+from troth.core.files import CannotWriteError
 from troth.store import claims as module
 from troth.store.claims import Claims
 
@@ -111,3 +115,19 @@ def test_a_lock_waits_and_then_goes_on(tmp_path):
     with theirs.lock("lock", patience=0.2):
         assert time.monotonic() - begun >= 0.2
     assert not theirs.take("lock")  # it was never theirs to give back
+
+
+def test_a_full_disk_is_named_where_a_dead_claim_is_taken_away(tmp_path, monkeypatch):
+    (tmp_path / "cell").write_bytes(b"{")  # killed while signing
+    real = os.open
+
+    def full(path, flags, *others):
+        if str(path).endswith(".removal"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, flags, *others)
+
+    monkeypatch.setattr(os, "open", full)
+    claims = Claims(tmp_path)
+    with pytest.raises(CannotWriteError, match="No space left"):
+        claims.take("cell")
+    claims.close()

@@ -117,6 +117,8 @@ class Claims:
                 if self._silent(guard, _UNSIGNED):
                     _remove(guard)
             return False
+        except OSError as error:
+            raise cannot_write(guard, error) from error
         try:
             before = _version(path)
             if not self._dead(path) or _version(path) != before:
@@ -131,7 +133,10 @@ class Claims:
     def _now(self) -> float:
         """The file server's clock: machines' own clocks differ."""
         clock = self.folder / f".clock.{self._owner['token'][:8]}"
-        clock.write_bytes(b"")
+        try:
+            clock.write_bytes(b"")
+        except OSError as error:
+            raise cannot_write(clock, error) from error
         now = clock.stat().st_mtime
         clock.unlink(missing_ok=True)
         return now
