@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel, Variant
-from troth.attribution_model.reading import read
+from troth.attribution_model.reading import Page, read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
-from troth.core.types import Encoding, Example
+from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitName
 from troth.models import TextClassifier
 from troth.training.corpus import Corpus
@@ -151,16 +151,52 @@ def train(
 ) -> Course:
     """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
     begun = time.perf_counter()
+    weights = [weight for weight in own.parameters() if weight.requires_grad]
+    course = Course()
+    best: dict[str, Tensor] = {}
+
+    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+        return loss(model, rows, own.scores(page, said), page.present, said)
+
+    def look(step: int, is_due: bool) -> None:
+        if watch is None or better is None or not is_due:
+            return
+        found = watch(own)
+        course.history.append({"step": step, **found})
+        if not best or better(found, course.best):
+            course.best_step, course.best = step, found
+            best.update({name: value.detach().clone() for name, value in own.state_dict().items()})
+
+    take_steps(model, own, training, weights, losses, look, settings, epochs=epochs, progress=progress)
+    if best:
+        own.load_state_dict(best)
+    own.eval()
+    course.seconds = time.perf_counter() - begun
+    return course
+
+
+def take_steps(
+    model: TextClassifier,
+    own: AttributionModel,
+    training: Examples,
+    weights: Iterable[Tensor],
+    losses: Callable[[Rows, Page, Tensor], Tensor],
+    look: Callable[[int, bool], None],
+    settings: Settings,
+    *,
+    epochs: float,
+    progress: bool,
+) -> None:
+    """AdamW with linear decay on the losses of rows; `look` hears after each step whether it is time to validate."""
     corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
     probabilities = training.probabilities.to(model.device)
     size = min(settings.batch_size, len(corpus))
     a_round = -(-len(corpus) // size)
     steps = settings.steps(len(corpus), epochs)
     every = max(1, round(settings.validate_every * a_round))
-    weights = [weight for weight in own.parameters() if weight.requires_grad]
+    weights = list(weights)
     on_gpu = own.device.type == "cuda"
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
-    course, best = Course(), None
     with (
         draws.seeded(draws.key(settings.seed, "attributive training")),
         Progress(steps, 0, shown=progress) as line,
@@ -173,23 +209,15 @@ def train(
             index = batch(len(corpus), size, step, settings.seed)
             for part in parts_of(model, corpus, index, settings.rows_per_pass):
                 rows = corpus.rows(part, torch.zeros_like(part), model)
-                page, said = read(own, rows), probabilities[part.to(probabilities.device)]
-                each = loss(model, rows, own.scores(page, said), page.present, said)
+                each = losses(rows, read(own, rows), probabilities[part.to(probabilities.device)])
                 (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
+            for weight in weights:
+                if weight.grad is not None:
+                    weight.grad = weight.grad.contiguous()  # vmap may leave strides that the fused kernel refuses
             optimizer.step()
             optimizer.zero_grad()
             line.step(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
-            if watch is not None and better is not None and ((step + 1) % every == 0 or step + 1 == steps):
-                found = watch(own)
-                course.history.append({"step": step + 1, **found})
-                if best is None or better(found, course.best):
-                    course.best_step, course.best = step + 1, found
-                    best = {name: value.detach().clone() for name, value in own.state_dict().items()}
-    if best is not None:
-        own.load_state_dict(best)
-    own.eval()
-    course.seconds = time.perf_counter() - begun
-    return course
+            look(step + 1, (step + 1) % every == 0 or step + 1 == steps)
 
 
 def is_better(metric: str) -> Callable[[Found, Found], bool]:

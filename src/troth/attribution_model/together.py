@@ -15,14 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth.attribution_model.fitting import Course, Examples, Found, Settings, batch, parts_of
+from troth.attribution_model.fitting import Course, Examples, Found, Settings, take_steps
 from troth.attribution_model.losses import DualMask, repeated
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import read
-from troth.core import draws
+from troth.attribution_model.reading import Page
+from troth.core.types import Rows
 from troth.models import TextClassifier, families
-from troth.training.corpus import Corpus
-from troth.training.progress import Progress
 
 _SHARE = 0.1  # of a GPU's free memory that copies may take
 _COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
@@ -82,52 +80,27 @@ def train_together(
 ) -> None:
     """As `fitting.train` for each copy; all begin with G's weights, and G ends with those of one of them."""
     begun = time.perf_counter()
-    corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
-    probabilities = training.probabilities.to(model.device)
-    size = min(settings.batch_size, len(corpus))
-    a_round = -(-len(corpus) // size)
-    steps = settings.steps(len(corpus), epochs)
-    every = max(1, round(settings.validate_every * a_round))
     count, form = len(copies), copies[0].loss
     lambdas = torch.tensor([copy.loss.weights for copy in copies], device=own.device)  # [copies, 3]
     weights = {
         name: weight.detach().expand(count, *weight.shape).clone().requires_grad_()
         for name, weight in own.trained_weights().items()
     }
-    on_gpu = own.device.type == "cuda"
-    optimizer = torch.optim.AdamW(
-        weights.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu
-    )
-    with (
-        draws.seeded(draws.key(settings.seed, "attributive training")),
-        Progress(steps, 0, shown=progress) as line,
-        model.at_rest(),
-    ):
-        for step in range(steps):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.learning_rate * (1 - step / steps)
-            own.train()
-            index = batch(len(corpus), size, step, settings.seed)
-            for part in parts_of(model, corpus, index, settings.rows_per_pass):
-                rows = corpus.rows(part, torch.zeros_like(part), model)
-                page, said = read(own, rows), probabilities[part.to(probabilities.device)]
-                scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
-                terms = form.terms(
-                    model, repeated(rows, count), scores, page.present.repeat(count, 1), said.repeat(count, 1)
-                )
-                each = (terms.view(count, len(part), 3) * lambdas[:, None]).sum(-1)
-                (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
-            for weight in weights.values():
-                assert weight.grad is not None
-                weight.grad = weight.grad.contiguous()  # vmap may leave strides that the fused kernel refuses
-            optimizer.step()
-            optimizer.zero_grad()
-            line.step(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
-            last = step + 1 == steps
-            for place, copy in enumerate(copies):
-                if last or (copy.watch is not None and (step + 1) % every == 0):
-                    _load(own, weights, place)
-                    copy.look(own, step + 1)
+
+    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+        scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
+        terms = form.terms(model, repeated(rows, count), scores, page.present.repeat(count, 1), said.repeat(count, 1))
+        return (terms.view(count, len(said), 3) * lambdas[:, None]).sum(-1)
+
+    last = settings.steps(len(training.encodings), epochs)
+
+    def look(step: int, is_due: bool) -> None:
+        for place, copy in enumerate(copies):
+            if step == last or (copy.watch is not None and is_due):
+                _load(own, weights, place)
+                copy.look(own, step)
+
+    take_steps(model, own, training, weights.values(), losses, look, settings, epochs=epochs, progress=progress)
     own.eval()
     for copy in copies:
         copy.course.seconds = time.perf_counter() - begun
