@@ -266,4 +266,4 @@ def quieten() -> None:
 def print_json(value: Any) -> None:
     """One JSON value on standard output."""
     sys.stdout.write(terminal.json_text(value, sys.stdout.encoding) + "\n")
-    sys.stdout.flush()  # who reads a pipe gets it now: troth serve goes on for hours
+    sys.stdout.flush()  # who reads a pipe gets it now: troth serve runs for hours

@@ -35,7 +35,7 @@ def ascii_words(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int
         _BETWEEN_NUMBERS[codes[1:-1]] & number[:-2] & number[2:]
     )
     inside = run | between
-    joins = inside[1:] & inside[:-1]  # place i + 1 goes on where place i ended
+    joins = inside[1:] & inside[:-1]  # place i + 1 continues where place i ended
     black = ~_SPACE[codes]
     starts = np.flatnonzero(black[1:] & ~joins) + 1
     ends = np.flatnonzero(black[:-1] & ~joins) + 1

@@ -80,7 +80,7 @@ class Encoding(Shown):
 
 def spread(keep: Tensor, units: Tensor, others: float | Tensor = 1.0) -> Tensor:
     """What each token keeps, given what its unit keeps. [rows, units], [rows, length] -> [rows, length]"""
-    # A number is written by the device itself: copied there, it would have to wait for all that goes on.
+    # A number is written by the device itself: copied there, it would have to wait for all that is under way.
     beside = others.expand(len(keep), 1) if isinstance(others, Tensor) else keep.new_full((len(keep), 1), others)
     padded = torch.cat([keep, beside.to(keep.dtype)], dim=1)
     return padded.gather(1, torch.where(units < 0, keep.shape[1], units))

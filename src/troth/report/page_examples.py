@@ -109,7 +109,7 @@ def _explanation(one: Explained | None, first: Explained, score: Score | None) -
 
 
 def _flat(one: Explained) -> list[int]:
-    """Spans as gaps and lengths, which are small numbers; a pair's begin anew."""
+    """Spans as gaps and lengths, which are small numbers; those of a pair start from 0 again."""
     flat, cursor, segment = [], 0, 0
     for (start, end), own in zip(one.spans, one.segments, strict=True):
         if own != segment:
