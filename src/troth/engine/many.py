@@ -49,6 +49,12 @@ def whole_inputs(questions: Sequence[Question], want: Want = LOGITS) -> Looks:
     return Looks(questions, np.ones(units, np.bool_), np.ones(len(questions), np.int64), want=want, distinct=True)
 
 
+def asks_together(method: type, base: type) -> bool:
+    """Whether a method can ask about many at once: who replaces `ask` alone is asked one by one."""
+    owner = next(cls for cls in method.__mro__ if "ask" in vars(cls) or "ask_many" in vars(cls))
+    return "ask_many" in vars(owner) and owner is not base
+
+
 def can_be_joined(masking: Masking) -> bool:
     """Whether rows under it are known by what they keep alone, and as long as they look."""
     return not masking.stochastic and (masking.shortens or type(masking).lengths is Masking.lengths)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from troth.core import catalog
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import LOGITS, Ask, Want
-from troth.engine.many import Answers, AskMany
+from troth.engine.many import Answers, AskMany, asks_together
 from troth.engine.prober import Prober
 
 
@@ -59,9 +59,8 @@ class Explainer(ABC):
 
     @property
     def asks_many(self) -> bool:
-        """Whether it can ask so: whoever replaces `ask` replaces `ask_many`, too, or is asked one by one."""
-        owner = next(cls for cls in type(self).__mro__ if "ask" in vars(cls) or "ask_many" in vars(cls))
-        return "ask_many" in vars(owner) and owner is not Explainer
+        """Whether it can ask so: not where a subclass replaces `ask` alone."""
+        return asks_together(type(self), Explainer)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.looks import Ask
-from troth.engine.many import AskMany, can_be_joined
+from troth.engine.many import AskMany, asks_together, can_be_joined
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier
@@ -138,9 +138,8 @@ class Erasing(Metric):
 
     @property
     def erases_alike(self) -> bool:
-        """Whether rows of many texts can be asked together; whoever replaces `ask` is asked one by one."""
-        owner = next(cls for cls in type(self).__mro__ if "ask" in vars(cls) or "ask_many" in vars(cls))
-        return "ask_many" in vars(owner) and can_be_joined(self.perturbation)
+        """Whether rows of many texts can be asked together."""
+        return asks_together(type(self), Metric) and can_be_joined(self.perturbation)
 
     @property
     def erased(self) -> tuple[float, float]:
