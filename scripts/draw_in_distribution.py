@@ -4,10 +4,12 @@ python scripts/draw_in_distribution.py sst2 babi1
 """
 
 import gzip
+import io
 import json
 import sys
 from pathlib import Path
 
+import small_png
 from matplotlib.figure import Figure
 
 from troth.studies._figures import Line, draw_lines
@@ -26,7 +28,9 @@ def draw(data: str) -> None:
         panels.setdefault(title, {})[measure] = Line(ratios, values)
     figure = Figure(figsize=(9.6, 5.8), layout="constrained")
     draw_lines(figure, panels, "masked", "p", columns=3, levels={"0.05": 0.05})
-    figure.savefig(KEPT / f"{data}-in_distribution.png", dpi=100, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=100)
+    small_png.keep(drawn, KEPT / f"{data}-in_distribution.png")
 
 
 if __name__ == "__main__":

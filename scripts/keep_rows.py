@@ -17,7 +17,6 @@ import csv
 import gzip
 import io
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 
 import pyarrow
 import pyarrow.parquet
+import small_png
 
 from troth.core import catalog
 from troth.store.store import Store, Stored
@@ -55,8 +55,12 @@ def roar(run: Path) -> Rows:
 
 def _by_seed(seeds: Iterable[int], values: Iterable[float | None], about: dict[str, Any]) -> Rows:
     for seed, value in zip(seeds, values, strict=True):
-        shown = None if value is None else round(100 * value, 4)
-        yield {**about, "seed": seed, "example_id": "all", "value": shown}
+        yield {**about, "seed": seed, "example_id": "all", "value": _percent(value)}
+
+
+def _percent(value: float | None) -> float | None:
+    """None: undefined, as RACU where nothing is lost."""
+    return None if value is None else round(100 * value, 4)
 
 
 def saloss(run: Path) -> Rows:
@@ -175,14 +179,14 @@ def fmm(run: Path) -> Rows:
         for seed, values in zip(facts["seeds"], facts["by_seed"], strict=True):
             for quantity, value in zip(("acu", "racu"), values, strict=True):
                 about = {"data": data, "training": training, "measure": measure, "quantity": quantity}
-                yield {**about, "seed": seed, "example_id": "all", "value": round(100 * value, 4)}
+                yield {**about, "seed": seed, "example_id": "all", "value": _percent(value)}
     for data, facts in results["performance"].items():
         for training in ("plain", "masked", "only_masking") if "majority" in facts else ():
             for seed, curve in enumerate(facts[training]["by_seed"]):
                 for place, value in enumerate(curve):
                     about = {"data": data, "training": training, "measure": f"{place}/{len(curve) - 1} masked"}
                     about |= {"quantity": "performance", "seed": seed, "example_id": "all"}
-                    yield {**about, "value": round(100 * value, 4)}
+                    yield {**about, "value": _percent(value)}
 
 
 def _is_kept(metric: str) -> bool:
@@ -229,7 +233,7 @@ def main() -> None:
         _write_csv(file, rows)
     for run in runs:
         for figure in run.glob("*.png"):
-            shutil.copy(figure, file.parent / (figure.name if len(runs) == 1 else f"{run.name}-{figure.name}"))
+            small_png.keep(figure, file.parent / (figure.name if len(runs) == 1 else f"{run.name}-{figure.name}"))
     print(f"{len(rows):,} rows in {file}")
 
 
