@@ -39,14 +39,15 @@ def read(run: Path, data: str, limit: int | None) -> Curves:
     gold = torch.tensor([example.class_index or 0 for example in labeled.others["test"]])
     metric: Metric = "accuracy" if labeled.training[0].text_pair else "macro_f1"
     found: Curves = {}
-    for file in sorted(run.glob("files/**/result.json")):
-        result = json.loads(file.read_text())
+    results = [json.loads(file.read_text()) for file in sorted(run.glob("files/**/result.json"))]
+    step = min(result["trail"][-1] for result in results if result["trail"])
+    for result in results:
         measure, trail = result["by"].partition("(")[0], result["trail"]
-        if measure in ("", "random") or trail[0] * len(trail) == trail[-1]:  # explained again at every step
+        if measure in ("", "random") or step * len(trail) == trail[-1]:  # explained again at every step
             value = performance(metric, result["predicted"], gold, len(labeled.labels))
             found.setdefault(measure, {}).setdefault(trail[-1] if trail else 0, {})[result["seed"]] = value
     ends = found.pop("")
-    return {measure: {**ends, **points} for measure, points in found.items()}
+    return {measure: {**ends, **points} for measure, points in sorted(found.items())}
 
 
 def rows_of(name: str, curves: Curves) -> Iterator[dict[str, Any]]:
@@ -80,12 +81,12 @@ def row(name: str, measure: str, quantity: str, point: int, seed: int, value: fl
 
 
 def lines_of(curves: Curves) -> dict[str, Line]:
-    """Points that all seeds have."""
+    """Up to the first point that not all seeds have."""
     seeds = len(curves["random"][0])
     lines = {}
     for measure, by_point in curves.items():
-        points = [point for point in sorted(by_point) if len(by_point[point]) == seeds]
-        points = [point for point in points if point < ALL or measure == "random"]
+        missing = [point for point in curves["random"] if len(by_point.get(point, ())) < seeds]
+        points = [point for point in sorted(by_point) if point < min(missing, default=ALL + 1)]
         by_seed = [[by_point[point][seed] for point in points] for seed in sorted(by_point[0])]
         lines[measure] = over_seeds([point / ALL for point in points], by_seed)
     return lines

@@ -1,7 +1,9 @@
 """What is kept of a ROAR run that was stopped, worked out by hand."""
 
+import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,3 +27,24 @@ def test_racu_up_to_where_a_run_came_and_what_the_whole_may_be():
     (racu,) = [row for row in keep_curves.rows_of("run", {"random": random, "gradient": whole}) if row["erased"] == 100
                and row["quantity"] == "racu"]  # fmt: skip
     assert racu["value"] == pytest.approx(56.25)
+
+
+def test_what_was_erased_at_once_is_no_point_of_a_recursive_curve(tmp_path, monkeypatch):
+    labeled = SimpleNamespace(
+        training=[SimpleNamespace(text_pair="?")], labels=("no", "yes"),
+        others={"test": [SimpleNamespace(class_index=index) for index in (0, 1, 1, 1)]},
+    )  # fmt: skip
+    monkeypatch.setattr(keep_curves, "load_three_splits", lambda *_, **__: labeled)
+    right, three, half, one = [0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0]
+    trainings = [
+        ("", [], right), ("", [10000], one), ("random()", [2500], right), ("random()", [5000], three),
+        ("gradient()", [2500], three), ("gradient()", [2500, 5000], half), ("gradient()", [5000], right),
+    ]  # fmt: skip
+    for number, (by, trail, predicted) in enumerate(trainings):
+        folder = tmp_path / "files" / str(number)
+        folder.mkdir(parents=True)
+        result = {"by": by, "trail": trail, "seed": 0, "predicted": predicted}
+        (folder / "result.json").write_text(json.dumps(result))
+    curves = keep_curves.read(tmp_path, "babi1", None)
+    assert curves["gradient"] == {0: {0: 1.0}, 2500: {0: 0.75}, 5000: {0: 0.5}, 10000: {0: 0.25}}
+    assert curves["random"] == {0: {0: 1.0}, 2500: {0: 1.0}, 5000: {0: 0.75}, 10000: {0: 0.25}}
