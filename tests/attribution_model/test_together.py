@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fakes import CORPUS, attribution_model, encoder
+from fakes import CORPUS, attribution_model, encoder, prompted
 from troth.attribution_model import together
 from troth.attribution_model.fitting import Settings, choose, is_better, train
 from troth.attribution_model.losses import DualMask
@@ -22,8 +22,8 @@ LOSSES = [DualMask(0.9, 0.1, 0.5), DualMask(0.0, 0.7, 1.0), DualMask(1.0, 0.3, 0
 EXAMPLES = [Example(f"{turn}-{n}", text, label=n % 2) for turn in range(4) for n, text in enumerate(CORPUS)]
 
 
-def without_dropout(variant="paper"):
-    own = attribution_model(classes=2)
+def without_dropout(variant="paper", classes=2):
+    own = attribution_model(classes=classes)
     own.variant = variant
     for module in own.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -58,6 +58,23 @@ def test_side_by_side_is_one_by_one(variant, rows):
             # Adam divides by small gradients, so that rounding grows.
             torch.testing.assert_close(copy.weights[name], weight.detach(), rtol=1e-3, atol=5e-4)
     assert not torch.allclose(copies[0].weights["score.weight"], copies[1].weights["score.weight"], atol=1e-4)
+
+
+def test_side_by_side_explains_a_prompted_model():
+    """Whose rows share a prompt, however often they are repeated."""
+    model = prompted("llama")
+    settings = Settings(examples=8, validation=4, batch_size=4, learning_rate=1e-3)
+    training, _ = choose(model, EXAMPLES, settings)
+    own = without_dropout(classes=len(model.labels))
+    own.labels = tuple(model.labels)
+    copies = [Copy(loss) for loss in LOSSES[:2]]
+    train_together(model, own, training, copies, settings, epochs=1)
+    for loss, copy in zip(LOSSES, copies, strict=False):
+        alone = without_dropout(classes=len(model.labels))
+        train(model, alone, training, loss, settings, epochs=1)
+        for name, weight in alone.trained_weights().items():
+            torch.testing.assert_close(copy.weights[name], weight.detach(), rtol=1e-3, atol=5e-4)
+        assert not torch.equal(copy.weights["score.weight"], without_dropout().score.weight)
 
 
 def test_copies_are_judged_as_each_alone():
