@@ -10,6 +10,7 @@ import csv
 import gzip
 import sys
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, of_tables
 
 Values = dict[str, dict[str, dict[int, dict[str, float]]]]  # method -> metric -> seed -> example -> value
 NAMES = {catalog.parse(spec)[0]: name for name, spec in BASELINES.items()}
-BESIDE = {"smollm2": "Llama2", "lora": "Llama2"}  # by the file's name; BERT otherwise
+DECODERS = ("smollm2", "lora")  # how the names of their files begin; they stand next to Llama 2, others next to BERT
 
 
 def read(file: Path) -> dict[str, Values]:
@@ -68,14 +69,13 @@ def main_table(data: str, values: Values, beside: str) -> None:
     print()
 
 
-def differences(values: Values, own: str) -> None:
+def differences(values: Values, own: str, others: Sequence[str], metrics: Mapping[str, str]) -> None:
     """How much better `own` is than each other method, by metric: above 0 is better whatever the metric."""
-    others = [name for name in ("fAML", "pAML", *BASELINES) if name in values and name != own]
-    print(f"| {own} better than | {' | '.join(METRICS)} |\n|---|{'--:|' * len(METRICS)}")
+    print(f"| {own} better than | {' | '.join(metrics)} |\n|---|{'--:|' * len(metrics)}")
     for other in others:
         cells = []
-        for metric in METRICS.values():
-            sign = 1 if catalog.find("metrics", metric).higher_is_better else -1
+        for metric in metrics.values():
+            sign = 1 if catalog.find("metrics", catalog.parse(metric)[0]).higher_is_better else -1
             mine, theirs = by_example(values, own, metric), by_example(values, other, metric)
             gains = np.array([sign * (mine[text] - theirs[text]) for text in mine if text in theirs])
             gains = gains[~np.isnan(gains)]
@@ -89,9 +89,8 @@ def differences(values: Values, own: str) -> None:
     print()
 
 
-def plain_table(values: Values) -> None:
+def plain_table(values: Values, metrics: Sequence[str]) -> None:
     """The ablation, and the agreement with people."""
-    metrics = sorted({metric for by_metric in values.values() for metric in by_metric})
     print(f"| method | {' | '.join(metrics)} |\n|---|{'--:|' * len(metrics)}")
     for method in values:
         print(f"| {method} | {' | '.join(shown(values, method, metric) for metric in metrics)} |")
@@ -103,12 +102,17 @@ def main() -> None:
         name = file.name.removesuffix("rows.csv.gz").rstrip("_")
         for data, values in read(file).items():
             print(f"## {name or data}: {data}\n")
-            if set(METRICS.values()) <= set(values["fAML"]):
-                main_table(data, values, BESIDE.get(name, "BERT"))
-                differences(values, "fAML")
-                differences(values, "pAML")
+            metrics = sorted({metric for by_metric in values.values() for metric in by_metric})
+            if set(METRICS.values()) <= set(metrics):
+                main_table(data, values, "Llama2" if name.startswith(DECODERS) else "BERT")
+                for own in ("fAML", "pAML"):
+                    others = [other for other in ("fAML", "pAML", *BASELINES) if other in values and other != own]
+                    differences(values, own, others, METRICS)
             else:
-                plain_table(values)
+                plain_table(values, metrics)
+                for own in ("fAML", "pAML"):  # a variant of the loss is compared with what it is a variant of
+                    others = [other for other in values if other != own and other[:4] not in {"fAML", "pAML"} - {own}]
+                    differences(values, own, others, {metric: metric for metric in metrics})
 
 
 if __name__ == "__main__":

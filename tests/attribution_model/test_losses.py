@@ -1,11 +1,20 @@
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from attribution_model.batches import rows_of
 from fakes import encoder
-from troth.attribution_model.losses import DualMask, dual_logits, inverse_loss, prediction_loss, sparsity_loss
+from troth.attribution_model.losses import (
+    DualMask,
+    dual_logits,
+    inverse_loss,
+    prediction_loss,
+    repeated,
+    sparsity_loss,
+)
 from troth.core.errors import TrothError
 from troth.core.types import Example, Rows
 from troth.models import Output
@@ -102,3 +111,12 @@ def test_the_prompt_is_whole_in_both_masks():
 def test_a_negative_weight_is_refused():
     with pytest.raises(TrothError, match="0 or more"):
         DualMask(prediction=-1)
+
+
+def test_repeated_rows_ask_no_device_for_their_lengths():
+    rows = rows_of(encoder(), ["good film", "a bad film"])
+    known = rows.lengths.numpy()
+    assert known[0] < known[1]
+    unknowable = torch.zeros_like(rows.lengths)  # what the device would say
+    told = replace(rows, lengths=unknowable, width=int(known.max()), is_even=False, lengths_after=known)
+    assert repeated(told, 3).known_lengths == np.tile(known, 3).tolist()

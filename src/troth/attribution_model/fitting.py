@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,6 +17,7 @@ from troth.attribution_model.model import AttributionModel, Variant
 from troth.attribution_model.reading import Page, read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
+from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitName
 from troth.models import TextClassifier
@@ -197,6 +198,21 @@ def take_steps(
     weights = list(weights)
     on_gpu = own.device.type == "cuda"
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
+    most = settings.rows_per_pass
+
+    def tried(index: Tensor) -> Tensor | None:
+        """Gradients of a step, and the last losses; None where memory ran out."""
+        try:
+            for part in parts_of(model, corpus, index, most):
+                rows = _told(corpus.rows(part, torch.zeros_like(part), model), corpus.lengths[part])
+                each = losses(rows, read(own, rows), probabilities[part.to(probabilities.device)])
+                (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
+            return each.detach()
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+            return None
+
     with (
         draws.seeded(draws.key(settings.seed, "attributive training")),
         Progress(steps, 0, shown=progress) as line,
@@ -207,17 +223,32 @@ def take_steps(
                 group["lr"] = settings.learning_rate * (1 - step / steps)
             own.train()
             index = batch(len(corpus), size, step, settings.seed)
-            for part in parts_of(model, corpus, index, settings.rows_per_pass):
-                rows = corpus.rows(part, torch.zeros_like(part), model)
-                each = losses(rows, read(own, rows), probabilities[part.to(probabilities.device)])
-                (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
+            while (each := tried(index)) is None:
+                optimizer.zero_grad()
+                most = _fewer(most or len(index))
             for weight in weights:
                 if weight.grad is not None:
                     weight.grad = weight.grad.contiguous()  # vmap may leave strides that the fused kernel refuses
             optimizer.step()
             optimizer.zero_grad()
-            line.step(step // a_round + 1, -(-steps // a_round), float(each.detach().mean()) if progress else 0.0)
+            line.step(step // a_round + 1, -(-steps // a_round), float(each.mean()) if progress else 0.0)
             look(step + 1, (step + 1) % every == 0 or step + 1 == steps)
+
+
+def _fewer(rows: int) -> int:
+    """How many go through the models at a time when so many do not fit."""
+    if rows == 1:
+        raise TrothError(
+            "a training step of the attribution model does not fit into memory, not even for one text; train fewer "
+            "side by side (together=1), or load the model with a smaller max_length"
+        )
+    return rows // 2
+
+
+def _told(rows: Rows, lengths: Tensor) -> Rows:
+    """The rows with lengths that need not be asked of the device."""
+    width = int(lengths.max())
+    return replace(rows, width=width, is_even=bool((lengths == width).all()), lengths_after=lengths.numpy())
 
 
 def is_better(metric: str) -> Callable[[Found, Found], bool]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -104,4 +105,5 @@ def repeated(rows: Rows, times: int) -> Rows:
     parts: dict[str, Any] = {
         name: torch.cat([part] * times) for name, part in vars(rows).items() if isinstance(part, Tensor)
     }
-    return replace(rows, encodings=list(rows.encodings) * times, **parts)
+    after = None if rows.lengths_after is None else np.tile(rows.lengths_after, times)
+    return replace(rows, encodings=list(rows.encodings) * times, lengths_after=after, **parts)

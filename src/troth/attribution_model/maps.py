@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,9 +11,11 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page, read
+from troth.attribution_model.reading import Page, read, read_whole
+from troth.core.errors import TrothError
+from troth.core.memory import ran_out
 from troth.core.outputs import probabilities, strongest
-from troth.core.types import Rows
+from troth.core.types import Encoding, Rows
 from troth.engine.looks import PREDICTED, Passes, Reading, Want, at_least_single
 from troth.models import TextClassifier
 
@@ -90,6 +93,50 @@ class Tuned(Want):
         with torch.no_grad():
             maps.append(own.scores_of_each(weights, page, label).sigmoid())
         return torch.stack(maps, dim=1)
+
+
+def whole_maps(
+    own: AttributionModel,
+    encodings: Sequence[Encoding],
+    probabilities: Tensor,
+    scores: Callable[[Page, Tensor], Tensor],
+    size: int,
+) -> list[Tensor]:
+    """Of every text [copies, units], where F's predictions are known; `scores` reads a page. [texts, classes]
+
+    `size` texts go through G at a time, those about as long together; fewer where they do not fit into memory.
+    """
+    maps: list[Tensor] = [torch.empty(0)] * len(encodings)
+    waiting = sorted(range(len(encodings)), key=lambda place: encodings[place].n_tokens)
+    while waiting:
+        places = waiting[:size]
+        found = _mapped(own, [encodings[place] for place in places], probabilities[places], scores)
+        if found is None and size == 1:
+            raise TrothError(f"a text of {encodings[places[0]].n_tokens} tokens does not fit into memory")
+        if found is None:
+            size //= 2
+            continue
+        for row, place in enumerate(places):
+            maps[place] = found[..., row, : encodings[place].n_units]
+        waiting = waiting[size:]
+    return maps
+
+
+@torch.no_grad()
+def _mapped(
+    own: AttributionModel,
+    encodings: Sequence[Encoding],
+    probabilities: Tensor,
+    scores: Callable[[Page, Tensor], Tensor],
+) -> Tensor | None:
+    """[copies, texts, units]; None where memory ran out."""
+    try:
+        page = read_whole(own, encodings)
+        return (scores(page, probabilities.to(own.device)).sigmoid() * page.present).cpu()
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        return None
 
 
 def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:

@@ -58,7 +58,22 @@ class Page:
 
 def read(model: AttributionModel, rows: Rows) -> Page:
     """The rows' examples as G reads them, on its device."""
-    encodings = list(rows.encodings)
+    page = _page(model, list(rows.encodings))
+    if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
+        _erase(model, page, rows, kept)
+    return _moved(page, model.device)
+
+
+def read_whole(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
+    """Whole texts as G reads them, on its device."""
+    return _moved(_page(model, encodings), model.device)
+
+
+def _moved(page: Page, device: torch.device) -> Page:
+    return Page(*(part.to(device) for part in vars(page).values()))
+
+
+def _page(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
     texts = _texts(model, encodings)
     lengths = torch.tensor([len(text.ids) for text in texts])
     steps = torch.arange(int(lengths.max()) + 1)
@@ -71,7 +86,7 @@ def read(model: AttributionModel, rows: Rows) -> Page:
     for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         reach[row, : text.reach.shape[0], : text.reach.shape[1]] = text.reach
         present[row, : encoding.n_units] = ~encoding.tokenless
-    page = Page(
+    return Page(
         torch.cat([ids, ids.new_full((len(ids), 1), filler)], dim=1),
         torch.cat([types, types.new_zeros(len(types), 1)], dim=1),
         steps <= lengths[:, None],
@@ -79,9 +94,6 @@ def read(model: AttributionModel, rows: Rows) -> Page:
         reach,
         present,
     )
-    if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
-        _erase(model, page, rows, kept)
-    return Page(*(part.to(model.device) for part in vars(page).values()))
 
 
 def _erase(model: AttributionModel, page: Page, rows: Rows, erased: Tensor) -> None:

@@ -8,7 +8,7 @@ take alone; only what dropout draws differs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,25 +27,27 @@ _COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room 
 _NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 
 
+Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]  # weights of all copies -> how good each is
+
+
 @dataclass(eq=False)
 class Copy:
     """One of the trainings: its loss, what chooses among its weights, and what came of it."""
 
     loss: DualMask
-    watch: Callable[[AttributionModel], Found] | None = None
     better: Callable[[Found, Found], bool] | None = None
     course: Course = field(default_factory=Course)
-    weights: dict[str, Tensor] = field(default_factory=dict)  # the best by `watch`; without it, the last
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the best by what was watched; without it, the last
 
-    def look(self, own: AttributionModel, step: int) -> None:
-        """Watches weights that G holds now, and keeps them if they are the best so far."""
-        if self.watch is not None and self.better is not None:
-            found = self.watch(own)
-            self.course.history.append({"step": step, **found})
-            if self.weights and not self.better(found, self.course.best):
-                return
+    def look(self, step: int, found: Found, weights: Mapping[str, Tensor]) -> None:
+        """Keeps weights that are the best so far."""
+        self.course.history.append({"step": step, **found})
+        if not self.weights or (self.better is not None and self.better(found, self.course.best)):
             self.course.best_step, self.course.best = step, found
-        self.weights = {name: weight.detach().clone() for name, weight in own.trained_weights().items()}
+            self.keep(weights)
+
+    def keep(self, weights: Mapping[str, Tensor]) -> None:
+        self.weights = {name: weight.detach().clone() for name, weight in weights.items()}
 
 
 def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: Settings) -> int:
@@ -76,16 +78,16 @@ def train_together(
     settings: Settings,
     *,
     epochs: float,
+    watch: Watch | None = None,
     progress: bool = False,
 ) -> None:
-    """As `fitting.train` for each copy; all begin with G's weights, and G ends with those of one of them."""
+    """As `fitting.train` for each copy; all begin with G's weights, which stay as they are."""
     begun = time.perf_counter()
     count, form = len(copies), copies[0].loss
     lambdas = torch.tensor([copy.loss.weights for copy in copies], device=own.device)  # [copies, 3]
-    weights = {
-        name: weight.detach().expand(count, *weight.shape).clone().requires_grad_()
-        for name, weight in own.trained_weights().items()
-    }
+    weights = stacked([own.trained_weights()] * count)
+    for weight in weights.values():
+        weight.requires_grad_()
 
     def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
         scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
@@ -95,10 +97,13 @@ def train_together(
     last = settings.steps(len(training.encodings), epochs)
 
     def look(step: int, is_due: bool) -> None:
-        for place, copy in enumerate(copies):
-            if step == last or (copy.watch is not None and is_due):
-                _load(own, weights, place)
-                copy.look(own, step)
+        if watch is not None and is_due:
+            own.eval()
+            for place, (copy, found) in enumerate(zip(copies, watch(weights), strict=True)):
+                copy.look(step, found, _one_of(weights, place))
+        elif watch is None and step == last:
+            for place, copy in enumerate(copies):
+                copy.keep(_one_of(weights, place))
 
     take_steps(model, own, training, weights.values(), losses, look, settings, epochs=epochs, progress=progress)
     own.eval()
@@ -106,9 +111,10 @@ def train_together(
         copy.course.seconds = time.perf_counter() - begun
 
 
-def _load(own: AttributionModel, weights: dict[str, Tensor], place: int) -> None:
-    """Puts a copy's weights into G."""
-    with torch.no_grad():
-        for name, weight in own.trained_weights().items():
-            weight.copy_(weights[name][place])
-    own.eval()
+def stacked(each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Several sets of weights as one, [copies, …] each."""
+    return {name: torch.stack([weights[name].detach() for weights in each]) for name in each[0]}
+
+
+def _one_of(weights: Mapping[str, Tensor], place: int) -> dict[str, Tensor]:
+    return {name: weight[place] for name, weight in weights.items()}

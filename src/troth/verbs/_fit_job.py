@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,17 @@ from torch import Tensor
 
 from troth.attribution_model.fitting import Course, Examples, Settings, is_better, train
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.maps import whole_maps
 from troth.attribution_model.model import AttributionModel
+from troth.attribution_model.reading import Page
 from troth.attribution_model.search import search, weighted
-from troth.attribution_model.together import Copy, most_together, train_together
+from troth.attribution_model.together import Copy, most_together, stacked, train_together
+from troth.core.types import Attribution, Question
 from troth.engine.prober import Prober
-from troth.explainers.attributive_masking import AttributiveMasking
 from troth.models import TextClassifier
-from troth.verbs.explain import explanation
 from troth.verbs.measure import measure_each
 
+_TEXTS = 50  # that go through G at a time
 METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
 
 
@@ -59,7 +63,8 @@ class Job:
                 return [judge(self.model, self.own, self.validation, aims)]
             copies = [Copy(loss) for loss in losses]
             train_together(self.model, self.own, few, copies, chosen, epochs=chosen.trial_epochs)
-            return [judge(self.model, self._holding(copy), self.validation, aims) for copy in copies]
+            trained = stacked([copy.weights for copy in copies])
+            return judge_copies(self.model, self.own, trained, self.validation, [aims] * len(copies))
 
         together = most_together(self.model, self.own, few, chosen)
         return search(
@@ -85,14 +90,11 @@ class Job:
             if not set(some) & set(missing):
                 continue
             found = {metric: trials_of(metric) for metric in some}
-            copies = {
-                metric: Copy(DualMask(**found[metric]["best"][metric]), self._watch(metric), is_better(metric))
-                for metric in some
-            }
+            copies = {metric: Copy(DualMask(**found[metric]["best"][metric]), is_better(metric)) for metric in some}
             self.own.load_state_dict(self.untrained)
             train_together(
                 self.model, self.own, self.training, list(copies.values()), self.settings, epochs=self.settings.epochs,
-                progress=progress,
+                watch=partial(self._watch_copies, some), progress=progress,
             )  # fmt: skip
             for metric, copy in copies.items():
                 if metric in missing:
@@ -104,11 +106,12 @@ class Job:
         self.own.load_state_dict(self.untrained)
         return train(
             self.model, self.own, self.training, loss, self.settings, epochs=self.settings.epochs, progress=progress,
-            better=is_better(metric), watch=self._watch(metric),
+            better=is_better(metric), watch=lambda now: judge(self.model, now, self.validation, [metric]),
         )  # fmt: skip
 
-    def _watch(self, metric: str) -> Callable[[AttributionModel], dict[str, float]]:
-        return lambda now: judge(self.model, now, self.validation, [metric])
+    def _watch_copies(self, metrics: Sequence[str], weights: Mapping[str, Tensor]) -> list[dict[str, float]]:
+        """Each copy by its own metric."""
+        return judge_copies(self.model, self.own, weights, self.validation, [[metric] for metric in metrics])
 
     def _holding(self, copy: Copy) -> AttributionModel:
         """G with the weights of one of the trainings."""
@@ -118,13 +121,50 @@ class Job:
 
 def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
     """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
-    # A prober of its own: it remembers what G said, and G changes.
-    prober, method = Prober(model), AttributiveMasking("", fitted=own)
-    maps = list(prober.run(explanation(model, method, encoding) for encoding in examples.encodings))
-    means = {}
-    for metric in metrics:
-        values = np.array([score.value for score in measure_each(prober, maps, metric)])
-        means[metric] = float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+    own.eval()
+    return _judge(model, _explained(own, examples, lambda *page: own.scores(*page)[None]), [metrics])[0]
+
+
+def judge_copies(
+    model: TextClassifier,
+    own: AttributionModel,
+    weights: Mapping[str, Tensor],
+    examples: Examples,
+    metrics: Sequence[Sequence[str]],
+) -> list[dict[str, float]]:
+    """As `judge` for several sets of weights, [copies, …] each, and the metrics of each; all maps share batches."""
+    own.eval()
+    return _judge(model, _explained(own, examples, partial(own.scores_of_copies, dict(weights))), metrics)
+
+
+def _explained(
+    own: AttributionModel, examples: Examples, scores: Callable[[Page, Tensor], Tensor]
+) -> list[list[Attribution]]:
+    """The maps of each copy; what F predicts is known."""
+    encodings, targets = examples.encodings, examples.probabilities.argmax(-1).tolist()
+    maps = whole_maps(own, encodings, examples.probabilities, scores, _TEXTS)
+    questions = [Question(encoding, target) for encoding, target in zip(encodings, targets, strict=True)]
+    return [
+        [
+            Attribution(question, each[copy].numpy(), signed=False)
+            for question, each in zip(questions, maps, strict=True)
+        ]
+        for copy in range(len(maps[0]))
+    ]
+
+
+def _judge(
+    model: TextClassifier, maps: Sequence[Sequence[Attribution]], metrics: Sequence[Sequence[str]]
+) -> list[dict[str, float]]:
+    """The mean of each copy by each of its metrics."""
+    prober = Prober(model)
+    means: list[dict[str, float]] = [{} for _ in maps]
+    for metric in dict.fromkeys(chain.from_iterable(metrics)):
+        copies = [copy for copy, wanted in enumerate(metrics) if metric in wanted]
+        scores = measure_each(prober, [each for copy in copies for each in maps[copy]], metric)
+        values = np.array([score.value for score in scores]).reshape(len(copies), -1)
+        for copy, row in zip(copies, values, strict=True):
+            means[copy][metric] = float(np.nanmean(row)) if not np.isnan(row).all() else float("nan")
     return means
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import torch
 
 from troth.attribution_model.losses import DualMask
 from troth.store.cells import Cell, Output
@@ -52,6 +53,7 @@ def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) 
             "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size,
             learning_rate=spec.learning_rate, limit=spec.limit, seed=spec.seed,
         )  # fmt: skip
+    _give_back()
     metric = trained.report["metric"]
     score = trained.scores["validation"]["unmasked"][metric]
     rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
@@ -77,4 +79,11 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
             }
             for metric, report in fitted.reports.items()
         ]
+    _give_back()
     return Output(pa.Table.from_pylist(rows), folders=(cell.name,))
+
+
+def _give_back() -> None:
+    """Memory of a GPU that a training needed and nobody uses any more; other processes may wait for it."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
