@@ -1,5 +1,7 @@
 """What benchmarks/ counts and compares."""
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -75,3 +77,34 @@ def test_whoever_fails_is_named_with_the_reason():
         "contenders": [ours, {"name": "troth (fast)", "error": "none"}, row],
     }  # fmt: skip
     assert page.table([result]).endswith("| solvex | | | | | ImportError: no solvex |")
+
+
+def test_how_busy_a_gpu_was():
+    from gpu_bench import busy
+
+    seen = [0, 0, 0, 0, 0, 40, 100, 100, 0, 60, 0, 0]
+    assert busy(seen) == {
+        "busy": 25.0, "busy_once_begun": 42.9, "busy_at_work": 60.0, "course": [0, 60, 15]
+    }  # fmt: skip
+    assert busy([]) == {"busy": None}
+    assert busy([0, 0])["busy_at_work"] == 0
+
+
+def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
+    from gpu_bench import killed
+
+    child = "import time; time.sleep(60)"
+    script = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"process = subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        "print(process.pid, flush=True); process.wait()"
+    )
+    working = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    pid = int(working.stdout.readline())
+    killed(working, patience=0.2)
+    assert working.returncode == -signal.SIGKILL
+    assert working.stdout.read() == ""  # so nobody holds it open
+    state = Path(f"/proc/{pid}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"

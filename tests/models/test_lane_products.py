@@ -1,4 +1,4 @@
-"""oneDNN multiplies the lane's large matrices: the same products, gradients too, whoever multiplies and however often."""
+"""oneDNN multiplies the large matrices of the lane: the same products and gradients, however often a weight is used."""
 
 import numpy as np
 import pytest
