@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 Linear = Callable[[Tensor, nn.Linear], Tensor]
-_LARGE = 400  # rows of the values; to be told of a new shape takes oneDNN half a millisecond
+_LARGE = 128  # rows of the values; to be told of a new shape takes oneDNN half a millisecond, once
 _OFTEN = 3  # products with one weight; for fewer, laying it out does not pay
 
 
@@ -36,7 +36,7 @@ class Exact:
         if len(values) < self._large or not single or not has_onednn():
             return exact(values, module)
         if values.requires_grad:
-            product: Tensor = _Product.apply(values, module.weight, module.bias)
+            product: Tensor = _Product.apply(values, module.weight, module.bias)  # type: ignore[no-untyped-call]
             return product
         return multiplied(values, self._weight(module), module.bias)
 
@@ -51,7 +51,8 @@ class Exact:
 @cache
 def has_onednn() -> bool:
     """Whether torch can be told to multiply by oneDNN here; elsewhere than on x86 it is made of other parts."""
-    known = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    built_in = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    known = built_in and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return known and platform.machine().lower() in ("x86_64", "amd64")
 
 
