@@ -16,6 +16,7 @@ from torch.nn import functional
 
 Linear = Callable[[Tensor, nn.Linear], Tensor]
 _LARGE = 128  # rows of the values; to be told of a new shape takes oneDNN half a millisecond, once
+_CALLS = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")  # torch's own compiler's
 _OFTEN = 3  # products with one weight; for fewer, laying it out does not pay
 
 
@@ -32,11 +33,13 @@ class Exact:
         self._laid_out: dict[nn.Linear, Tensor] = {}
 
     def __call__(self, values: Tensor, module: nn.Linear) -> Tensor:
-        single = values.dtype == module.weight.dtype == torch.float32 and values.device.type == "cpu"
-        if len(values) < self._large or not single or not has_onednn():
+        weight = module.weight
+        single = values.dtype == weight.dtype == torch.float32 and values.device.type == "cpu"
+        # A weight of a kind of its own knows how to multiply.
+        if len(values) < self._large or not single or type(weight) is not nn.Parameter or not has_onednn():
             return exact(values, module)
         if values.requires_grad:
-            product: Tensor = _Product.apply(values, module.weight, module.bias)  # type: ignore[no-untyped-call]
+            product: Tensor = _Product.apply(values, weight, module.bias)  # type: ignore[no-untyped-call]
             return product
         return multiplied(values, self._weight(module), module.bias)
 
@@ -52,7 +55,7 @@ class Exact:
 def has_onednn() -> bool:
     """Whether torch can be told to multiply by oneDNN here; elsewhere than on x86 it is made of other parts."""
     built_in = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    known = built_in and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    known = built_in and all(hasattr(torch.ops.mkldnn, name) for name in _CALLS)
     return known and platform.machine().lower() in ("x86_64", "amd64")
 
 
