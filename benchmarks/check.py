@@ -2,6 +2,7 @@
 
     python benchmarks/check.py            # under 3 minutes
     python benchmarks/check.py --write    # what is measured now becomes what is expected
+    python benchmarks/check.py --write --json run.json    # what speed.py --json has measured does
 
 Ratios of CPU time hold from machine to machine, as seconds do not. What falls is measured once more before it counts.
 """
@@ -40,13 +41,18 @@ def selection() -> list[Work]:
 
 def measured(chosen: list[Work]) -> dict[str, float]:
     """Their time / ours of each work and peer; whoever fails is missing."""
-    results = run(chosen, turns=3, seconds=12)
+    return ratios(run(chosen, turns=3, seconds=12))
+
+
+def ratios(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Of works that are checked, to the peer they are checked against."""
+    peers = {key: contender(peer).name for key, peer in CHECKED.items()}
     rows = [(result["key"], row) for result in results for row in result["contenders"]]
-    return {f"{key} / {row['name']}": round(row["ratio"], 2) for key, row in rows if _is_peer(row)}
-
-
-def _is_peer(row: dict[str, Any]) -> bool:
-    return "ratio" in row and row["name"] not in ("floor", "troth", "troth (fast)")
+    return {
+        f"{key} / {row['name']}": round(row["ratio"], 2)
+        for key, row in rows
+        if "ratio" in row and row["name"] == peers.get(key)
+    }
 
 
 def fallen(expected: dict[str, float], now: dict[str, float]) -> dict[str, str]:
@@ -61,15 +67,16 @@ def fallen(expected: dict[str, float], now: dict[str, float]) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="keep what is measured now as what is expected")
+    parser.add_argument("--json", type=Path, help="a run that speed.py has measured, instead of measuring now")
     given = parser.parse_args()
-    now = measured(selection())
+    now = ratios(json.loads(given.json.read_text())) if given.json else measured(selection())
     if given.write:
         RATIOS.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
         return
     expected = json.loads(RATIOS.read_text())
     slower = fallen(expected, now)
     again = [work for work in selection() if any(name.startswith(f"{work.key} /") for name in slower)]
-    if again:
+    if again and not given.json:
         slower = fallen({name: expected[name] for name in slower}, measured(again))
     for name, why in slower.items():
         print(f"slower by more than a fifth: {name}: {why}")

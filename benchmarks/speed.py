@@ -67,11 +67,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=25, help="turns of one work end after so much CPU time")
     parser.add_argument("--write", type=Path, help="the page to put the tables into")
     parser.add_argument("--json", type=Path, help="a file for all numbers")
+    parser.add_argument("--again", type=Path, help="print and write a run that is in such a file; nothing is measured")
     given = parser.parse_args()
     chosen = choose(given.only, given.peers, given.everything, given.quick)
     if not chosen:
         parser.error(f"no work is called {', '.join(given.only)}; there are: {', '.join(work.key for work in works())}")
-    results = run(chosen, given.turns, given.seconds)
+    results = json.loads(given.again.read_text()) if given.again else run(chosen, given.turns, given.seconds)
     print(page.about(results))
     print(page.table(results))
     if given.json:

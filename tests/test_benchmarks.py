@@ -1,5 +1,7 @@
 """What benchmarks/ counts and compares."""
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +50,20 @@ def test_what_has_fallen():
     }
 
 
+def test_ratios_out_of_a_run():
+    from check import ratios
+
+    def row(name, ratio):
+        return {"name": name, "ratio": ratio}
+
+    short = {"key": "leave_one_out 6 × 384 short", "contenders": [
+        row("floor", 1.1), row("troth", 1.0), row("captum (best)", 1.396), row("captum (default)", 2.6),
+    ]}  # fmt: skip
+    other = {"key": "leave_one_out 12 × 768 one", "contenders": [row("captum (best)", 1.2)]}
+    failed = {"key": "lime 6 × 384 one", "contenders": [{"name": "lime", "error": "not installed"}]}
+    assert ratios([short, other, failed]) == {"leave_one_out 6 × 384 short / captum (best)": 1.4}
+
+
 def test_every_checked_work_is_there():
     from check import CHECKED, selection
 
@@ -75,3 +91,32 @@ def test_whoever_fails_is_named_with_the_reason():
         "contenders": [ours, {"name": "troth (fast)", "error": "none"}, row],
     }  # fmt: skip
     assert page.table([result]).endswith("| solvex | | | | | ImportError: no solvex |")
+
+
+def test_how_busy_a_gpu_was():
+    from gpu_bench import busy
+
+    seen = [0, 0, 0, 0, 0, 40, 100, 100, 0, 60, 0, 0]
+    assert busy(seen) == {
+        "busy": 25.0, "busy_once_begun": 42.9, "busy_at_work": 60.0, "course": [0, 60, 15]
+    }  # fmt: skip
+    assert busy([]) == {"busy": None}
+    assert busy([0, 0])["busy_at_work"] == 0
+
+
+def test_a_command_that_does_not_end_is_killed_with_its_children():
+    from gpu_bench import killed
+
+    child = "import time; time.sleep(60)"
+    script = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"process = subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        "print(process.pid, flush=True); process.wait()"
+    )
+    working = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert working.stdout.readline().strip().isdigit()
+    killed(working, patience=0.2)
+    assert working.returncode == -signal.SIGKILL
+    assert working.stdout.read() == ""  # ends only when nobody holds it open any more

@@ -13,8 +13,9 @@ from troth.engine.looks import LOGITS
 from troth.engine.prober import Prober
 
 
-def cut(lengths, memory, worth, pads=True):
+def cut(lengths, memory, worth, pads=True, tokens=None):
     prober = Prober(encoder(), memory=memory)
+    prober.tokens = tokens
 
     class Model:
         padding_worth = worth
@@ -38,6 +39,9 @@ def test_by_hand():
     assert cut([10, 10, 30], 100, 1000) == [[10, 10, 30]]
     assert cut([500], 100, 0) == [[500]]  # too long for the budget, but it must go somewhere
     assert cut([7, 7, 8], 100, 1000, pads=False) == [[7, 7], [8]]
+    # On a GPU a batch has so many tokens at most, however much memory there is.
+    assert cut([10] * 5, 1000, 0, tokens=25) == [[10, 10], [10, 10], [10]]
+    assert cut([10, 30], 1000, 0, tokens=25) == [[10], [30]]
 
 
 @settings(deadline=None, max_examples=60)

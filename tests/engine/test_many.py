@@ -8,6 +8,7 @@ import torch
 
 import troth
 from fakes import Lookup, encoder
+from troth.core import catalog
 from troth.core.types import Example, Question
 from troth.engine.looks import Logits, Look
 from troth.engine.prober import Prober
@@ -17,6 +18,7 @@ from troth.explainers.leave_one_out import LeaveOneOut
 from troth.maskings.delete import Delete
 from troth.metrics import Erasing
 from troth.models._row_choice import chosen
+from troth.verbs import many
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
 
@@ -34,6 +36,8 @@ EXPLAINERS = [
     "input_x_gradient",
     "leave_one_out",
     "leave_one_out(absolute=true, of=probability)",
+    "beam_search(width=3)",
+    "beam_search(width=3, of=probability, drop_duplicates=false)",
     "integrated_gradients(steps=5)",
     "integrated_gradients(steps=4, rule=gauss_legendre, normalize=true)",
     "random",
@@ -73,14 +77,39 @@ def test_explanations(one_by_one, spec, masking):
     one_by_one()
     apart, before = counted(lambda prober: explain_each(prober, TEXTS, spec), model, masking)
     assert [each.example.text for each in together] == TEXTS
-    tokenless = sum(int(each.question.encoding.tokenless.sum()) for each in together)
-    assert cost.forward <= before.forward + tokenless
+    # One by one it is remembered what erasing a unit without a token repeats; a beam erases it again in every round.
+    rounds = [3 * len(each.units) if "beam" in spec else 1 for each in together]
+    repeated = [
+        times * int(each.question.encoding.tokenless.sum()) for times, each in zip(rounds, together, strict=True)
+    ]
+    assert cost.forward <= before.forward + sum(repeated)
     assert cost.backward == before.backward
     for one, other in zip(together, apart, strict=True):
         np.testing.assert_array_equal(one.scores, other.scores)
         assert (one.rest, one.gap, one.probabilities) == (other.rest, other.gap, other.probabilities)
         for name in ("target", "units", "spans", "signed", "explainer", "model", "labels", "note", "outputs"):
             assert getattr(one, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("leave_one_out", [2, 2, 1]),  # 5 rows each
+        ("beam_search(width=2)", [2, 2, 1]),  # 17 rows in 4 rounds
+        ("gradient", [4, 1]),  # 2 rows each, and no more texts than may be under way
+    ],
+)
+def test_a_gpu_gets_portions_that_keep_it_busy_while_the_next_one_is_prepared(spec, expected, monkeypatch):
+    monkeypatch.setattr(many, "_ROWS", 8)
+    prober, explainer = Prober(encoder(), window=8), catalog.build("explainers", spec)
+    encodings = encoder().encode([Example(str(number), "the film was good") for number in range(5)])
+
+    def sizes():
+        return [len(some) for _, some in many.portions(encodings, explainer, prober)]
+
+    assert sizes() == [5]
+    prober.shifts = 2
+    assert sizes() == expected
 
 
 def test_a_unit_without_a_token_scores_exactly_nothing():

@@ -30,6 +30,8 @@ from troth.models import TextClassifier
 
 T = TypeVar("T")
 PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
+# Of a batch on a GPU. More are no faster, and batches of one size find their memory where the one before had it.
+_TOKENS = 1 << 17
 _ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
 
 
@@ -59,6 +61,7 @@ class Prober:
         on_gpu = model.device.type == "cuda"
         usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
+        self.tokens = _TOKENS if on_gpu else None  # a batch may have, with padding; None = as many as fit
         # Examples under way at a time: a GPU needs as long to be told what to do for many as for few.
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
         self.shifts = 2 if on_gpu else 1  # parts of the window that take turns
@@ -211,6 +214,8 @@ class Prober:
         start = 0
         while start < len(table):
             most = max(1, self.memory // max(1, costs[int(lengths[start])]))
+            if self.tokens is not None:
+                most = min(most, max(1, self.tokens // max(1, int(lengths[start]))))
             ahead = lengths[start : start + most]
             # The first row that is longer by so much that those before it had better stay among themselves.
             longer = np.flatnonzero(np.diff(ahead) * np.arange(1, len(ahead)) > padding)

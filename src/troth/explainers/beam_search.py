@@ -7,17 +7,22 @@ erased units that another order of the round reached before is dropped. `preset=
 is width 50, comp − suff on the probability, duplicates kept. Solvex then moves the zero of its ranks; we do not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from math import comb
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of
+from troth.engine.many import Answers, AskMany, Looks
 from troth.explainers import Explainer
-from troth.explainers._players import first_of_each, marks, per_unit, players
+from troth.explainers._players import marks
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "fmm": {"width": 10, "objective": "comprehensiveness", "of": "logit", "drop_duplicates": True},
@@ -59,27 +64,93 @@ class BeamSearch(Explainer):
         return 1 + sets * (2 if self.objective == "comp_minus_suff" else 1)
 
     def ask(self, question: Question) -> Ask[Attribution]:
-        count = len(players(question))
-        number = marks(count)
-        # The beam: orders found so far, best first.
-        erased = torch.zeros(1, count, dtype=torch.bool)
-        keys = torch.zeros(1, dtype=torch.int64)
-        worth = torch.zeros(1, dtype=torch.float64)
-        order = torch.zeros(1, 0, dtype=torch.int64)
-        for _ in range(count):
-            parent, unit = (~erased).nonzero(as_tuple=True)  # best order first, its units left to right
-            grown_keys = keys[parent] + number[unit]
-            if self.drop_duplicates:
-                first = first_of_each(grown_keys)
-                parent, unit, grown_keys = parent[first], unit[first], grown_keys[first]
-            grown = erased[parent].scatter(1, unit[:, None], True)
-            both = self.objective == "comp_minus_suff"
-            answer = yield Look(question, per_unit(question, torch.cat([~grown, grown]) if both else ~grown))
-            value = answer.value(self.of).double()
-            # f(input) is the same for all of them.
-            worth = worth[parent] + (value[len(unit) :] - value[: len(unit)] if both else -value)
-            best = torch.sort(worth, descending=True, stable=True).indices[: self.width]
-            erased, keys, worth = grown[best], grown_keys[best], worth[best]
-            order = torch.cat([order[parent[best]], unit[best, None]], dim=1)
-        scores = torch.zeros(count).scatter(0, order[0], torch.arange(count, 0, -1, dtype=torch.float32))
-        return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)
+        search = _Search(self, [question])
+        while len(keep := search.grown()):
+            answer = yield Look(question, torch.from_numpy(keep), distinct=self._differs)
+            search.choose(answer.value(self.of).numpy())
+        return search.attributions(self.signed)[0]
+
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        search = _Search(self, questions)
+        while len(keep := search.grown()):
+            inside = np.arange(keep.shape[1]) < search.n_units[search.row_text][:, None]
+            rows = np.bincount(search.row_text, minlength=len(questions))
+            answers = yield Looks(questions, keep[inside], rows, distinct=self._differs)
+            search.choose(answers.value(self.of))
+        return search.attributions(self.signed)
+
+    @property
+    def asks_many(self) -> bool:
+        # With comp − suff, what one round erases another keeps: such rows are remembered, and asked about once.
+        return super().asks_many and self.objective == "comprehensiveness"
+
+    @property
+    def _differs(self) -> bool:
+        """Whether no set is asked about twice in a round: what one order erases another may keep."""
+        return self.drop_duplicates and self.objective == "comprehensiveness"
+
+
+class _Search:
+    """The beams of some texts, all in step; texts that are fully erased take no further part."""
+
+    def __init__(self, settings: BeamSearch, questions: Sequence[Question]) -> None:
+        self._settings, self._questions = settings, questions
+        self.n_units = np.array([question.n_units for question in questions], np.int64)
+        self._left = np.zeros((len(questions), int(self.n_units.max(initial=0))), np.bool_)
+        for own, question in zip(self._left, questions, strict=True):
+            own[: question.n_units] = question.left.numpy() > 0
+        self._numbers = marks(self._left.shape[1]).numpy()
+        # The orders found so far, text by text, best first; what is not there to be erased counts as erased.
+        self._text = np.arange(len(questions))
+        self._erased = ~self._left
+        self._keys = draws.row_keys(1, torch.arange(1, len(questions) + 1)).numpy()
+        self._worth = np.zeros(len(questions))
+        self._order = np.zeros((len(questions), 0), np.int64)
+        self._best = [self._order[0]] * len(questions)  # of each text, so far
+
+    def grown(self) -> NDArray[np.bool_]:
+        """Every order with one more unit: which units each row keeps, text by text. [rows, most units]"""
+        parent, unit = np.nonzero(~self._erased)  # best order first, its units left to right
+        keys = self._keys[parent] + self._numbers[unit]
+        if self._settings.drop_duplicates:
+            first = np.sort(np.unique(keys, return_index=True)[1])
+            parent, unit, keys = parent[first], unit[first], keys[first]
+        erased = self._erased[parent]
+        erased[np.arange(len(unit)), unit] = True
+        self._grown = parent, unit, keys, erased
+        text = self._text[parent]
+        keep = ~erased
+        self.row_text, self._rows = text, np.arange(len(text))
+        if self._settings.objective == "comp_minus_suff":
+            # Of each text first the rows without a prefix, then those of the prefix alone.
+            self._rows = np.argsort(np.concatenate([text, text]), kind="stable")
+            keep = np.concatenate([keep, erased & self._left[text]])[self._rows]
+            self.row_text = np.concatenate([text, text])[self._rows]
+        return keep
+
+    def choose(self, given: NDArray[np.float32]) -> None:
+        """The best of them, given what the model said of each row."""
+        parent, unit, keys, erased = self._grown
+        value = np.empty(len(given), np.float64)
+        value[self._rows] = given
+        # f(input) is the same for all of a text.
+        change = -value if len(value) == len(unit) else value[len(unit) :] - value[: len(unit)]
+        worth, text = self._worth[parent] + change, self._text[parent]
+        by_worth = np.lexsort((-worth, text))  # stable
+        sizes = np.bincount(text, minlength=len(self._questions))
+        place = np.arange(len(text)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        best = by_worth[place < self._settings.width]
+        self._text, self._erased, self._keys, self._worth = text[best], erased[best], keys[best], worth[best]
+        self._order = np.column_stack([self._order[parent[best]], unit[best]])
+        texts, first = np.unique(self._text, return_index=True)
+        for number, order in zip(texts.tolist(), self._order[first], strict=True):
+            self._best[number] = order
+
+    def attributions(self, signed: bool) -> list[Attribution]:
+        """Once nothing is left to erase."""
+        found = []
+        for question, order in zip(self._questions, self._best, strict=True):
+            scores = np.zeros(question.n_units, np.float32)
+            scores[order] = np.arange(len(order), 0, -1)
+            found.append(Attribution(question, scores, signed=signed))
+        return found

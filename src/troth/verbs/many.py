@@ -13,6 +13,8 @@ from troth.engine.targets import ABOVE, EACH, class_of
 from troth.explainers import Explainer
 from troth.models import TextClassifier
 
+_ROWS = 1 << 13  # at a time: enough to keep a GPU busy while the next portion is encoded and prepared
+
 # What was read of the whole inputs of some texts, for the next explainer: by the first one's number and their count.
 Wholes = dict[tuple[Want, int, int], Answers]
 
@@ -34,14 +36,17 @@ def portions(
     """As many texts at a time as may be under way, and the number of the first."""
     most, first = -(-prober.window // prober.shifts), 0
     some: list[Encoding] = []
-    elements = 0
+    elements, rows = 0, 0.0
     for encoding in encodings:
         some.append(encoding)
-        elements += encoding.n_units * explainer.passes(encoding.n_units)
-        if len(some) == most or elements > PENDING_ELEMENTS:
+        passes = explainer.passes(encoding.n_units)
+        elements += encoding.n_units * passes
+        # A search erases one unit at a time, and asks anew.
+        rows += passes / encoding.n_units if explainer.recursive and encoding.n_units else passes
+        if len(some) == most or elements > PENDING_ELEMENTS or (prober.shifts > 1 and rows >= _ROWS):
             yield first, some
             first += len(some)
-            some, elements = [], 0
+            some, elements, rows = [], 0, 0.0
     if some:
         yield first, some
 

@@ -5,8 +5,9 @@ that on first use (`trial`). Everything else is read by the model itself: anothe
 adapters, a caller who needs attentions or hidden states or follows each operation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -18,7 +19,8 @@ from troth.models._row_choice import chosen
 from troth.models.lane.copies import Copies
 from troth.models.lane.packing import pack
 from troth.models.lane.parts import FAMILIES, Known, Parts
-from troth.models.lane.reading import Linear, exact, read
+from troth.models.lane.products import Exact, Linear
+from troth.models.lane.reading import read
 from troth.models.lane.trial import Reader, proved
 
 Precision = Literal["exact", "fast"]
@@ -42,7 +44,8 @@ class Lane:
     """The lane of one wrapper of a network."""
 
     def __init__(self, precision: Precision = "exact") -> None:
-        self.linear: Linear = Copies() if precision == "fast" else exact
+        copies = Copies()
+        self._linear_of_layer: Callable[[int], Linear] = (lambda pieces: copies) if precision == "fast" else Exact
         self._known = Known()
         self._closed = False
 
@@ -66,25 +69,28 @@ class Lane:
         parts = self._known.parts(network)
         if parts is None:
             return None
-        tried = proved(network, parts, lambda trial: _read(parts, trial, trial.lengths.tolist(), exact), plain)
-        return parts if tried else None
+        as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
+
+        def lane(trial: Rows) -> Tensor:
+            return _read(parts, trial, trial.lengths.tolist(), as_large)
+
+        return parts if proved(network, parts, lane, plain) else None
 
     def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
         """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
         if len(rows) == 0 or (parts := self.reads(network, rows.ids.device, plain)) is None:
             return None
         lengths = rows.known_lengths
-        return _read(parts, rows, lengths, self.linear) if min(lengths) > 0 else None
+        return _read(parts, rows, lengths, self._linear_of_layer) if min(lengths) > 0 else None
 
 
-def _read(parts: Parts, rows: Rows, lengths: list[int], linear: Linear) -> Tensor:
-    pieces = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
-    logits = []
-    for piece in pieces:
-        some = rows if len(pieces) == 1 else chosen(rows, piece)
-        packed = pack(some, lengths[piece], some.attention)
-        logits.append(read(parts, some, packed, linear))
-    return logits[0] if len(logits) == 1 else torch.cat(logits)
+def _read(parts: Parts, rows: Rows, lengths: list[int], linear_of_layer: Callable[[int], Linear]) -> Tensor:
+    slices = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
+    pieces = []
+    for piece in slices:
+        some = rows if len(slices) == 1 else chosen(rows, piece)
+        pieces.append((some, pack(some, lengths[piece], some.attention)))
+    return read(parts, pieces, linear_of_layer)
 
 
 def _pieces(lengths: list[int]) -> Iterator[slice]:

@@ -63,13 +63,15 @@ def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
         in_order = sorted(range(count), key=lengths.__getitem__)
         lengths, order = [lengths[row] for row in in_order], torch.tensor(in_order)
         bias = None if bias is None else bias[order]
-    counts = torch.tensor(lengths, device=device)
+    # Equal numbers are written by the device itself: copied there, they would wait for all that is under way.
+    even = min(lengths) == max(lengths)
+    counts = torch.full((count,), lengths[0], device=device) if even else _moved(torch.tensor(lengths), device)
     first = counts.cumsum(0) - counts
     row = torch.repeat_interleave(torch.arange(count, device=device), counts, output_size=sum(lengths))
     position = torch.arange(sum(lengths), device=device) - first[row]
     source = (row if order is None else order[row]) * width + position
     place = None if order is None and min(lengths) == width else source
-    if in_groups or min(lengths) == max(lengths):
+    if in_groups or even:
         groups = tuple((len(list(same)), length) for length, same in groupby(lengths))
         return Packed(groups, order, place, position, first, None, _masks(groups, bias))
     longest = max(lengths)
@@ -78,6 +80,11 @@ def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
     mask = added.masked_fill(beyond, torch.finfo(torch.float32).min)[:, None, None]
     bounds = torch.cat([first, first[-1:] + counts[-1:]]).int() if bias is None else None
     return Packed(((count, longest),), order, place, position, first, row * longest + position, (mask,), bounds)
+
+
+def _moved(values: Tensor, device: torch.device) -> Tensor:
+    """On the device; only out of pinned memory does a copy not wait for it."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def _masks(groups: tuple[tuple[int, int], ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -8,7 +8,7 @@
 Everything is a torch function of the word vectors, so autograd gives their gradient; weights never ask for one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 
@@ -20,30 +20,41 @@ from troth.core.types import Rows
 from troth.models.lane.copies import Copies
 from troth.models.lane.packing import Packed
 from troth.models.lane.parts import Layer, Parts
-
-Linear = Callable[[Tensor, nn.Linear], Tensor]
-
-
-def exact(values: Tensor, module: nn.Linear) -> Tensor:
-    """A linear layer as the model has it."""
-    return functional.linear(values, module.weight, module.bias)
+from troth.models.lane.products import Linear, exact
 
 
-def read(parts: Parts, rows: Rows, packed: Packed, linear: Linear) -> Tensor:
-    """[rows, classes] the logits; `linear` multiplies in all layers but the last, which has little to do."""
-    vectors, inverse = _embedded(parts, rows, packed)
-    state = vectors
-    for number, layer in enumerate(parts.layers[:-1]):
-        source = state.bfloat16() if isinstance(linear, Copies) else state  # once for all three
-        projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
-        if number == 0 and inverse is not None:
-            projected, state = [part[inverse] for part in projected], state[inverse]
-        mixed = _attend(projected, packed, parts.heads)
-        state = _feed_forward(layer, linear, _added(linear(mixed, layer.output), state, layer.attention_norm))
-    last = parts.layers[-1]
-    if len(parts.layers) == 1 and inverse is not None:
-        state = state[inverse]
-    query = state[packed.first]
+def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:
+    """[rows, classes] the logits of pieces one after another, which go through each layer before any goes on.
+
+    `linear_of_layer` makes what multiplies in a layer; in the last one, which has little to do, it is always exact.
+    """
+    packs = [packed for _, packed in pieces]
+    embedded = [_embedded(parts, rows, packed) for rows, packed in pieces]
+    states, inverses = [state for state, _ in embedded], [inverse for _, inverse in embedded]
+    for layer in parts.layers[:-1]:
+        linear = linear_of_layer(len(pieces))
+        for piece, (packed, inverse) in enumerate(zip(packs, inverses, strict=True)):
+            states[piece] = _through(layer, linear, states[piece], packed, parts.heads, inverse)
+        inverses = [None] * len(pieces)
+    whole = [
+        state if inverse is None else state[inverse] for state, inverse in zip(states, inverses, strict=True)
+    ]  # of a model with one layer
+    return torch.cat([_classified(parts, state, packed) for state, packed in zip(whole, packs, strict=True)])
+
+
+def _through(layer: Layer, linear: Linear, state: Tensor, packed: Packed, heads: int, inverse: Tensor | None) -> Tensor:
+    """[tokens, hidden] one layer further; with `inverse`, the state has equal tokens once."""
+    source = state.bfloat16() if isinstance(linear, Copies) else state  # once for all three
+    projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
+    if inverse is not None:
+        projected, state = [part[inverse] for part in projected], state[inverse]
+    mixed = _attend(projected, packed, heads)
+    return _feed_forward(layer, linear, _added(linear(mixed, layer.output), state, layer.attention_norm))
+
+
+def _classified(parts: Parts, state: Tensor, packed: Packed) -> Tensor:
+    """[rows, classes] the last layer, of the first tokens alone, and the head."""
+    last, query = parts.layers[-1], state[packed.first]
     mixed = _read_first(last, state, query, packed, parts.heads)
     state = _feed_forward(last, exact, _added(exact(mixed, last.output), query, last.attention_norm))
     return packed.as_given(parts.head(state[:, None]))
