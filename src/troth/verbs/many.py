@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import PREDICTED, Want
@@ -15,6 +16,7 @@ from troth.models import TextClassifier
 
 # What was read of the whole inputs of some texts, for the next explainer: by the first one's number and their count.
 Wholes = dict[tuple[Want, int, int], Answers]
+Text = TypeVar("Text", Encoding, Question)
 
 
 def explains_many(prober: Prober, explainer: Explainer, target: str | int, against: str | int | None) -> bool:
@@ -28,16 +30,14 @@ def explains_many(prober: Prober, explainer: Explainer, target: str | int, again
     )  # fmt: skip
 
 
-def portions(
-    encodings: Iterable[Encoding], explainer: Explainer, prober: Prober
-) -> Iterator[tuple[int, list[Encoding]]]:
+def portions(texts: Iterable[Text], explainer: Explainer, prober: Prober) -> Iterator[tuple[int, list[Text]]]:
     """As many texts at a time as may be under way, and the number of the first."""
     most, first = -(-prober.window // prober.shifts), 0
-    some: list[Encoding] = []
+    some: list[Text] = []
     elements = 0
-    for encoding in encodings:
-        some.append(encoding)
-        elements += encoding.n_units * explainer.passes(encoding.n_units)
+    for text in texts:
+        some.append(text)
+        elements += text.n_units * explainer.passes(text.n_units)
         if len(some) == most or elements > PENDING_ELEMENTS:
             yield first, some
             first += len(some)
