@@ -39,7 +39,8 @@ def read(run: Path, data: str, limit: int | None) -> Curves:
     gold = torch.tensor([example.class_index or 0 for example in labeled.others["test"]])
     metric: Metric = "accuracy" if labeled.training[0].text_pair else "macro_f1"
     found: Curves = {}
-    results = [json.loads(file.read_text()) for file in sorted(run.glob("files/**/result.json"))]
+    every = [json.loads(file.read_text()) for file in sorted(run.glob("files/**/result.json"))]
+    results = [result for result in every if result["counted"] == "share"]  # the others are of one token per step
     step = min(result["trail"][-1] for result in results if result["trail"])
     for result in results:
         measure, trail = result["by"].partition("(")[0], result["trail"]

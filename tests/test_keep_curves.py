@@ -29,7 +29,7 @@ def test_racu_up_to_where_a_run_came_and_what_the_whole_may_be():
     assert racu["value"] == pytest.approx(56.25)
 
 
-def test_what_was_erased_at_once_is_no_point_of_a_recursive_curve(tmp_path, monkeypatch):
+def test_what_was_erased_at_once_or_token_by_token_is_no_point_of_a_recursive_curve(tmp_path, monkeypatch):
     labeled = SimpleNamespace(
         training=[SimpleNamespace(text_pair="?")], labels=("no", "yes"),
         others={"test": [SimpleNamespace(class_index=index) for index in (0, 1, 1, 1)]},
@@ -39,11 +39,13 @@ def test_what_was_erased_at_once_is_no_point_of_a_recursive_curve(tmp_path, monk
     trainings = [
         ("", [], right), ("", [10000], one), ("random()", [2500], right), ("random()", [5000], three),
         ("gradient()", [2500], three), ("gradient()", [2500, 5000], half), ("gradient()", [5000], right),
+        ("gradient()", [1], one),
     ]  # fmt: skip
     for number, (by, trail, predicted) in enumerate(trainings):
         folder = tmp_path / "files" / str(number)
         folder.mkdir(parents=True)
-        result = {"by": by, "trail": trail, "seed": 0, "predicted": predicted}
+        counted = "tokens" if trail == [1] else "share"
+        result = {"by": by, "trail": trail, "seed": 0, "predicted": predicted, "counted": counted}
         (folder / "result.json").write_text(json.dumps(result))
     curves = keep_curves.read(tmp_path, "babi1", None)
     assert curves["gradient"] == {0: {0: 1.0}, 2500: {0: 0.75}, 5000: {0: 0.5}, 10000: {0: 0.25}}

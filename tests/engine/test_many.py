@@ -13,7 +13,6 @@ from troth.core.types import Example, Question
 from troth.engine.looks import Logits, Look
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
-from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.maskings.delete import Delete
 from troth.metrics import Erasing
@@ -40,6 +39,9 @@ EXPLAINERS = [
     "beam_search(width=3, of=probability, drop_duplicates=false)",
     "integrated_gradients(steps=5)",
     "integrated_gradients(steps=4, rule=gauss_legendre, normalize=true)",
+    "integrated_gradients(steps=4, moves=all, baseline=mask)",
+    "integrated_gradients(steps=3, moves=all, rule=gauss_legendre, variant=released, absolute=true)",
+    "attention",
     "random",
 ]
 METRICS = [
@@ -57,8 +59,7 @@ METRICS = [
 @pytest.fixture
 def one_by_one(monkeypatch):
     def close():
-        for kind in (Explainer, IntegratedGradients):
-            monkeypatch.setattr(kind, "asks_many", property(lambda self: False))
+        monkeypatch.setattr(Explainer, "asks_many", property(lambda self: False))
         monkeypatch.setattr(Erasing, "erases_alike", property(lambda self: False))
 
     return close
@@ -112,6 +113,28 @@ def test_a_gpu_gets_portions_that_keep_it_busy_while_the_next_one_is_prepared(sp
     assert sizes() == expected
 
 
+@pytest.mark.parametrize("erased_by", ["mask_token", "delete", "zero"])
+@pytest.mark.parametrize("spec", EXPLAINERS)
+def test_explanations_of_what_is_left(spec, erased_by):
+    """What was erased before, in the way of the looks or in another, stays erased in every row."""
+    model, method, masking = encoder(), catalog.build("explainers", spec), catalog.build("maskings", erased_by)
+    generator = torch.Generator().manual_seed(1)
+    questions = [
+        Question(encoding, 1).erased(torch.randint(0, 2, (encoding.n_units,), generator=generator).float(), masking)
+        for encoding in model.encode([Example(str(number), text) for number, text in enumerate(TEXTS)])
+    ]
+    questions[0] = replace(questions[0], base=None, erased_by=None)
+    (together,) = Prober(model).run_many([method.ask_many(questions, None)])
+    apart = list(Prober(model).run(method.ask(question) for question in questions[1:]))
+    apart.insert(0, Prober(model).ask(method.ask(questions[0])))
+    for question, one, other in zip(questions, together, apart, strict=True):
+        assert one.question is question
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose([one.rest, one.gap or 0], [other.rest, other.gap or 0], rtol=1e-5, atol=1e-6)
+        if spec.startswith("integrated"):
+            assert not one.scores[question.left.numpy() == 0].any()
+
+
 def test_a_unit_without_a_token_scores_exactly_nothing():
     (attribution,) = troth.explain(encoder(), TEXTS[-1], "leave_one_out", progress=False)
     tokenless = attribution.question.encoding.tokenless.numpy()
@@ -140,6 +163,21 @@ def test_scores(one_by_one, spec):
                 assert value == other.record[name]
             else:
                 np.testing.assert_allclose(value, other.record[name], atol=1e-6 if recursive else 0, rtol=0)
+
+
+@pytest.mark.parametrize("explainer", ["gradient", "attention", "integrated_gradients(steps=3, moves=all)"])
+def test_explaining_again_what_is_left(one_by_one, explainer, monkeypatch):
+    model = encoder()
+    texts = [Example(str(number), text, label=number % 3) for number, text in enumerate(filter(None, TEXTS))]
+    given = troth.explain(model, texts, explainer, target="gold", progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Prober, "run", None)
+        together = list(measure_each(Prober(model), given, "recursive_erasure(step=0.25)"))
+    one_by_one()
+    apart = list(measure_each(Prober(model), given, "recursive_erasure(step=0.25)"))
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one.value, other.value, atol=1e-6)
+        assert one.record["erased_at"] == other.record["erased_at"]
 
 
 def test_by_hand():

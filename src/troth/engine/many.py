@@ -35,12 +35,14 @@ class Looks:
     masking: Masking | None = None  # None = the prober's; not one that draws
     want: Want = LOGITS
     distinct: bool = False  # no question has a row twice
+    others: NDArray[np.float32] | None = None  # [rows] how much is kept of tokens in no unit; None = all
 
     def whole_rows(self) -> NDArray[np.int64]:
         """Which rows erase nothing more."""
         n_units = np.array([question.n_units for question in self.questions], np.int64)
         sizes = np.repeat(n_units, self.rows)
-        return np.flatnonzero(_per_row(self.keep != 1, starts(sizes), sizes) == 0)
+        is_whole = _per_row(self.keep != 1, starts(sizes), sizes) == 0
+        return np.flatnonzero(is_whole if self.others is None else is_whole & (self.others == 1))
 
 
 def whole_inputs(questions: Sequence[Question], want: Want = LOGITS) -> Looks:
@@ -115,7 +117,8 @@ class Batch(Sheet):
         self.encodings = [question.encoding for question in questions]
         for encoding in self.encodings:
             require_readable(encoding)
-        self.masking, self.erased_by, self.want = looks.masking or default, None, looks.want
+        self.masking, self.want = looks.masking or default, looks.want
+        self.erased_by = self._erased_before(default)
         self.n_units = np.array([encoding.n_units for encoding in self.encodings], np.int64)
         self.lengths = np.array([encoding.n_tokens for encoding in self.encodings], np.int64)
         job = np.repeat(np.arange(len(questions)), looks.rows)
@@ -125,10 +128,17 @@ class Batch(Sheet):
         keep = self._asked(looks, starts(looks.rows * self.n_units))
         kept = keep == 1 if keep.dtype != np.bool_ else keep
         is_whole = _per_row(~kept, begins, sizes) == 0
-        after = self._after(keep, begins, sizes, job)
+        if looks.others is not None:
+            is_whole &= looks.others == 1
+        after = self._after(self.masking, keep, begins, sizes, job)
+        if self.erased_by is not None:  # at most one of the two deletes
+            left, each = np.concatenate([question.left.numpy() for question in questions]), np.arange(len(questions))
+            before = self._after(self.erased_by, left, starts(self.n_units), self.n_units, each)
+            after = np.minimum(after, before[job])
         self.inverse: NDArray[np.int64] | None = None  # of each row asked for: which of those that are read
         chosen = np.arange(len(job))
-        if not looks.distinct or any(encoding.has_tokenless for encoding in self.encodings):
+        may_repeat = not looks.distinct or any(encoding.has_tokenless for encoding in self.encodings)
+        if may_repeat and looks.others is None:
             chosen, self.inverse = _distinct(keep, job, sizes, int(self.n_units.max(initial=0)))
         # The longest last, as everywhere; block.close puts the answers back in the order of `chosen`.
         self.order = np.argsort(after[chosen], kind="stable")
@@ -143,11 +153,26 @@ class Batch(Sheet):
         self._units = self._joined([encoding.units for encoding in self.encodings], -1)
         types = [encoding.token_types for encoding in self.encodings if encoding.token_types is not None]
         self._types = self._joined(types, 0) if types else None
-        self._others = self._keys = None
+        self._others = None if looks.others is None else self._moved(looks.others[chosen])
+        self._keys = None
+        if self.erased_by is not None:
+            self._base_keys = self._moved(np.zeros(len(questions), np.int64))
+            self._left = self._joined([question.left for question in questions], 1)
+            self._left_begins = self._moved(starts(self.n_units))
+
+    def _erased_before(self, default: Masking) -> Masking | None:
+        """How what the questions lack was erased; None where the looks erase alike: one operation does both."""
+        before = [question.erased_by or default for question in self.looks.questions if question.base is not None]
+        if not before or before[0] == self.masking:
+            return None
+        assert all(masking is before[0] or masking == before[0] for masking in before), "erased in several ways"
+        assert can_be_joined(before[0]), "a row is known by what it keeps"
+        return before[0]
 
     def _asked(self, looks: Looks, begins: NDArray[np.int64]) -> NDArray[Any]:
         """What is kept, of what the questions have left; a unit that no token joins cannot be erased."""
-        bases = [number for number, question in enumerate(looks.questions) if question.base is not None]
+        apart = self.erased_by is not None  # what is gone is erased in its own way, before
+        bases = [number for number, each in enumerate(looks.questions) if each.base is not None and not apart]
         tokenless = [number for number, encoding in enumerate(self.encodings) if encoding.has_tokenless]
         if not bases and not tokenless:
             return looks.keep
@@ -155,7 +180,6 @@ class Batch(Sheet):
         for number in bases:
             base = looks.questions[number].base
             assert base is not None
-            assert (looks.questions[number].erased_by or self.masking) == self.masking, "erased by another masking"
             part = self._part(keep, looks, begins, number)
             part *= base.numpy().astype(keep.dtype)
         for number in tokenless:
@@ -168,10 +192,15 @@ class Batch(Sheet):
         return keep[begins[number] : begins[number] + shape[0] * shape[1]].reshape(shape)
 
     def _after(
-        self, keep: NDArray[Any], begins: NDArray[np.int64], sizes: NDArray[np.int64], job: NDArray[np.int64]
+        self,
+        masking: Masking,
+        keep: NDArray[Any],
+        begins: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        job: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         """[rows] how many tokens each row has once it is erased."""
-        if not self.masking.shortens:
+        if not masking.shortens:
             return self.lengths[job]
         first = starts(self.n_units)
         units = np.concatenate([encoding.units.numpy() for encoding in self.encodings])

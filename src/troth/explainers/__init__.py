@@ -20,9 +20,6 @@ class Explainer(ABC):
     signed: ClassVar[bool]  # a negative score pushes away from the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
     learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
-    erases_alone: ClassVar[bool] = (
-        False  # asks only about units that are kept or erased, so also about erased inputs at once
-    )
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
     formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence

@@ -7,6 +7,7 @@ that the decoder reads, and the weights are those of its cross-attention to the 
 no unit ([CLS] and [SEP] draw much) are never shared out among the others: they are the attribution's `rest`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from troth.core.types import Attribution, Question, Rows
 from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
+from troth.engine.many import Answers, AskMany, whole_inputs
 from troth.explainers import Explainer
 from troth.models import TextClassifier
 
@@ -54,3 +56,11 @@ class Attention(Explainer):
         answer = yield Look(question, keep_all(question), want=self.reads())
         scores, rest = answer.units["weights"][0].numpy(), float(answer.rest["weights"][0])
         return Attribution(question, scores, signed=self.signed, rest=rest)
+
+    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+        answers = whole or (yield whole_inputs(questions, self.reads()))
+        scores, rest = answers.units["weights"].numpy(), answers.rest["weights"].tolist()
+        return [
+            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
+            for row, question in enumerate(questions)
+        ]

@@ -75,40 +75,43 @@ class IntegratedGradients(SignedExplainer):
             scores = scores / scores.norm().clamp(min=1e-12)
         return Attribution(question, scores.numpy(), signed=self.signed, rest=rest, gap=gap)
 
-    @property
-    def asks_many(self) -> bool:
-        return super().asks_many and self.moves == "units"
-
     def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
         want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
-        answer = yield _paths(questions, places, path, want)
-        change = yield _paths(questions, ends, path, LOGITS)
+        everything = self.moves == "all"
+        answer = yield _paths(questions, places, path, want, everything)
+        change = yield _paths(questions, ends, path, LOGITS, everything)
         if self.variant == "released":
             weights = weights * places
         at_ends = change.value(self.of).reshape(len(questions), len(ends))
         end = answer.value(self.of)[self.steps - 1 :: self.steps] if self.rule == "right" else at_ends[:, 1]
-        steps = torch.split(answer.units["dot"], self.steps)
         # Text by text: how many numbers stand side by side changes the order in which torch adds them up.
         own = [
-            (weights[:, None] * dots[:, : question.n_units]).sum(0)
-            for dots, question in zip(steps, questions, strict=True)
+            (weights[:, None] * dots[:, : question.n_units]).sum(0) * (question.left > 0)
+            for dots, question in zip(torch.split(answer.units["dot"], self.steps), questions, strict=True)
         ]
-        gaps = (torch.stack([row.sum() for row in own]).numpy() - (end - at_ends[:, 0])).tolist()
+        rests = torch.zeros(len(questions))
+        if everything:
+            rests = torch.stack([(weights * dots).sum() for dots in torch.split(answer.rest["dot"], self.steps)])
+        sums = torch.stack([row.sum() for row in own]) + rests
+        gaps = (sums.numpy() - (end - at_ends[:, 0])).tolist()
         if self.normalize:
             own = [row / row.norm().clamp(min=1e-12) for row in own]
         return [
-            Attribution(question, row.numpy(), signed=self.signed, gap=gap)
-            for question, row, gap in zip(questions, own, gaps, strict=True)
+            Attribution(question, row.numpy(), signed=self.signed, rest=rest, gap=gap)
+            for question, row, rest, gap in zip(questions, own, rests.tolist(), gaps, strict=True)
         ]
 
 
-def _paths(questions: Sequence[Question], places: Tensor, path: Mix, want: Want) -> Looks:
-    """Every unit of each text at each place of its path."""
-    assert all(question.base is None for question in questions)
+def _paths(questions: Sequence[Question], places: Tensor, path: Mix, want: Want, everything: bool) -> Looks:
+    """Every unit that is still there at each place of each text's path, perhaps with the tokens in no unit."""
     rows = np.full(len(questions), len(places))
     n_units = np.array([question.n_units for question in questions])
-    keep = np.repeat(np.tile(places.numpy(), len(questions)), np.repeat(n_units, rows))
-    return Looks(questions, keep, rows, path, want, distinct=True)
+    others = np.tile(places.numpy(), len(questions))
+    keep = np.repeat(others, np.repeat(n_units, rows))
+    if any(question.base is not None for question in questions):
+        gone = [np.tile(question.left.numpy() <= 0, len(places)) for question in questions]
+        keep[np.concatenate(gone)] = 1  # as in `faded`
+    return Looks(questions, keep, rows, path, want, distinct=True, others=others if everything else None)

@@ -15,7 +15,6 @@ from troth.explainers import SignedExplainer
 
 @dataclass(frozen=True)
 class LeaveOneOut(SignedExplainer):
-    erases_alone = True
     formula = "sᵢ = f(x) − f(x without i)"
     pitfalls = "Blind to redundancy: of two words that say the same, neither is missed alone."
 

@@ -14,7 +14,6 @@ from troth.explainers import Explainer
 class Random(Explainer):
     signed = False
     asks_model = False
-    erases_alone = True
     formula = "sᵢ from the uniform distribution on [0, 1)"
     pitfalls = "Not an explanation: what every explanation has to beat."
 

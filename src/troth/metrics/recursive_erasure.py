@@ -107,7 +107,7 @@ class RecursiveErasure(Erasing):
 
     def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
         """What is left is explained by the explainer's own masking, the prober's: where that is ours, too."""
-        explains = not self._recomputes or (explainer is not None and explainer.asks_many and explainer.erases_alone)
+        explains = not self._recomputes or (explainer is not None and explainer.asks_many)
         plain = all(each.outputs == "classes" and self._is_settled(each) for each in attributions)
         return explains and plain and self.perturbation == default and self.erases_alike and have_order(attributions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import PREDICTED, Want
@@ -17,6 +18,7 @@ _ROWS = 1 << 13  # at a time: enough to keep a GPU busy while the next portion i
 
 # What was read of the whole inputs of some texts, for the next explainer: by the first one's number and their count.
 Wholes = dict[tuple[Want, int, int], Answers]
+Text = TypeVar("Text", Encoding, Question)
 
 
 def explains_many(prober: Prober, explainer: Explainer, target: str | int, against: str | int | None) -> bool:
@@ -30,19 +32,17 @@ def explains_many(prober: Prober, explainer: Explainer, target: str | int, again
     )  # fmt: skip
 
 
-def portions(
-    encodings: Iterable[Encoding], explainer: Explainer, prober: Prober
-) -> Iterator[tuple[int, list[Encoding]]]:
+def portions(texts: Iterable[Text], explainer: Explainer, prober: Prober) -> Iterator[tuple[int, list[Text]]]:
     """As many texts at a time as may be under way, and the number of the first."""
     most, first = -(-prober.window // prober.shifts), 0
-    some: list[Encoding] = []
+    some: list[Text] = []
     elements, rows = 0, 0.0
-    for encoding in encodings:
-        some.append(encoding)
-        passes = explainer.passes(encoding.n_units)
-        elements += encoding.n_units * passes
+    for text in texts:
+        some.append(text)
+        passes = explainer.passes(text.n_units)
+        elements += text.n_units * passes
         # A search erases one unit at a time, and asks anew.
-        rows += passes / encoding.n_units if explainer.recursive and encoding.n_units else passes
+        rows += passes / text.n_units if explainer.recursive and text.n_units else passes
         if len(some) == most or elements > PENDING_ELEMENTS or (prober.shifts > 1 and rows >= _ROWS):
             yield first, some
             first += len(some)

@@ -15,10 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from troth.core.types import Encoding, Question
-from troth.engine.looks import Ask
+from troth.core.types import Attribution, Encoding, Question
+from troth.engine.many import can_be_joined
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
+from troth.maskings import Masking
 from troth.models.encoder import Encoder
 from troth.store.cells import Cell, canonical
 from troth.store.tables import table_to_examples
@@ -29,6 +30,7 @@ from troth.training.corpus import Corpus
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
 from troth.training.stacked import Copy, fit_stacked
+from troth.verbs.many import portions
 
 SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
 
@@ -113,19 +115,21 @@ def scores_of(
     method: Explainer, prober: Prober, read: Read, left: NDArray[np.bool_] | None, seed: int
 ) -> NDArray[np.float32]:
     """A method's score of every token, one text after the other; `left` None: nothing has been erased yet."""
+    questions = _questions(read, left, prober.masking, seed)
+    if method.asks_many and can_be_joined(prober.masking):
+        many = (method.ask_many(some, None) for _, some in portions(questions, method, prober))
+        found: Iterator[Attribution] = itertools.chain.from_iterable(prober.run_many(many))
+    else:
+        found = prober.run(method.ask(question) for question in questions)
+    return np.concatenate([np.zeros(0, np.float32), *(attribution.scores for attribution in found)])
+
+
+def _questions(read: Read, left: NDArray[np.bool_] | None, masking: Masking, seed: int) -> Iterator[Question]:
+    """About the gold class, given what is left; none about a text without tokens."""
     keeps: Iterator[Tensor | None] = itertools.repeat(None)
     if left is not None:
         keeps = iter(torch.split(torch.from_numpy(left.astype(np.float32)), read.sizes.tolist()))
-    masking = None if left is None else prober.masking
-    asks = (
-        _scores(method, Question(encoding, encoding.example.class_index or 0, base=keep, erased_by=masking, seed=seed))
-        for encoding, keep in zip(read.encodings, keeps, strict=False)
-    )
-    return np.concatenate([np.zeros(0, np.float32), *prober.run(asks)])
-
-
-def _scores(method: Explainer, question: Question) -> Ask[NDArray[np.float32]]:
-    if question.n_units == 0:
-        return np.zeros(0, np.float32)
-    attribution = yield from method.ask(question)
-    return attribution.scores
+    before = None if left is None else masking
+    for encoding, keep in zip(read.encodings, keeps, strict=False):
+        if encoding.n_units:
+            yield Question(encoding, encoding.example.class_index or 0, base=keep, erased_by=before, seed=seed)
