@@ -54,6 +54,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
+@pytest.mark.full
 def test_a_thousand_examples_take_less_than_three_megabytes(tmp_path, capsys):
     generator = np.random.default_rng(0)
     words = np.array([f"word{number}" for number in range(3000)])

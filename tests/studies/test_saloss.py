@@ -112,6 +112,7 @@ def test_macro_f1_is_scikit_learns(films, setting):
     assert performance.facts[films.name]["plain"][1] == pytest.approx(f1_score(labels, predicted, average="macro"))
 
 
+@pytest.mark.full
 def test_fresh_tables_stand_beside_full_text_uniform_and_random(films, setting):
     top, span = sections(setting, "fresh")
     facts = top.facts["top_k"][films.name]

@@ -75,6 +75,7 @@ def test_what_was_asked_of_the_model_is_counted(reference):
             assert cell.backward == 3 * len(CORPUS)
 
 
+@pytest.mark.full
 def test_processes_give_the_same_numbers(reference, in_workshop):
     _, store = reference
     context = Context()

@@ -52,6 +52,7 @@ def test_real_explanations_are_the_same_on_ray(in_workshop, cluster):
     assert all(local.table(name).equals(ray.table(name)) for name in plan.cells)
 
 
+@pytest.mark.full
 def test_a_kill(tmp_path, cluster):
     kill_and_resume(tmp_path, 1, "ray", cluster.address)
 
