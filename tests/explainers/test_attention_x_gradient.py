@@ -70,6 +70,7 @@ def test_both_ways_agree_on_one_head_and_differ_on_two():
 
 def test_the_model_is_as_before():
     model = encoder("bert")
+    model.model.zero_grad()  # other tests share it
     before = (model.model.config._attn_implementation, [p.requires_grad for p in model.model.parameters()])
     troth.explain(model, "a good film", "attention_x_gradient")
     assert before == (model.model.config._attn_implementation, [p.requires_grad for p in model.model.parameters()])

@@ -1,17 +1,23 @@
-"""Whether an error says that memory ran out, whatever its class: torch has several, by device and version."""
+"""Memory of a device: what is moved there, and whether an error says that it ran out."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 _SAID = ("out of memory", "allocate memory", "not enough memory", "_alloc_failed")
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether memory ran out.
+    """Whether memory ran out, whatever the error's class: torch has several, by device and version.
 
     >>> ran_out(RuntimeError("CUDA error: out of memory")), ran_out(RuntimeError("CUDA error: misaligned address"))
     (True, False)
     """
     text = str(error).lower()
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in text for words in _SAID)
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """On the device; only out of pinned memory does a copy not wait for it."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

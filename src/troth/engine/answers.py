@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from troth.core.memory import moved
 from troth.core.types import Rows, gather_units
 from troth.engine.looks import Reading, at_least_single
-from troth.engine.rows import moved
 
 Name = tuple[str, str]  # "logits", "units", "rest" or "rows", and what it is there
 _ON_DEVICE = 1 << 28  # bytes of answers that may stay there until the round ends

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import draws
+from troth.core.memory import moved
 from troth.core.types import PROMPT, Encoding, Rows, spread
 from troth.engine.jobs import Job
 from troth.models import TextClassifier
@@ -118,11 +119,6 @@ class PerRow(Sequence[Encoding]):
         if isinstance(place, slice):
             return PerRow(self._encodings, self._numbers[place])
         return self._encodings[int(self._numbers[place])]
-
-
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """On the device; only out of pinned memory does a copy not wait for it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def _whole_rows(job: Job) -> NDArray[np.bool_]:

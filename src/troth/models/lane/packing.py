@@ -11,6 +11,7 @@ from itertools import groupby, pairwise
 import torch
 from torch import Tensor
 
+from troth.core.memory import moved
 from troth.core.types import Rows
 
 
@@ -65,7 +66,7 @@ def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
         bias = None if bias is None else bias[order]
     # Equal numbers are written by the device itself: copied there, they would wait for all that is under way.
     even = min(lengths) == max(lengths)
-    counts = torch.full((count,), lengths[0], device=device) if even else _moved(torch.tensor(lengths), device)
+    counts = torch.full((count,), lengths[0], device=device) if even else moved(torch.tensor(lengths), device)
     first = counts.cumsum(0) - counts
     row = torch.repeat_interleave(torch.arange(count, device=device), counts, output_size=sum(lengths))
     position = torch.arange(sum(lengths), device=device) - first[row]
@@ -80,11 +81,6 @@ def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
     mask = added.masked_fill(beyond, torch.finfo(torch.float32).min)[:, None, None]
     bounds = torch.cat([first, first[-1:] + counts[-1:]]).int() if bias is None else None
     return Packed(((count, longest),), order, place, position, first, row * longest + position, (mask,), bounds)
-
-
-def _moved(values: Tensor, device: torch.device) -> Tensor:
-    """On the device; only out of pinned memory does a copy not wait for it."""
-    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def _masks(groups: tuple[tuple[int, int], ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
