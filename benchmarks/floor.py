@@ -43,16 +43,18 @@ def peak(seconds: float = 0.15) -> float:
 
     import torch
 
+    from troth.models.lane.products import has_onednn, multiplied
+
     ways = [torch.nn.functional.linear]
-    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        ways.append(lambda left, right: torch.ops.mkldnn._linear_pointwise(left, right, None, "none", [], ""))
+    if has_onednn():
+        ways.append(lambda left, right: multiplied(left, right, None))
     best = 0.0
     for rows, inner, columns in ((512, 384, 1536), (1024, 768, 768), (1024, 1024, 1024)):
         left, right = torch.randn(rows, inner), torch.randn(columns, inner)
-        for multiplied in ways:
+        for way in ways:
             end = time.perf_counter() + seconds / len(ways)
             while time.perf_counter() < end:
                 start = time.process_time()
-                multiplied(left, right)
+                way(left, right)
                 best = max(best, 2 * rows * inner * columns / max(time.process_time() - start, 1e-6))
     return best

@@ -101,7 +101,7 @@ def test_explanations(one_by_one, spec, masking):
     ],
 )
 def test_a_gpu_gets_portions_that_keep_it_busy_while_the_next_one_is_prepared(spec, expected, monkeypatch):
-    monkeypatch.setattr(many, "_ROWS", 8)
+    monkeypatch.setattr(many, "ROWS", 8)
     prober, explainer = Prober(encoder(), window=8), catalog.build("explainers", spec)
     encodings = encoder().encode([Example(str(number), "the film was good") for number in range(5)])
 

@@ -156,9 +156,7 @@ class Batch(Sheet):
         self._others = None if looks.others is None else self._moved(looks.others[chosen])
         self._keys = None
         if self.erased_by is not None:
-            self._base_keys = self._moved(np.zeros(len(questions), np.int64))
-            self._left = self._joined([question.left for question in questions], 1)
-            self._left_begins = self._moved(starts(self.n_units))
+            self._lay_before(questions, np.zeros(len(questions), np.int64))
 
     def _erased_before(self, default: Masking) -> Masking | None:
         """How what the questions lack was erased; None where the looks erase alike: one operation does both."""

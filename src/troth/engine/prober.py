@@ -32,7 +32,7 @@ T = TypeVar("T")
 PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
 # Of a batch on a GPU. More are no faster, and batches of one size find their memory where the one before had it.
 _TOKENS = 1 << 17
-_ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
+ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Prober:
         elements = rows = 0
         try:
             for ask in ready:
-                is_full = elements > PENDING_ELEMENTS or (self.shifts > 1 and rows > _ROWS)
+                is_full = elements > PENDING_ELEMENTS or (self.shifts > 1 and rows > ROWS)
                 look = None if is_full else ask.advance()
                 if look is None:
                     continue

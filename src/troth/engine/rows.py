@@ -15,7 +15,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.memory import moved
-from troth.core.types import PROMPT, Encoding, Rows, spread
+from troth.core.types import PROMPT, Encoding, Question, Rows, spread
 from troth.engine.jobs import Job
 from troth.models import TextClassifier
 
@@ -47,9 +47,13 @@ class Sheet:
         self._others = self._all_others() if any(job.others is not None for job in jobs) else None
         self._keys = self._moved(np.array([job.key for job in jobs])) if self.masking.stochastic else None
         if self.erased_by is not None:
-            self._base_keys = self._moved(np.array([job.base_key for job in jobs]))
-            self._left = self._joined([job.question.left for job in jobs], 1)
-            self._left_begins = self._moved(starts(self.n_units))
+            self._lay_before([job.question for job in jobs], np.array([job.base_key for job in jobs]))
+
+    def _lay_before(self, questions: Sequence[Question], keys: NDArray[np.int64]) -> None:
+        """What each question has left, and the key of what was drawn for it, where that is erased in its own way."""
+        self._base_keys = self._moved(keys)
+        self._left = self._joined([question.left for question in questions], 1)
+        self._left_begins = self._moved(starts(self.n_units))
 
     def rows(self, start: int, stop: int) -> Rows:
         """The rows from one place of the table to another, erased."""

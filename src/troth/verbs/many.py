@@ -9,12 +9,10 @@ from typing import TypeVar
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import PREDICTED, Want
 from troth.engine.many import Answers, AskMany, can_be_joined, whole_inputs
-from troth.engine.prober import PENDING_ELEMENTS, Prober
+from troth.engine.prober import PENDING_ELEMENTS, ROWS, Prober
 from troth.engine.targets import ABOVE, EACH, class_of
 from troth.explainers import Explainer
 from troth.models import TextClassifier
-
-_ROWS = 1 << 13  # at a time: enough to keep a GPU busy while the next portion is encoded and prepared
 
 # What was read of the whole inputs of some texts, for the next explainer: by the first one's number and their count.
 Wholes = dict[tuple[Want, int, int], Answers]
@@ -41,9 +39,9 @@ def portions(texts: Iterable[Text], explainer: Explainer, prober: Prober) -> Ite
         some.append(text)
         passes = explainer.passes(text.n_units)
         elements += text.n_units * passes
-        # A search erases one unit at a time, and asks anew.
+        # A search erases one unit at a time, then asks again.
         rows += passes / text.n_units if explainer.recursive and text.n_units else passes
-        if len(some) == most or elements > PENDING_ELEMENTS or (prober.shifts > 1 and rows >= _ROWS):
+        if len(some) == most or elements > PENDING_ELEMENTS or (prober.shifts > 1 and rows >= ROWS):
             yield first, some
             first += len(some)
             some, elements, rows = [], 0, 0.0

@@ -24,7 +24,7 @@ from troth.models.lane.products import Linear, exact
 
 
 def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:
-    """[rows, classes] the logits of pieces one after another, which go through each layer before any goes on.
+    """[rows, classes] the logits of all pieces. Every piece goes through a layer before the next layer begins.
 
     `linear_of_layer` makes what multiplies in a layer; in the last one, which has little to do, it is always exact.
     """
