@@ -34,14 +34,15 @@ def main() -> None:
     parser.add_argument("--size", default="base", choices=SIZES)
     parser.add_argument("--texts", type=int, default=256)
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--dtype", help="bfloat16 on a GPU, float32 on a CPU unless said")
     parser.add_argument("--explainers", default=EXPLAINERS)
     parser.add_argument("--metrics", default=METRICS)
     parser.add_argument("--seconds", type=float, default=180, help="ends the command then; the line says so (rc < 0)")
     given = parser.parse_args()
-    dtype = "bfloat16" if given.device == "cuda" else "float32"
+    given.dtype = given.dtype or ("bfloat16" if given.device == "cuda" else "float32")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        make_model(given.size, "cpu", dtype).save_pretrained(place / "model")
+        make_model(given.size, "cpu", given.dtype).save_pretrained(place / "model")
         make_tokenizer().save_pretrained(place / "model")
         with (place / "texts.csv").open("w", newline="") as file:
             rows = csv.writer(file)
@@ -72,7 +73,7 @@ def watched(command: list[str], given: argparse.Namespace) -> None:
     if poll is not None:
         poll.kill()
     emit(
-        method="bench", texts=given.texts, tokens=given.tokens, explainers=given.explainers, metrics=given.metrics,
+        method="bench", dtype=given.dtype, texts=given.texts, tokens=given.tokens, explainers=given.explainers, metrics=given.metrics,
         rc=working.returncode, seconds=round(taken, 1), samples=len(seen), **busy(seen),
     )  # fmt: skip
 
