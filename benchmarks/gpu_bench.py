@@ -73,7 +73,8 @@ def watched(command: list[str], given: argparse.Namespace) -> None:
     if poll is not None:
         poll.kill()
     emit(
-        method="bench", dtype=given.dtype, texts=given.texts, tokens=given.tokens, explainers=given.explainers, metrics=given.metrics,
+        method="bench", dtype=given.dtype, texts=given.texts, tokens=given.tokens, explainers=given.explainers,
+        metrics=given.metrics,
         rc=working.returncode, seconds=round(taken, 1), samples=len(seen), **busy(seen),
     )  # fmt: skip
 

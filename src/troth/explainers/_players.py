@@ -33,6 +33,16 @@ def faded(question: Question, places: Tensor) -> Tensor:
     return torch.where(question.left > 0, places[:, None], 1.0)
 
 
+def ranks(values: Tensor) -> Tensor:
+    """The place of each number in its row's order, from 0; of equal ones the first comes first. [rows, n] -> [rows, n]
+
+    >>> ranks(torch.tensor([[0.5, 0.1, 0.9]])).tolist()
+    [[1, 0, 2]]
+    """
+    order = values.argsort(dim=1, stable=True)
+    return torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+
+
 def marks(count: int) -> Tensor:
     """[players] a 64-bit number each; a set's key is the (wrapping) sum of its members' numbers.
 

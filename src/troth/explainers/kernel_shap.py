@@ -24,7 +24,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of
 from troth.explainers import SignedExplainer, _stopping
-from troth.explainers._players import first_of_each, marks, per_unit, players
+from troth.explainers._players import first_of_each, marks, per_unit, players, ranks
 from troth.explainers._regression import solve
 
 
@@ -165,8 +165,7 @@ def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws
     uniforms = draws.uniforms(4 * wanted, 1 + players)
     bounds = torch.tensor(mass, dtype=torch.float64).cumsum(0)
     place = torch.searchsorted(bounds, uniforms[:, 0].double() * bounds[-1], right=True).clamp(max=len(sizes) - 1)
-    ranks = uniforms[:, 1:].argsort(dim=1, stable=True).argsort(dim=1)
-    members = ranks < torch.tensor(sizes)[place, None]
+    members = ranks(uniforms[:, 1:]) < torch.tensor(sizes)[place, None]
     keys = (members * marks(players)).sum(1)
     first = first_of_each(keys)
     if len(first) > wanted:

@@ -24,7 +24,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
 from troth.engine.looks import Ask, Look, Of
 from troth.explainers import SignedExplainer, _stopping
-from troth.explainers._players import per_unit, players
+from troth.explainers._players import per_unit, players, ranks
 from troth.explainers._regression import regress, sparse
 
 _KERNEL_WIDTH, _RIDGE, _ALPHA = 25.0, 1.0, 0.01
@@ -103,8 +103,7 @@ def thinned(uniforms: Tensor) -> Tensor:
     """
     count = uniforms.shape[1] - 1
     gone = 1 + (uniforms[:, :1] * count).long()
-    ranks = uniforms[:, 1:].argsort(dim=1, stable=True).argsort(dim=1)
-    return torch.cat([torch.ones(1, count, dtype=torch.bool), ranks >= gone])
+    return torch.cat([torch.ones(1, count, dtype=torch.bool), ranks(uniforms[:, 1:]) >= gone])
 
 
 def surrogate(kept: Tensor, values: Tensor, kernel_width: float, ridge: float) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import join, sentence_spans
 from troth.engine.looks import Ask, Look, Of
 from troth.explainers import SignedExplainer, _stopping
-from troth.explainers._players import per_unit, players
+from troth.explainers._players import per_unit, players, ranks
 from troth.explainers.exact_shapley import all_coalitions, shapley_weights
 
 _FEWEST = 4  # pairs, before an interval says anything
@@ -128,8 +128,8 @@ def grouped_orders(groups: Tensor, wanted: int, draws: Draws) -> Tensor:
     """Random orders of the players in which each sentence stays together. [wanted, players]"""
     count = int(groups.max()) + 1
     uniforms = draws.uniforms(wanted, count + len(groups))
-    places = uniforms[:, :count].argsort(dim=1, stable=True).argsort(dim=1)[:, groups]
-    within = uniforms[:, count:].argsort(dim=1, stable=True).argsort(dim=1)
+    places = ranks(uniforms[:, :count])[:, groups]
+    within = ranks(uniforms[:, count:])
     return (places * len(groups) + within).argsort(dim=1)
 
 
