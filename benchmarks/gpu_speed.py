@@ -297,7 +297,6 @@ def main() -> None:
 
 
 def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any) -> None:
-    to_profile: list[tuple[str, int]] = []
     for tokens in map(int, filter(None, given.tokens.split(","))):
         texts = make_texts(given.texts if tokens <= 128 else max(1, given.texts // 4), tokens - 2)
         plain = Plain(network, tokenizer, texts, tokens)
@@ -307,7 +306,7 @@ def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any
                 by_hand = None if given.no_plain else plain
                 facts = contest(model, by_hand, method, texts, row_ms, {"tokens": tokens})
                 if given.profile == "all" or (given.profile and facts["ms"] > facts.get("limit", float("inf"))):
-                    to_profile.append((method, tokens))
+                    profile_of(method, tokens, model, given)
     if not given.no_cut and (not given.only or "gradient" in given.only):
         short = troth.load_model(network, tokenizer=tokenizer, max_length=128)
         texts = make_texts(given.texts, 512)
@@ -315,11 +314,14 @@ def contests(given: argparse.Namespace, network: Any, tokenizer: Any, model: Any
         contest(short, plain, "gradient", texts, plain.row_ms(), {"tokens": 128, "cut_from_words": 512})
     if given.grow:
         grow(model, given.grow, 24)
-    for method, tokens in to_profile:
-        count = min(given.texts, 32 if method == "beam_10" else 128 if tokens > 128 else 512)
-        work, _ = measured(method, model, make_texts(count, tokens - 2))
-        work()
-        profiled(work, f"{method}, {count} texts of {tokens} tokens", given.device)
+
+
+def profile_of(method: str, tokens: int, model: Any, given: argparse.Namespace) -> None:
+    """Right after the measurement, so that it is there even if the script is stopped later."""
+    count = min(given.texts, 32 if method == "beam_10" else 128 if tokens > 128 else 512)
+    work, _ = measured(method, model, make_texts(count, tokens - 2))
+    work()
+    profiled(work, f"{method}, {count} texts of {tokens} tokens", given.device)
 
 
 if __name__ == "__main__":
