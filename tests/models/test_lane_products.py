@@ -1,5 +1,10 @@
 """oneDNN multiplies the large matrices of the lane: the same products and gradients, however often a weight is used."""
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 import torch
@@ -118,3 +123,32 @@ def test_bfloat16_copies_are_of_the_weight_as_it_is_now():
         (gradient,) = torch.autograd.grad(copies(given, module).float().sum(), given)
         torch.testing.assert_close(gradient, module.weight.sum(0).expand_as(values), atol=2e-2, rtol=2e-2)
         module.weight.data += 1
+
+
+@needs_onednn
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_thousand_shapes_take_little_memory():
+    """oneDNN prepares itself for every number of rows, and by itself never forgets one."""
+    code = """
+        from pathlib import Path
+        import torch
+        from torch import nn
+        from troth.models.lane.products import Exact
+
+        def megabytes():
+            lines = Path("/proc/self/status").read_text().splitlines()
+            return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+        torch.set_num_threads(1)
+        layer, values, multiply = nn.Linear(96, 96), torch.randn(1200, 96), Exact(1)
+        with torch.no_grad():
+            multiply(values, layer)
+            before = megabytes()
+            for rows in range(128, 1128):
+                multiply(values[:rows], layer)
+        print(megabytes() - before)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    unset = {name: value for name, value in os.environ.items() if not name.endswith("_CACHE_CAPACITY")}
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, env=unset)
+    assert float(printed.stdout) < 150  # with all thousand remembered 600

@@ -5,6 +5,7 @@ torch hands single precision to MKL. oneDNN, which it has for other number forma
 them up in an order of its own, so that results differ in the last bits.
 """
 
+import os
 import platform
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +19,11 @@ Linear = Callable[[Tensor, nn.Linear], Tensor]
 _LARGE = 128  # rows of the values; to be told of a new shape takes oneDNN half a millisecond, once
 _CALLS = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")  # torch's own compiler's
 _OFTEN = 3  # products with one weight; for fewer, laying it out does not pay
+
+# Every number of rows is a new shape to oneDNN. By itself it remembers 1,024, and torch as many in every thread:
+# hundreds of megabytes that never come back. Both ask the environment when they are first used, so it is told here.
+for _name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+    os.environ.setdefault(_name, "64")
 
 
 def exact(values: Tensor, module: nn.Linear) -> Tensor:
