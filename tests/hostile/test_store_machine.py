@@ -79,13 +79,13 @@ def interrupted(after: int, action, error: BaseException | None = None) -> bool:
     return code == 0
 
 
-def is_newer(about: bytes) -> bool:
-    """Whether a run.json says that a later troth wrote it."""
+def is_of_another(about: bytes) -> bool:
+    """Whether a run.json says that an earlier or a later troth wrote it."""
     try:
-        version = json.loads(about).get("format", 0)
+        version = json.loads(about).get("format")
     except (ValueError, AttributeError):
         return False
-    return isinstance(version, int) and version > FORMAT_VERSION
+    return isinstance(version, int) and version != FORMAT_VERSION
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -151,8 +151,8 @@ class StoreMachine(RuleBasedStateMachine):
             del content[at:]
         else:
             content[at] ^= 1 << data.draw(st.integers(0, 7))
-        if path.name == "run.json" and is_newer(content):
-            return  # nobody can tell it from a later troth's, which is refused
+        if path.name == "run.json" and is_of_another(content):
+            return  # nobody can tell it from another troth's, which is refused or not continued
         path.write_bytes(bytes(content))
         self.maybe |= self.sure
         self.sure = set()
