@@ -5,7 +5,8 @@
 
 One JSON line: the seconds of the whole command (from its start, imports and loading included), the mean utilization
 over all of them, from the first work on and until the last, and second by second. The line is always printed: a command
-that takes longer than --seconds is killed with all its processes, and `rc` is negative. Nothing is downloaded.
+that takes longer than --seconds, or whose watcher is told to end, is killed with all its processes, and `rc` is
+negative. Nothing is downloaded.
 """
 
 import argparse
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--metrics", default=METRICS)
     parser.add_argument("--seconds", type=float, default=180, help="ends the command then; the line says so (rc < 0)")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, told_to_end)
     given.dtype = given.dtype or ("bfloat16" if given.device == "cuda" else "float32")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -67,7 +69,7 @@ def watched(command: list[str], given: argparse.Namespace) -> None:
         threading.Thread(target=lambda: seen.extend(map(float, filter(str.strip, poll.stdout))), daemon=True).start()
     try:
         working.wait(given.seconds)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
         killed(working)
     taken = time.perf_counter() - begun
     if poll is not None:
@@ -77,6 +79,10 @@ def watched(command: list[str], given: argparse.Namespace) -> None:
         metrics=given.metrics,
         rc=working.returncode, seconds=round(taken, 1), samples=len(seen), **busy(seen),
     )  # fmt: skip
+
+
+def told_to_end(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def killed(working: subprocess.Popen, patience: float = 3) -> None:
