@@ -11,7 +11,7 @@ import fakes
 import troth
 from troth.core import catalog, progress, spec_text
 from troth.core.errors import TrothError
-from troth.core.memory import ran_out
+from troth.core.memory import free, ran_out
 from troth.core.terminal import Console
 from troth.models._loading import quiet
 from troth.store.cells import Cell
@@ -124,6 +124,14 @@ def test_memory_that_runs_out_is_told_whatever_the_class():
     assert ran_out(RuntimeError("[enforce fail at alloc_cpu.cpp:114] DefaultCPUAllocator: can't allocate memory"))
     assert ran_out(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
     assert not ran_out(accelerator_error("CUDA error: an illegal memory access was encountered"))
+
+
+def test_what_torch_keeps_to_use_again_counts_as_free(monkeypatch):
+    """Else every explanation of a long run would get smaller batches than the one before."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10 << 30, 80 << 30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 60 << 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5 << 30)
+    assert free(torch.device("cuda")) == 65 << 30
 
 
 def test_a_training_says_what_to_do_where_an_accelerator_has_no_memory(monkeypatch, tmp_path, films):

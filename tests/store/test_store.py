@@ -216,6 +216,20 @@ def test_a_damaged_segment_is_named_and_missing(tmp_path, harm):
     assert again.cells() == []
 
 
+def test_one_repair_and_one_check_leave_nothing_damaged(tmp_path):
+    """An error noted of a cell that is there counts once the cell is found damaged, and may be damaged itself."""
+    store = filled(tmp_path / "run", count=2)
+    store.compact()
+    store.fail(metric(0), "it broke")
+    (segment,) = (tmp_path / "run" / "segments").iterdir()
+    (noted,) = (tmp_path / "run" / "failed").iterdir()
+    flipped(segment)
+    noted.write_text("not JSON")
+    again = Store(tmp_path / "run")
+    assert len(again.repair() + again.check()) == 2
+    assert Store(tmp_path / "run").repair() + Store(tmp_path / "run").check() == []
+
+
 def test_sound_cells_of_a_damaged_segment_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "_ROWS", 9)  # three cells a row group
     store = filled(tmp_path / "run")

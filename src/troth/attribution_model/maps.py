@@ -13,7 +13,7 @@ from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.reading import Page, read, read_whole
 from troth.core.errors import TrothError
-from troth.core.memory import ran_out
+from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
 from troth.core.types import Encoding, Rows
 from troth.engine.looks import PREDICTED, Passes, Reading, Want, at_least_single
@@ -162,6 +162,4 @@ def _fitting(own: AttributionModel) -> int:
     size = sum(weight.numel() * weight.element_size() for weight in own.own_weights().values()) * _COPIES
     if own.device.type != "cuda":
         return max(1, _ON_CPU // size)
-    free, _ = torch.cuda.mem_get_info(own.device)
-    reusable = torch.cuda.memory_reserved(own.device) - torch.cuda.memory_allocated(own.device)
-    return max(1, int((free + reusable) * _SHARE) // size)
+    return max(1, int(free(own.device) * _SHARE) // size)

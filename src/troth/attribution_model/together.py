@@ -19,6 +19,7 @@ from troth.attribution_model.fitting import Course, Examples, Found, Settings, t
 from troth.attribution_model.losses import DualMask, repeated
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.reading import Page
+from troth.core.memory import free
 from troth.core.types import Rows
 from troth.models import TextClassifier, families
 
@@ -59,8 +60,7 @@ def most_together(model: TextClassifier, own: AttributionModel, examples: Exampl
     weights = sum(weight.numel() * weight.element_size() for weight in own.trained_weights().values())
     tokens = settings.batch_size * max(len(encoding.ids) for encoding in examples.encodings)
     read_back = _NUMBERS * tokens * (2 * _depth(getattr(model, "model", None)) + _depth(own.backbone))
-    free, _ = torch.cuda.mem_get_info(own.device)
-    return max(1, int(free * _SHARE) // (_COPIES * weights + read_back))
+    return max(1, int(free(own.device) * _SHARE) // (_COPIES * weights + read_back))
 
 
 def _depth(network: Any) -> int:

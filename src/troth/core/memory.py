@@ -1,4 +1,4 @@
-"""Memory of a device: what is moved there, and whether an error says that it ran out."""
+"""Memory of a device: what is free, what is moved there, and whether an error says that it ran out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ def ran_out(error: BaseException) -> bool:
     """
     text = str(error).lower()
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in text for words in _SAID)
+
+
+def free(device: torch.device) -> int:
+    """Bytes that a GPU has left for this process: those nobody holds, and those that torch keeps to use again."""
+    reusable = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + reusable
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:

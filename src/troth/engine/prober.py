@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.memory import ran_out
+from troth.core.memory import free, ran_out
 from troth.core.types import Encoding, Rows
 from troth.engine.answers import Block
 from troth.engine.groups import Group, Known
@@ -59,7 +58,7 @@ class Prober:
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
         on_gpu = model.device.type == "cuda"
-        usual = int(torch.cuda.mem_get_info(model.device)[0] * 0.25) if on_gpu else 128 << 20
+        usual = int(free(model.device) * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
         self.tokens = _TOKENS if on_gpu else None  # a batch may have, with padding; None = as many as fit
         # Examples under way at a time: a GPU needs as long to be told what to do for many as for few.

@@ -89,9 +89,11 @@ class Store:
         return [Stored.of(facts) for segment in self.segments() for facts in self._owned(segment)] + self.failed()
 
     def failed(self) -> list[Stored]:
-        names = sorted(path.stem for path in (self.folder / "failed").glob("*.json"))
-        failures = (self.failure(name) for name in names if not self.has(name))
+        failures = (self.failure(name) for name in self._noted_failures() if not self.has(name))
         return [failure for failure in failures if failure is not None]  # None: just tried again by another process
+
+    def _noted_failures(self) -> list[str]:
+        return sorted(path.stem for path in (self.folder / "failed").glob("*.json"))
 
     def failure(self, name: str) -> Stored | None:
         """Why a cell failed, perhaps in another process; None where it did not, or where its error cannot be read."""
@@ -186,7 +188,8 @@ class Store:
         if not self.folder.is_dir():
             return []
         notes = list(quarantine.clear(self.folder))
-        self.failed()
+        for name in self._noted_failures():  # also of cells that are there: a later check may find them damaged
+            self.failure(name)
         for path in [path for path in self.unreadable if path.suffix == ".json"]:
             why = self.unreadable.pop(path)
             if quarantine.set_aside(self.folder, path):
