@@ -230,6 +230,17 @@ def test_one_repair_and_one_check_leave_nothing_damaged(tmp_path):
     assert Store(tmp_path / "run").repair() + Store(tmp_path / "run").check() == []
 
 
+def test_one_check_finds_both_of_a_cell_that_lies_twice(tmp_path):
+    store = filled(tmp_path / "run", count=1)
+    store.compact()
+    (segment,) = (tmp_path / "run" / "segments").iterdir()
+    store.write(metric(0), rows(0))
+    flipped(segment)
+    flipped(tmp_path / "run" / "cells" / f"{metric(0).name}.parquet")
+    assert len(Store(tmp_path / "run").check()) == 2
+    assert Store(tmp_path / "run").check() == []
+
+
 def test_sound_cells_of_a_damaged_segment_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "_ROWS", 9)  # three cells a row group
     store = filled(tmp_path / "run")

@@ -199,10 +199,17 @@ class Store:
 
     def check(self) -> list[str]:
         """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
+        notes: list[str] = []
         self.refresh()
-        notes = compaction.check(self.folder, self.segments(), self.unreadable)
+        # A file set aside may have stood before another one with the same cell.
+        while found := compaction.check(self.folder, self.segments(), self.unreadable):
+            new = [note for note in found if note not in notes]
+            notes += new
+            self.unreadable = {}
+            self.refresh()
+            if not new:  # what cannot be moved is found again and again
+                break
         self.unreadable = {}
-        self.refresh()
         return notes
 
     def compact(self) -> None:
