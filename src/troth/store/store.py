@@ -201,15 +201,13 @@ class Store:
         """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
         notes: list[str] = []
         self.refresh()
-        # A file set aside may have stood before another one with the same cell.
+        # What is named has been moved; it may have stood before another file with the same cell.
         while found := compaction.check(self.folder, self.segments(), self.unreadable):
-            new = [note for note in found if note not in notes]
-            notes += new
+            notes += found
             self.unreadable = {}
             self.refresh()
-            if not new:  # what cannot be moved is found again and again
-                break
         self.unreadable = {}
+        self.refresh()
         return notes
 
     def compact(self) -> None:
