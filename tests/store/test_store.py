@@ -241,6 +241,16 @@ def test_one_check_finds_both_of_a_cell_that_lies_twice(tmp_path):
     assert Store(tmp_path / "run").check() == []
 
 
+def test_a_cell_written_again_is_read_before_its_damaged_segment_is_set_aside(tmp_path):
+    store = filled(tmp_path / "run", count=1)
+    store.compact()
+    (segment,) = (tmp_path / "run" / "segments").iterdir()
+    flipped(segment)
+    again = Store(tmp_path / "run")
+    again.write(metric(0), rows(0))
+    assert again.table(metric(0).name).column("value").to_pylist() == EXPECTED[0]
+
+
 def test_sound_cells_of_a_damaged_segment_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "_ROWS", 9)  # three cells a row group
     store = filled(tmp_path / "run")

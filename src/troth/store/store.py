@@ -79,7 +79,11 @@ class Store:
             try:
                 if name in self._places:
                     segment, position = self._places[name]
-                    return segment.table(position)
+                    try:
+                        return segment.table(position)
+                    except DamagedError:
+                        if not self._cell_path(name).exists():  # written again since
+                            raise
                 return Segment.open(self._cell_path(name)).table(0)
             except FileNotFoundError:
                 self.refresh()  # another process has compacted it meanwhile
