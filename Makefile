@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# apt fetches while pip does.
+MAKEFLAGS += --jobs=2
 
 .PHONY: install demo test test-full lint unicode chromium page bench-speed bench-check study-smoke docs clean
 
@@ -31,7 +33,7 @@ unicode:
 	  $(APT) install unicode-data || { $(APT) update && $(APT) install unicode-data; }; } >/dev/null 2>&1
 
 # The browser that drives the report, where apt can fetch it; without it those tests are skipped and say why.
-chromium:
+chromium: | unicode
 	-@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
 	  $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1
 

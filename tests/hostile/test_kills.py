@@ -143,6 +143,6 @@ def retrain(folder):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.full)])
-def test_kills_of_recursive_roar(tmp_path, kills):
-    survives(lambda: begun(retrain, tmp_path), tmp_path / "run", lambda: rows(tmp_path / "run"), kills)
+@pytest.mark.full
+def test_kills_of_recursive_roar(tmp_path):
+    survives(lambda: begun(retrain, tmp_path), tmp_path / "run", lambda: rows(tmp_path / "run"), KILLS)

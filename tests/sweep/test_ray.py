@@ -41,6 +41,7 @@ def test_ray_gives_the_same_numbers(tmp_path, cluster):
     assert (local.computed, local.stored) == (0, 20)
 
 
+@pytest.mark.full
 def test_real_explanations_are_the_same_on_ray(in_workshop, cluster):
     context = Context()
     data = [load_data("data.jsonl", limit=4)]
