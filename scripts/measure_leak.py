@@ -13,6 +13,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from troth.core.example import Example
+from troth.metrics._erasing import basis_points
 from troth.store.store import Store
+from troth.studies.roar._steps import erase
 from troth.training import presets
 from troth.training.examples import Labeled, load_three_splits
 
@@ -61,12 +64,12 @@ def left_to_read(labeled: Labeled, rows: Sequence[Mapping[str, Any]], share: flo
 
 
 def standing(example: Example, left: Sequence[bool], scores: Sequence[float], share: float) -> Counter[str]:
-    """The words that stand when the share is erased: those erased before first, then the highest scores."""
+    """The words that stand when the share is erased, and how often."""
     words = re.findall(r"\w+|[^\w\s]", example.text.lower())
     if len(words) != len(scores):
         raise SystemExit(f"{len(scores)} scores for the {len(words)} words of {example.text!r}")
-    order = np.argsort(np.where(left, -np.array(scores), -np.inf), kind="stable")
-    return Counter(words[place] for place in order[int(share * len(words)) :])
+    stand = erase(np.float32(scores), np.array(left), [len(words)], "share", basis_points(share))
+    return Counter(compress(words, stand))
 
 
 if __name__ == "__main__":

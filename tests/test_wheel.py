@@ -144,6 +144,11 @@ def test_the_wheel_works_offline(wheel, tmp_path):
         run(*command, "explain", "A wonderful film.", "-e", "gradient", "--json", env=offline, cwd=tmp_path)
     )
     assert words[0]["units"][1] == "wonderful"
+    small = ("-e", "gradient", "--metrics", "comprehensiveness", "--limit", "2", "--workers", "1", "--out", "run")
+    run(*command, "bench", *small, env=offline, cwd=tmp_path)
+    (tmp_path / "run" / "report.html").unlink()
+    run(*command, "report", "run", env=offline, cwd=tmp_path)
+    assert "gradient" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_version_is_the_same_everywhere():
