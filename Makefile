@@ -42,7 +42,7 @@ page:
 	cd page && npm install --no-audit --no-fund && npm run build
 
 test: lint unicode chromium
-	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile
 
 test-full: lint unicode chromium
 	$(BIN)/python -m pytest

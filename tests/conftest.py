@@ -25,19 +25,6 @@ hypothesis.settings.load_profile("patient")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# A file of these rooms shares models, runs or a server of processes among its tests, so it stays on one core.
-WHOLE = {"commands", "hostile", "serve", "store", "studies", "sweep", "training", "verbs", "test_contributing.py"}
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if WHOLE & set(item.path.parts):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
-    items.sort(
-        key=lambda item: item.get_closest_marker("xdist_group") is None
-    )  # long files first, single tests fill up
-
-
 @pytest.fixture(autouse=True)
 def quiet():
     import transformers
