@@ -62,6 +62,19 @@ def test_recursive_finds_both_words_and_plain_only_one(planted):
     assert recursive[METHOD].acu.mean() > plain[METHOD].acu.mean() + 0.1
 
 
+def test_models_that_would_have_learned_more_are_counted(planted):
+    *_, planner, store = planted
+    reader = Reader(planner, store)
+    rows = [row for cell in planner.plan.of("training") for row in store.table(cell.name).to_pylist()]
+    assert reader.still_learned == {
+        row["training"]: row["best_epoch"] == OPTIONS["epochs"] for row in rows if row["trail"]
+    }
+    reader.still_learned = {str(number): number == 0 for number in range(10)}
+    assert reader.too_short.startswith("1 of 10 models of erased texts were best in their last epoch")
+    reader.still_learned["10"] = False
+    assert reader.too_short == ""
+
+
 def test_what_is_erased(planted):
     _, _, _, _, planner, store = planted
     by = catalog.spec(catalog.build("explainers", METHOD), full=True)

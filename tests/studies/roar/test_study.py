@@ -59,6 +59,7 @@ def test_every_part_on_any_data(data, tmp_path):
     assert ", 0 to do" in run(*common, "--only", "comparison", "--dry-run")
     page = (tmp_path / "s" / "study.md").read_text()
     assert "| measure | ROAR RACU % | recursive | more | published recursive |" in page
+    assert "4 of 4 models of erased texts were best in their last epoch (1): with more epochs the curves" in page
     assert (tmp_path / "s" / "02-faithfulness.png").exists()
 
 

@@ -84,11 +84,12 @@ def carry_out(
     """Plans, trains what the folder does not have yet, and reads the curves."""
     planner, methods = plan_for(data, base, explainers, (way,), **options)
     store, outcome = Setting(Path(out), workers=workers, progress=progress).carry_out(planner.plan)
-    curves = Reader(planner, store, variant=variant).curves(methods, way)
+    reader = Reader(planner, store, variant=variant)
+    curves = reader.curves(methods, way)
     failed = [cell.error for cell in outcome.failed]
     if not curves:
         raise TrothError(failed[0] if failed else "no training was done")
-    notes = [*failed, *(curve.warning for curve in curves if curve.warning)]
+    notes = [*failed, *filter(None, [*(curve.warning for curve in curves), reader.too_short])]
     for note in notes:
         warnings.warn(note, stacklevel=3)
     trainings = planner.plan.about["trainings"]

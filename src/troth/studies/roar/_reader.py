@@ -18,9 +18,12 @@ from troth.statistics import Floats
 from troth.store.store import Store
 from troth.studies.roar._curves import Curve
 from troth.studies.roar._plan import Planner, Training, Way
+from troth.studies.roar._steps import ALL
 from troth.studies.roar._works import importance
 from troth.training.quality import quality
 from troth.training.settings import Metric
+
+_MANY = 0.1  # of the trainings
 
 
 class Reader:
@@ -30,12 +33,25 @@ class Reader:
         self.labels = torch.tensor([example.class_index or 0 for example in test])
         self.scores: dict[str, float] = {}  # by training
         self.seconds: dict[str, float] = {}
+        self.still_learned: dict[str, bool] = {}  # by training on partly erased texts: whether its last epoch was best
         metric, classes = planner.subject.score, len(planner.subject.labeled.labels)
         for cell in planner.plan.of("training"):
             if store.has(cell.name):
                 for row in store.table(cell.name).to_pylist():
                     self.scores[row["training"]] = performance(metric, row["predicted"], self.labels, classes)
                     self.seconds[row["training"]] = row["seconds"]
+                    if row["trail"] and (row["counted"] == "tokens" or row["trail"][-1] < ALL):
+                        self.still_learned[row["training"]] = row["best_epoch"] == planner.subject.settings.epochs
+
+    @property
+    def too_short(self) -> str:
+        """One line where many models would have learned more, else nothing; a curve of such models can rise."""
+        late, trained = sum(self.still_learned.values()), len(self.still_learned)
+        if late < _MANY * trained or not late:
+            return ""
+        epochs = self.planner.subject.settings.epochs
+        late_ones = f"{late} of {trained} models of erased texts were best in their last epoch ({epochs})"
+        return f"{late_ones}: with more epochs the curves may change"
 
     def curves(self, explainers: Sequence[Explainer], way: Way) -> list[Curve]:
         """Those whose trainings all succeeded."""

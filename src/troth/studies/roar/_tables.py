@@ -91,7 +91,7 @@ class Retrained:
         return Section(self.part, f"{title}: {self.data}", columns, rows, text, {self.data: {**about, **facts}}, draw)
 
     def words(self, curves: Sequence[Curve]) -> list[str]:
-        """How good the models are, what leaks, what has no RACU."""
+        """How good the models are, what leaks, whether they were trained long enough, what has no RACU."""
         random, metric = curves[0].random, self.metric.replace("_", "-")
         quality = f"{metric} {random[:, 0].mean():.3f} with nothing erased"
         if curves[0].counted == "share":
@@ -100,7 +100,8 @@ class Retrained:
         quality += f" (published {theirs} %)." if theirs else "."
         why = {curve.why for curve in curves if curve.why and curve.counted == "share"}
         undefined = [f"RACU undefined for some seeds: {reason}." for reason in why]
-        return [quality, *(curve.warning + "." for curve in curves if curve.warning), *undefined]
+        warnings = [curve.warning for curve in curves] + [self.reader.too_short]
+        return [quality, *(warning + "." for warning in warnings if warning), *undefined]
 
 
 def _faithfulness(retrained: Retrained) -> Section:
