@@ -8,7 +8,8 @@ from scipy.stats import spearmanr
 import fakes
 import troth
 from troth.core.errors import TrothError
-from troth.models.lane.copies import Copies
+from troth.models.lane import reading
+from troth.models.lane.copies import Copies, multiplies_halves
 from troth.sweep.context import Context
 
 METHODS = (
@@ -38,6 +39,32 @@ def test_only_what_lies_between_two_layers_norms_is_rounded(models):
     product = Copies()(values, layer)
     assert product.dtype == torch.bfloat16
     torch.testing.assert_close(product.float(), layer(values), atol=0.05, rtol=0.02)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_in_halves_is_attention(heads):
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(5, 24, 64).bfloat16() for _ in range(3))
+    mine = reading._in_halves(query, key, value, heads)
+    assert mine.dtype == torch.bfloat16
+    theirs = reading._as_torch_does(query, key, value, None, heads)
+    torch.testing.assert_close(mine, theirs, atol=0.03, rtol=0.02)
+
+
+@pytest.mark.skipif(not multiplies_halves(), reason="this processor has no instructions for bfloat16")
+def test_attention_in_halves_is_for_several_short_rows_of_the_fast_lane(models, monkeypatch):
+    seen = []
+    before = reading._in_halves
+    monkeypatch.setattr(
+        reading, "_in_halves", lambda query, *rest: seen.append(query.shape[:2]) or before(query, *rest)
+    )
+    exact, fast = models
+    for words, method in ((24, "gradient"), (4, "leave_one_out")):
+        troth.explain(fast, " ".join(["film"] * words), method, progress=False)
+    troth.explain(exact, " ".join(["film"] * 24), "leave_one_out", progress=False)
+    assert seen == []
+    troth.explain(fast, " ".join(["film"] * 24), "leave_one_out", progress=False)
+    assert {length for _, length in seen} == {26}
 
 
 def test_a_result_says_which_precision_it_has(models):

@@ -25,7 +25,7 @@ class Copies:
     def __call__(self, values: Tensor, module: nn.Linear) -> Tensor:
         half = values.bfloat16()
         # Laid out for oneDNN, a weight cannot be read for a backward pass.
-        for_onednn = not values.requires_grad and values.device.type == "cpu" and _multiplies_halves()
+        for_onednn = not values.requires_grad and values.device.type == "cpu" and multiplies_halves()
         weight, bias = self._copy(module, for_onednn)
         return multiplied(half, weight, bias) if for_onednn else functional.linear(half, weight, bias)
 
@@ -41,7 +41,7 @@ class Copies:
 
 
 @cache
-def _multiplies_halves() -> bool:
+def multiplies_halves() -> bool:
     """Whether oneDNN has instructions for bfloat16 here."""
     return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from troth.core.types import Rows
-from troth.models.lane.copies import Copies
+from troth.models.lane.copies import Copies, multiplies_halves
 from troth.models.lane.packing import Packed
 from troth.models.lane.parts import Layer, Parts
 from troth.models.lane.products import Linear, exact
+
+_FEW, _SHORT = 4, range(20, 49)  # rows and their tokens: for these, attention in halves was faster than torch's own
 
 
 def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:
@@ -48,7 +50,7 @@ def _through(layer: Layer, linear: Linear, state: Tensor, packed: Packed, heads:
     projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
     if inverse is not None:
         projected, state = [part[inverse] for part in projected], state[inverse]
-    mixed = _attend(projected, packed, heads)
+    mixed = _attend(projected, packed, heads, fast=isinstance(linear, Copies))
     return _feed_forward(layer, linear, _added(linear(mixed, layer.output), state, layer.attention_norm))
 
 
@@ -94,7 +96,7 @@ def _distinct(
     return ids, rest // count, rest % count, inverse
 
 
-def _attend(projected: list[Tensor], packed: Packed, heads: int) -> Tensor:
+def _attend(projected: list[Tensor], packed: Packed, heads: int, *, fast: bool) -> Tensor:
     """[tokens, hidden] what every token reads from its row. softmax(Q Kᵀ / √d) V"""
     number_format, size = projected[0].dtype, projected[0].shape[1] // heads
     if packed.bounds is not None and _reads_any_length(projected[0].device, number_format, size):
@@ -105,15 +107,38 @@ def _attend(projected: list[Tensor], packed: Packed, heads: int) -> Tensor:
         together = varlen_attn(query, key, value, bounds, bounds, longest, longest)
         assert isinstance(together, Tensor)
         return together.flatten(1)
-    if number_format in (torch.bfloat16, torch.float16) and projected[0].device.type == "cpu":
-        projected = [part.float() for part in projected]  # no slower there, and its backward pass exacter
-    groups = zip(*(packed.split(part) for part in projected), packed.masks, strict=True)
+    fast = fast and projected[0].device.type == "cpu" and not projected[0].requires_grad and multiplies_halves()
     read = []
-    for query, key, value, mask in groups:
-        query, key, value = (part.view(*part.shape[:2], heads, size).transpose(1, 2) for part in (query, key, value))
-        mask = None if mask is None else mask.to(query.dtype)
-        read.append(functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2))
-    return packed.join(read).to(number_format)
+    for query, key, value, mask in zip(*(packed.split(part) for part in projected), packed.masks, strict=True):
+        if fast and mask is None and len(query) >= _FEW and query.shape[1] in _SHORT:
+            read.append(_in_halves(query, key, value, heads))
+        else:
+            read.append(_as_torch_does(query, key, value, mask, heads))
+    return packed.join(read)
+
+
+def _as_torch_does(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
+    """[rows, length, hidden] the same of one group."""
+    (*rows, width), number_format = query.shape, query.dtype
+    if number_format in (torch.bfloat16, torch.float16) and query.device.type == "cpu":
+        query, key, value = query.float(), key.float(), value.float()  # no slower there, and its backward pass exacter
+    query, key, value = (part.view(*rows, heads, width // heads).transpose(1, 2) for part in (query, key, value))
+    mask = None if mask is None else mask.to(query.dtype)
+    read = functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2)
+    return read.to(number_format)
+
+
+def _in_halves(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """[rows, length, hidden] the same by two products in bfloat16 and a softmax in single precision.
+
+    torch's own attention calls MKL for each head of each row, which takes longer than such small products do.
+    """
+    rows, length, width = query.shape
+    apart = (part.view(rows, length, heads, -1).transpose(1, 2) for part in (query, key, value))
+    query, key, value = (part.reshape(rows * heads, length, -1) for part in apart)
+    logits = torch.bmm(query, key.transpose(1, 2)).float().mul_((width // heads) ** -0.5)
+    read = torch.bmm(logits.softmax(-1).to(value.dtype), value)
+    return read.view(rows, heads, length, -1).transpose(1, 2).flatten(2)
 
 
 @cache
