@@ -45,10 +45,13 @@ def test_only_what_lies_between_two_layers_norms_is_rounded(models):
 def test_attention_in_halves_is_attention(heads):
     torch.manual_seed(0)
     query, key, value = (torch.randn(5, 24, 64).bfloat16() for _ in range(3))
-    mine = reading._in_halves(query, key, value, heads)
-    assert mine.dtype == torch.bfloat16
-    theirs = reading._as_torch_does(query, key, value, None, heads)
-    torch.testing.assert_close(mine, theirs, atol=0.03, rtol=0.02)
+    hidden = torch.zeros(5, 1, 1, 24)
+    hidden[2, ..., 7:] = -torch.inf
+    for mask in (None, hidden):
+        mine = reading._in_halves(query, key, value, mask, heads)
+        assert mine.dtype == torch.bfloat16
+        theirs = reading._as_torch_does(query.float(), key.float(), value.float(), mask, heads)
+        torch.testing.assert_close(mine.float(), theirs, atol=0.03, rtol=0.02)
 
 
 @pytest.mark.skipif(not multiplies_halves(), reason="this processor has no instructions for bfloat16")

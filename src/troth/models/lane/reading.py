@@ -22,8 +22,6 @@ from troth.models.lane.packing import Packed
 from troth.models.lane.parts import Layer, Parts
 from troth.models.lane.products import Linear, exact
 
-_FEW, _SHORT = 4, range(20, 49)  # rows and their tokens: for these, attention in halves was faster than torch's own
-
 
 def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:
     """[rows, classes] the logits of all pieces. Every piece goes through a layer before the next layer begins.
@@ -107,29 +105,31 @@ def _attend(projected: list[Tensor], packed: Packed, heads: int, *, fast: bool) 
         together = varlen_attn(query, key, value, bounds, bounds, longest, longest)
         assert isinstance(together, Tensor)
         return together.flatten(1)
-    fast = fast and projected[0].device.type == "cpu" and not projected[0].requires_grad and multiplies_halves()
-    read = []
-    for query, key, value, mask in zip(*(packed.split(part) for part in projected), packed.masks, strict=True):
-        if fast and mask is None and len(query) >= _FEW and query.shape[1] in _SHORT:
-            read.append(_in_halves(query, key, value, heads))
-        else:
-            read.append(_as_torch_does(query, key, value, mask, heads))
-    return packed.join(read)
+    on_cpu, attend = projected[0].device.type == "cpu", _as_torch_does
+    if fast and on_cpu and not projected[0].requires_grad and multiplies_halves() and _are_short(packed.groups):
+        attend = _in_halves
+    elif on_cpu and number_format in (torch.bfloat16, torch.float16):
+        projected = [part.float() for part in projected]  # no slower there, and its backward pass exacter
+    groups = zip(*(packed.split(part) for part in projected), packed.masks, strict=True)
+    read = [attend(query, key, value, mask, heads) for query, key, value, mask in groups]
+    return packed.join(read).to(number_format)
+
+
+def _are_short(groups: Sequence[tuple[int, int]]) -> bool:
+    """Where attention in halves was measured to be faster: several rows of a length, of some 20 to 50 tokens."""
+    return sum(rows for rows, _ in groups) >= 4 * len(groups) and all(20 <= length <= 48 for _, length in groups)
 
 
 def _as_torch_does(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
-    """[rows, length, hidden] the same of one group."""
-    (*rows, width), number_format = query.shape, query.dtype
-    if number_format in (torch.bfloat16, torch.float16) and query.device.type == "cpu":
-        query, key, value = query.float(), key.float(), value.float()  # no slower there, and its backward pass exacter
+    """[rows, length, hidden] attention of one group."""
+    *rows, width = query.shape
     query, key, value = (part.view(*rows, heads, width // heads).transpose(1, 2) for part in (query, key, value))
     mask = None if mask is None else mask.to(query.dtype)
-    read = functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2)
-    return read.to(number_format)
+    return functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2)
 
 
-def _in_halves(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
-    """[rows, length, hidden] the same by two products in bfloat16 and a softmax in single precision.
+def _in_halves(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
+    """The same by two products in bfloat16 and a softmax in single precision.
 
     torch's own attention calls MKL for each head of each row, which takes longer than such small products do.
     """
@@ -137,6 +137,8 @@ def _in_halves(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
     apart = (part.view(rows, length, heads, -1).transpose(1, 2) for part in (query, key, value))
     query, key, value = (part.reshape(rows * heads, length, -1) for part in apart)
     logits = torch.bmm(query, key.transpose(1, 2)).float().mul_((width // heads) ** -0.5)
+    if mask is not None:
+        logits.view(rows, heads, length, length).add_(mask)
     read = torch.bmm(logits.softmax(-1).to(value.dtype), value)
     return read.view(rows, heads, length, -1).transpose(1, 2).flatten(2)
 
@@ -184,6 +186,8 @@ def _feed_forward(layer: Layer, linear: Linear, state: Tensor) -> Tensor:
 
 def _added(change: Tensor, state: Tensor, norm: nn.LayerNorm) -> Tensor:
     """LayerNorm(state + change); the sum is made in the place of `change`, which nobody needs again."""
+    if change.device.type == "cpu":
+        change = change.to(state.dtype)  # it adds two number formats slowly
     return _normed(change.add_(state) if change.dtype == state.dtype else state + change, norm)
 
 
