@@ -32,7 +32,7 @@ from troth.training.examples import load_three_splits
 from troth.training.settings import Metric
 
 FIGURES = {
-    "share": ("curves.png", "share of tokens erased", (10, 6)),
+    "share": ("curves.png", "share of tokens erased", (10, 8)),
     "tokens": ("one_token.png", "tokens erased", (7, 4)),
 }
 

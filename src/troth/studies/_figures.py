@@ -50,6 +50,8 @@ def draw_lines(
         for name, level in (levels or {}).items():
             axes.axhline(level, linestyle=":", color="black", linewidth=0.8, label=name)
         axes.set_title(title, fontsize=9)
+    for empty in every.flat[len(panels) :]:
+        empty.set_axis_off()
     shown = [axes.get_legend_handles_labels() for axes in figure.axes]
     legend = {label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)}
     figure.legend(list(legend.values()), list(legend), fontsize=7, loc="outside right center")
