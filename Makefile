@@ -15,7 +15,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-compile --no-build-isolation --constraint constraints.txt --editable '.[dev,docs,ray,peft,hpo,gguf]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	touch $(STAMP)
 
 demo: install
