@@ -181,6 +181,18 @@ def test_training_brings_attention_and_salience_together(films, tmp_path):
     assert far["both"] < 0.1 * far["plain"]
 
 
+def test_a_weight_of_zero_trains_the_plain_model_to_the_last_bit(films, tmp_path):
+    base = Scratch(layers=2, hidden=16, heads=2)  # its dropout depends on the attention implementation
+    weights = {}
+    for name in ("plain", "salience(weight=0.0)", "salience(weight=0.1)"):
+        folder = tmp_path / str(len(weights))
+        fit.train(name, films(40), base, folder, validation=films(10, start=40), epochs=2, progress=False)
+        weights[name] = (folder / "model.safetensors").read_bytes()
+    plain, zero, guided = weights.values()
+    assert zero == plain
+    assert guided != plain
+
+
 def test_a_bilstm_is_guided_too(films, tmp_path):
     for pair in (False, True):
         base = BilstmAttention(embedding=8, hidden=8)

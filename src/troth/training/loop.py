@@ -70,9 +70,10 @@ def fit(
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
-    # Attention weights can be read only off the eager implementation.
-    attention = _changes.eager(model.model) if recipes.reads_attentions(method) else nullcontext()
-    with devices.reproducible(settings, accelerator.device), devices.own_forward(model.model), attention:
+    # The same attention implementation for every recipe: another one would draw other dropout, so a recipe that reads
+    # attention weights, which only the eager implementation gives, could not be compared with one that does not.
+    eager = _changes.eager(model.model)
+    with devices.reproducible(settings, accelerator.device), devices.own_forward(model.model), eager:
         loop = _Loop(model, method, training, validation, settings, accelerator, checkpoints, dict(identity or {}))
         try:
             loop.begin(resume=resume)

@@ -25,7 +25,7 @@ from troth.training.settings import Settings
 
 __all__ = ["Plan", "Trained", "fit", "plan", "train"]
 
-_FORMAT = 2  # of train.json and checkpoints; another number is another run
+_FORMAT = 3  # of train.json and checkpoints; another number is another run
 _CHECKPOINTS = "checkpoints"
 
 
