@@ -128,7 +128,9 @@ def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Itera
     if not is_users(function):
         yield function.__module__
         return
-    yield _source(function) or constants(function.__code__)
+    source = _source(function)
+    # Of two lambdas on one line the source is the same.
+    yield constants(function.__code__) if not source or function.__name__ == "<lambda>" else source
     # What it changes itself is a record of its calls, not a setting.
     changed = changed_by(function)
     named = {name: value for name, value in values_named(function).items() if name not in changed}

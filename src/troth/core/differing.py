@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-Path = tuple[str | int, ...]
+Path = tuple[Any, ...]  # names of fields and places in lists
 Tolerance = Callable[[Path], float]  # how far the numbers at a place may lie apart
 
 

@@ -193,10 +193,10 @@ def _tolerance(rows: Sequence[Any], close: float) -> Any:
     def allowed(place: Place) -> float:
         if len(place) < 2 or not isinstance(_at(rows, place), float):
             return 0.0
-        row = rows[place[0]]  # type: ignore[call-overload]
+        row = rows[place[0]]
         if place[1] in ("scores", "rest", "gap"):
-            return close * max((abs(score) for score in row["scores"]), default=0.0) + 1e-7
-        return close * max(1.0, abs(_at(rows, place)))
+            return close * max((float(abs(score)) for score in row["scores"]), default=0.0) + 1e-7
+        return close * max(1.0, float(abs(_at(rows, place))))
 
     return allowed
 
