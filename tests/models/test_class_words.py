@@ -150,10 +150,9 @@ def test_how_words_are_counted_is_said():
 
 
 def test_words_of_one_token_are_computed_as_before():
-    """Their raw logits, of which the fingerprint and every stored number are."""
+    """Their raw logits, of which every stored number is."""
     model = load("gpt2", words=["good", "bad"], prompt="Text: {text} is")
     assert model.answer_length == 0
-    assert model.fingerprint == "cabdece0263f6749"
     (encoding,) = model.encode([Example("0", "a good film")])
 
     def look():

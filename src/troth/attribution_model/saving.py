@@ -18,6 +18,7 @@ from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
 from troth.core.errors import TrothError
 from troth.core.files import write_json, writing_into
+from troth.core.hashing import files_digest
 
 FACTS = "attributive.json"
 _WEIGHTS = "attributive.safetensors"
@@ -54,6 +55,12 @@ def load(folder: str | Path) -> AttributionModel:
     path = Path(folder)
     facts(path)
     return _load(str(path.resolve()), (path / FACTS).stat().st_mtime_ns)
+
+
+def content(folder: str | Path) -> str:
+    """A hash of all files of a fitted model: its weights, its tokenizer and how it was made."""
+    facts(folder)
+    return files_digest(Path(folder))
 
 
 def loss_of(about: Mapping[str, Any]) -> DualMask:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -114,6 +115,9 @@ Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Seeds = Annotated[
     list[int] | None,
     typer.Option(help="Seed of every random draw; several: 0,1,2.", parser=_numbers, callback=_joined),
+]
+KeyFile = Annotated[
+    Path | None, typer.Option(help="Sign or check records with the key in this file: HMAC-SHA256 of all its bytes.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Plain JSON for machines.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by default a GPU if there is one.")]

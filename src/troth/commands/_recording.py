@@ -27,6 +27,17 @@ def require_place(folder: Path) -> None:
         raise TrothError(f"--record {folder}: nothing can be written to {nearest}; name another folder")
 
 
+def key_of(path: Path | None, record: Path | None) -> bytes | None:
+    """The key that records are signed with, where the user names one."""
+    from troth.verbs import records
+
+    if path is None:
+        return None
+    if record is None:
+        raise TrothError("--key-file signs records; name their folder with --record")
+    return records.read_key(path)
+
+
 def keep(
     folder: Path,
     by_text: Sequence[Sequence[Attribution]],
@@ -34,6 +45,7 @@ def keep(
     source: str,
     asked: Mapping[str, Any],
     settings: Mapping[str, Any],
+    key: bytes | None = None,
 ) -> Path:
     """Writes the records, and the page of all records in the folder, whose path it gives."""
     from troth.report import record_page
@@ -54,7 +66,7 @@ def keep(
     decisions = [
         records.decision(
             row, model, source=source, options=asked, settings=of(row), run=run,
-            versions=used, comparison=sentence(row),
+            versions=used, comparison=sentence(row), key=key,
         )
         for row in by_text
     ]  # fmt: skip

@@ -30,7 +30,7 @@ def cite(
     from troth.store.store import open_run
 
     _options.one_of("--format", form, "text", "latex")
-    boards = leaderboards(open_run(run))
+    boards = leaderboards(open_run(run, sound=True))
     if not boards:
         raise TrothError(f"{run} holds no scores yet; run the same command again to resume it")
     methods = [citing.paragraph(board, latex=form == "latex") for board in boards]

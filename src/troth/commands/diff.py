@@ -24,7 +24,7 @@ def diff(
     from troth.report.diff import diff as compare
     from troth.store.store import open_run
 
-    found = compare(open_run(first), open_run(second))
+    found = compare(open_run(first, sound=True), open_run(second, sound=True))
     if as_json:
         _options.print_json(
             {

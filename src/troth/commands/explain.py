@@ -51,6 +51,7 @@ def explain(
     record: Annotated[
         Path | None, typer.Option(help="Keep a record of every decision in this folder; see troth verify.")
     ] = None,
+    key_file: _options.KeyFile = None,
     prompt: _options.Prompt = None,
     class_words: _options.ClassWords = None,
     continuation: _options.Continuation = None,
@@ -117,6 +118,7 @@ def explain(
     _options.spare_threads(model)
     if html is not None:
         page.require_place(html)
+    key = _recording.key_of(key_file, record)
     if record is not None:
         _recording.require_place(record)
     asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
@@ -141,7 +143,7 @@ def explain(
     written: Path | None = None
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
-        written = _recording.keep(record, by_text, classifier, model, asked, settings)
+        written = _recording.keep(record, by_text, classifier, model, asked, settings, key)
     if as_json:
         _options.print_json([attribution.to_dict() for row in by_text for attribution in row])
         return

@@ -46,7 +46,7 @@ def query(
     _options.require("--limit", limit, limit >= 0, "0 or more")
     if as_csv and as_json:
         raise TrothError("--csv and --json are two formats; choose one")
-    store = open_run(run)
+    store = open_run(run, sound=True)
     answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
     for path, why in store.unreadable.items():
         terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to fix it", err=True)

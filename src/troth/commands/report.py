@@ -54,7 +54,7 @@ def report(
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
-    store = open_run(run)
+    store = open_run(run, sound=True)
     if figures_in is not None:
         if out is not None or form is not None:
             raise TrothError("--figures writes files of its own; leave --out and --format out")

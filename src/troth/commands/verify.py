@@ -1,4 +1,4 @@
-"""Explains recorded decisions again and says whether the records still hold."""
+"""Computes recorded decisions, or a sample of a run, again and says whether they hold."""
 
 from __future__ import annotations
 
@@ -9,46 +9,103 @@ import typer
 
 from troth.commands import _options
 
+_MEANING = (
+    "What holds was computed again from the text, the model and the settings, and came out alike. Times, versions and "
+    "gold labels cannot be computed, and are believed."
+)
+_UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
+
 
 def verify(
-    record: Annotated[Path, typer.Argument(help="A record, or a folder of records (troth explain --record).")],
+    record: Annotated[
+        Path, typer.Argument(help="A record or a folder of records (troth explain --record), or a run (troth bench).")
+    ],
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Where the model is now; by default where it was.")
     ] = None,
+    key_file: _options.KeyFile = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Of a run: how many metric cells are computed again, 3 by default; 0 for none.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of a run: another seed chooses other cells.")] = 0,
     device: _options.Device = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Explains recorded decisions again and says whether the records still hold: exit code 0, or 1 where one does not.
+    """Computes recorded decisions, or a sample of a run, again and says whether they hold: exit code 0, or 1 if not.
 
     Example: troth verify decisions
 
     after troth explain "Not a bad film." --record decisions
+
+    A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
     """
-    from troth.core.terminal import Console
-    from troth.verbs import verify as verbs
+    from troth.core.errors import TrothError
+    from troth.verbs import records
 
     _options.quieten()
     if model is not None:
         _options.spare_threads(model)
-    found = verbs.verify(record, model, device=device)
+    if (record / "run.json").is_file():
+        if key_file is not None:
+            raise TrothError("--key-file goes with records; a run is not signed")
+        _options.require("--sample", sample or 0, (sample or 0) >= 0, "0 or more")
+        held = _run(record, model, sample, seed, device, as_json)
+    else:
+        if sample is not None:
+            raise TrothError(f"--sample goes with a run, and {record} has no run.json; leave it out")
+        held = _records(record, model, None if key_file is None else records.read_key(key_file), device, as_json)
+    if not held:
+        raise SystemExit(1)
+
+
+def _run(folder: Path, model: str | None, sample: int | None, seed: int, device: str | None, as_json: bool) -> bool:
+    from troth.core.terminal import Console
+    from troth.store.store import open_run
+    from troth.sweep.verify_run import SAMPLE, verify_run
+
+    found = verify_run(open_run(folder), model, sample=SAMPLE if sample is None else sample, seed=seed, device=device)
+    if as_json:
+        facts = {"holds": found.holds, "run": str(found.folder), "files": found.files, "cells": found.cells}
+        _options.print_json({**facts, "computed": found.computed, "faults": found.faults})
+        return found.holds
+    console = Console(soft_wrap=True)
+    for fault in found.faults:
+        console.print(f"fails  {fault}", markup=False, style="bold")
+    for words in found.computed:
+        if not any(fault.startswith(f"{words}: ") for fault in found.faults):
+            console.print(f"holds  {words}", markup=False)
+    again = f"{len(found.computed)} of {found.cells} cells were computed again"
+    state = "the run holds" if found.holds else "the run does not hold"
+    console.print(f"{state}: {found.files} files were read, {again}", markup=False)
+    console.print(
+        "Seals show damage, not who wrote a file; only cells that were computed again are proved.", style="dim"
+    )
+    return found.holds
+
+
+def _records(record: Path, model: str | None, key: bytes | None, device: str | None, as_json: bool) -> bool:
+    from troth.core.terminal import Console
+    from troth.verbs import verify as verbs
+
+    found = verbs.verify(record, model, device=device, key=key)
     held = sum(each.holds for each in found)
     if as_json:
         about = [
             {"record": str(each.path), "text": each.text, "holds": each.holds, "why": each.why or None}
             for each in found
         ]
-        _options.print_json({"holds": held == len(found), "records": about})
-    else:
-        console = Console(soft_wrap=True)
-        for each in found:
-            if each.holds:
-                console.print(f"holds  {each.path.name}", markup=False)
-        for why in dict.fromkeys(each.why for each in found if not each.holds):
-            names = [each.path.name for each in found if each.why == why]
-            console.print(f"fails  {_listed(names)}: {why}", markup=False, style="bold")
-        console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
-    if held < len(found):
-        raise SystemExit(1)
+        _options.print_json({"holds": held == len(found), "signed": key is not None, "records": about})
+        return held == len(found)
+    console = Console(soft_wrap=True)
+    for each in found:
+        if each.holds:
+            console.print(f"holds  {each.path.name}", markup=False)
+    for why in dict.fromkeys(each.why for each in found if not each.holds):
+        names = [each.path.name for each in found if each.why == why]
+        console.print(f"fails  {_listed(names)}: {why}", markup=False, style="bold")
+    console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
+    console.print(_MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim")
+    return held == len(found)
 
 
 def _listed(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""A short hash of a method that somebody wrote: its source, what it refers to, and the values it holds.
+"""A hash of a method or model that somebody wrote: its source, what it refers to, and the values it holds.
 
 The same in every process, and another as soon as the code or a value is another: stored results are found by it.
 """
@@ -11,15 +11,16 @@ import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from troth.core.code_names import changed_by, constants, values_named
+from troth.core.hashing import DIGITS, array_digest
 
-_DEEPEST = 6  # how far references are followed
-_MOST = 1 << 20  # numbers of an array that are all read; of a larger one a sample
+_DEEPEST = 32  # how far references are followed
 _Seen = dict[int, tuple[int, Any]]  # by address: the how-manieth thing it is, and the thing
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
@@ -31,7 +32,7 @@ def fingerprint(thing: Any, *texts: str) -> str:
     for part in (*texts, *_parts(thing, {}, 0)):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:DIGITS]
 
 
 def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
@@ -44,13 +45,13 @@ def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
         return
     seen[id(thing)] = len(seen), thing  # kept, for an address is used again
     if isinstance(thing, types.ModuleType):
-        yield thing.__name__
+        yield from _of_module(thing, seen, depth)
     elif isinstance(thing, types.FunctionType):
         yield from _of_function(thing, seen, depth)
     elif isinstance(thing, type):
         yield from _of_class(thing, seen, depth)
     elif isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
-        yield _of_array(thing)
+        yield array_digest(thing)
     else:
         held = _held(thing)
         yield f"{kind}[{len(held)}]"
@@ -63,7 +64,9 @@ def _held(thing: Any) -> Sequence[Any]:
     if isinstance(thing, partial):
         return [thing.func, thing.args, thing.keywords]
     if inspect.ismethod(thing):
-        return [thing.__func__, thing.__self__]
+        return [thing.__func__, _Caller(thing.__self__, thing.__func__)]
+    if isinstance(thing, _Caller):
+        return thing.held()
     if isinstance(thing, Mapping):
         return [part for pair in sorted(thing.items(), key=lambda pair: repr(pair[0])) for part in pair]
     if isinstance(thing, list | tuple):
@@ -76,10 +79,48 @@ def _held(thing: Any) -> Sequence[Any]:
         return [type(thing), thing.model]
     if is_dataclass(thing):
         return [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}]
-    if is_users(type(thing)) or hasattr(thing, "get_params"):  # the latter: scikit-learn's, with what it has learned
-        values = vars(thing) if hasattr(thing, "__dict__") else {}
-        return [type(thing), {name: value for name, value in values.items() if not name.startswith("_")}]
+    if is_users(type(thing)):
+        return _Caller(thing, vars(type(thing)).get("__call__")).held()
+    if hasattr(thing, "get_params"):  # scikit-learn's, with what it has learned
+        return [type(thing), vars(thing)]
+    if type(thing).__module__.partition(".")[0] in ("numpy", "scipy", "sklearn"):  # trees, sparse matrices
+        return _reduced(thing)
     return []
+
+
+class _Caller:
+    """An object and the function of it that is called: what that one changes is a record of its calls, no setting."""
+
+    def __init__(self, thing: Any, function: Any) -> None:
+        self.thing, self.function = thing, function
+
+    def held(self) -> Sequence[Any]:
+        if not is_users(type(self.thing)):
+            return [self.thing]
+        cls, called = type(self.thing), {}
+        waiting = [self.function]
+        while waiting:
+            function = waiting.pop()
+            if isinstance(function, types.FunctionType) and function.__name__ not in called:
+                called[function.__name__] = changed_by(function)
+                waiting += [inspect.getattr_static(cls, name, None) for name in function.__code__.co_names]
+        left_out = {*chain.from_iterable(called.values()), "__orig_class__"}
+        left_out |= {name for base in cls.__mro__ for name, value in vars(base).items() if _is_computed(value)}
+        values = vars(self.thing) if hasattr(self.thing, "__dict__") else {}
+        return [cls, {name: value for name, value in values.items() if name not in left_out}]
+
+
+def _is_computed(value: Any) -> bool:
+    return isinstance(value, cached_property)
+
+
+def _reduced(thing: Any) -> Sequence[Any]:
+    """What pickle would keep of an object, part by part; nothing where it cannot be pickled."""
+    try:
+        parts = thing.__reduce_ex__(2)
+    except Exception:  # pickling may raise anything
+        return []
+    return parts if isinstance(parts, str) else [part for part in parts[1:3] if part is not None]
 
 
 def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Iterator[str]:
@@ -87,7 +128,9 @@ def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Itera
     if not is_users(function):
         yield function.__module__
         return
-    yield _source(function) or constants(function.__code__)
+    source = _source(function)
+    # Of two lambdas on one line the source is the same.
+    yield constants(function.__code__) if not source or function.__name__ == "<lambda>" else source
     # What it changes itself is a record of its calls, not a setting.
     changed = changed_by(function)
     named = {name: value for name, value in values_named(function).items() if name not in changed}
@@ -105,14 +148,14 @@ def _of_class(cls: type, seen: _Seen, depth: int) -> Iterator[str]:
                     yield from _parts(value, seen, depth + 1)
 
 
-def _of_array(array: Any) -> str:
-    if hasattr(array, "detach"):
-        flat = array.detach().flatten()
-        values = np.asarray(flat[:: 1 + flat.numel() // _MOST].double().cpu())
-    else:
-        values = array.ravel()[:: 1 + array.size // _MOST]
-    plain = repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values).tobytes()
-    return f"{array.dtype}{tuple(array.shape)}{hashlib.sha256(plain).hexdigest()}"
+def _of_module(module: types.ModuleType, seen: _Seen, depth: int) -> Iterator[str]:
+    """A module of the user's by its source and by the modules of the user's that it imports; any other by its name."""
+    yield module.__name__
+    if module.__name__.partition(".")[0] not in ("troth", "__main__") and is_users(module):
+        yield _source(module)
+        imported = (value for value in vars(module).values() if isinstance(value, types.ModuleType))
+        for value in sorted(imported, key=lambda value: value.__name__):
+            yield from _parts(value, seen, depth + 1)
 
 
 def _source(thing: Any) -> str:

@@ -31,7 +31,7 @@ def changed_by(function: types.FunctionType) -> set[str]:
     changed = set()
     for code in _codes(function.__code__):
         steps = list(dis.get_instructions(code))
-        changed |= {str(step.argval) for step in steps if step.opname in ("STORE_DEREF", "STORE_GLOBAL")}
+        changed |= {str(step.argval) for step in steps if step.opname in ("STORE_DEREF", "STORE_GLOBAL", "STORE_ATTR")}
         for step, after in pairwise(steps):
             if step.opname.startswith("LOAD_") and after.opname.startswith("LOAD_") and after.argval in _CHANGE:
                 changed.add(str(step.argval))

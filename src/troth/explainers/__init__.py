@@ -34,6 +34,11 @@ class Explainer(ABC):
         return catalog.spec(self, full=True)
 
     @property
+    def files(self) -> str | None:
+        """The hash of the files that its scores depend on besides the model; None where its options say it all."""
+        return None
+
+    @property
     def gives_signed(self) -> bool:
         """Whether its scores can be negative as it is configured."""
         return self.signed

@@ -48,6 +48,10 @@ class AttributiveMasking(Explainer):
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise TrothError(f"attributive_masking: learning_rate must be above 0, not {self.learning_rate}")
 
+    @property
+    def files(self) -> str | None:
+        return saving.content(self.checkpoint)
+
     def passes(self, n_units: int) -> int:
         # The text; two masks a step, there and back; and what the metric asks about each map, five ratios say.
         return 2 if self.steps == 0 else 1 + 4 * self.steps + 5 * (self.steps + 1)

@@ -68,6 +68,7 @@ def load_model(
         source = options.pop("model")
     windows = options.pop("windows", None)
     if isinstance(source, TextClassifier):
+        source.identify()
         return _in_windows(source, windows)
     user_code.refuse(source)
     options |= {

@@ -1,6 +1,5 @@
 """What a classification head gives: exclusive classes, labels of their own, or values; and what each is called."""
 
-import hashlib
 import re
 from typing import Any
 
@@ -65,11 +64,3 @@ def spec_of(config: Any, outputs: Outputs, threshold: float) -> dict[str, Any]:
     """The options of load_model that give this meaning, where the configuration alone does not."""
     spec: dict[str, Any] = {} if outputs == meaning_of(config) else {"multi_label": outputs == "labels"}
     return spec | ({"threshold": threshold} if threshold != THRESHOLD else {})
-
-
-def with_meaning(weights: str, outputs: Outputs, threshold: float) -> str:
-    """A model's fingerprint: that of its weights where it gives classes, else also of what it gives."""
-    if outputs == "classes":
-        return weights
-    about = f"{weights} {outputs} {threshold if outputs == 'labels' else ''}"
-    return hashlib.sha256(about.encode()).hexdigest()[:16]

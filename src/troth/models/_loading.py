@@ -1,6 +1,5 @@
 """Models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory: no pickle, no foreign code."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -175,17 +174,6 @@ def know_own_models(folder: Path) -> None:
     module = families.OWN.get(json.loads(config.read_text()).get("model_type")) if config.is_file() else None
     if module is not None:
         import_module(module)  # registers itself
-
-
-def fingerprint(model: nn.Module) -> str:
-    """A short hash of the weights: names, shapes and a sample of the values of every tensor."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        flat = tensor.detach().flatten()
-        sample = flat[:: max(1, flat.numel() // 4096)].to("cpu", torch.float64)
-        digest.update(f"{name}{tuple(tensor.shape)}".encode())
-        digest.update(sample.numpy().tobytes())
-    return digest.hexdigest()[:16]
 
 
 @contextmanager

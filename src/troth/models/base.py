@@ -72,6 +72,9 @@ class TextClassifier(Shown, ABC):
     def fingerprint(self) -> str:
         """A short hash that changes with everything its answers depend on."""
 
+    def identify(self, *, whole: bool = False) -> None:
+        """Lets the fingerprint be computed again where the model has changed since; `whole`: in any case."""
+
     @abstractmethod
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"

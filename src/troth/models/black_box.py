@@ -3,22 +3,21 @@
 It is asked with whole texts in which units were deleted or replaced, so only methods that erase can explain it.
 """
 
-import hashlib
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import digest
 from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._heads import checked_threshold
-from troth.models._loading import fingerprint, is_transformers
+from troth.models._loading import is_transformers
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
 
@@ -92,14 +91,12 @@ class BlackBox(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        if self.code:  # the file says it all, and joblib's hash of a fitted pipeline differs from process to process
-            parts = [self.name, self._given, self.mask_text, self.code, *self._meaning]
-            return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
         # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
-        code = getattr(self.predict, "__code__", None)
-        body = b"" if code is None else code.co_code + repr(_constants(code)).encode()
-        parts = [self.name, self._given, self.mask_text, *self._meaning, *map(_content, _dependencies(self.predict))]
-        return hashlib.sha256(repr(parts).encode() + body).hexdigest()[:16]
+        code = self.code or fingerprint(self.predict)
+        return digest([self.name, self._given, self.mask_text, code, self._meaning])
+
+    def identify(self, *, whole: bool = False) -> None:
+        vars(self).pop("fingerprint", None)
 
     @property
     def _meaning(self) -> list[Any]:
@@ -184,34 +181,3 @@ def erased_texts(rows: Rows, row: int, mask_text: str, texts: Mapping[int, str])
         elif now[unit] == _MASKED:
             pieces[segment] = before + mask_text + after
     return pieces
-
-
-def _constants(code: CodeType) -> tuple[Any, ...]:
-    """What a function's code holds; code inside it (a comprehension) not by its address, which differs by process."""
-    return tuple((part.co_code, _constants(part)) if isinstance(part, CodeType) else part for part in code.co_consts)
-
-
-def _dependencies(predict: Callable[..., Any]) -> list[Any]:
-    """What a callable's answer may depend on: its object and that one's parts, its closure, the globals it names."""
-    owner = getattr(predict, "__self__", None if inspect.isfunction(predict) else predict)
-    objects = [] if owner is None else [owner, *getattr(owner, "__dict__", {}).values()]
-    if inspect.isfunction(predict):
-        variables = inspect.getclosurevars(predict)
-        named = {**variables.globals, **variables.nonlocals}
-        objects += [predict.__defaults__, *(named[name] for name in sorted(named))]
-    return objects
-
-
-def _content(thing: Any) -> str:
-    """A hash of values, weights and fitted estimators; of anything else (a cache may change by the call) its kind."""
-    network = thing if isinstance(thing, torch.nn.Module) else getattr(thing, "model", None)
-    if isinstance(network, torch.nn.Module):
-        return fingerprint(network)
-    if not (isinstance(thing, str | bytes | int | float | tuple | np.ndarray) or hasattr(thing, "get_params")):
-        return type(thing).__name__
-    import joblib  # type: ignore[import-untyped]  # comes with scikit-learn
-
-    try:
-        return str(joblib.hash(thing))
-    except Exception:  # it pickles, and pickling may raise anything
-        return type(thing).__name__

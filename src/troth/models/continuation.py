@@ -7,11 +7,8 @@ greedily: the most probable token at each step, up to so many, or until it ends.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -21,7 +18,6 @@ from torch.nn.utils.rnn import pad_sequence
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows
 from troth.models._causal import Asked, Causal
-from troth.models._loading import fingerprint
 from troth.models._prompts import template
 from troth.models._row_choice import shortened
 from troth.models._sharing import borrowed
@@ -95,10 +91,10 @@ class Continuation(Causal):
         spec = {**options, "chat": self.chat, "mask_text": self.mask_text}
         return {name: value for name, value in spec.items() if value is not None}
 
-    @cached_property
-    def fingerprint(self) -> str:
-        about = [fingerprint(self.model), self.template.parts, self.ids or self.generate, self._mask_id]
-        return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    @property
+    def state(self) -> list[Any]:
+        ends = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        return [self.template.parts, self.ids or [self.generate, ends], self._mask_id]
 
     # What stands behind the prompt
 

@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.hashing import digest
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models import _abilities, _changes, _habits, _reading, families
+from troth.models import _abilities, _changes, _habits, _identity, _reading, families
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
-from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of, with_meaning
-from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, is_pipeline, is_transformers
+from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of
+from troth.models._loading import CLASSIFIER, Network, bring, is_pipeline, is_transformers
 from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
@@ -54,6 +55,7 @@ class Encoder(TextClassifier):
         self.labels = self.class_names(None if labels is None else tuple(labels))
         self.max_length = longest(model, tokenizer, max_length, name)
         self._resting = False
+        self._identified: Any = None  # the state of the weights when the fingerprint was computed
         self.precision: Precision = known_precision(precision, model, name)
 
     @classmethod
@@ -130,9 +132,25 @@ class Encoder(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
+        self._identified = _identity.stamp(self.model), len(self.tokenizer)
+        whole = [_identity.network(self.model), _identity.tokenizer(self.tokenizer)]
+        head = [self.outputs, self.threshold if self.outputs == "labels" else None, list(self.labels)]
         # Numbers of another precision are another model's: they are never mixed.
         speed = "-fast" if self.precision == "fast" else ""
-        return with_meaning(fingerprint(self.model), self.outputs, self.threshold) + speed
+        return digest([self.network.auto, *whole, *head, self.max_length, self.state]) + speed
+
+    @property
+    def state(self) -> list[Any]:
+        """What else the answers depend on, as plain values: a prompt, class words. Part of the fingerprint."""
+        return []
+
+    def identify(self, *, whole: bool = False) -> None:
+        if "fingerprint" not in vars(self):
+            return
+        if whole:
+            _identity.forget(self.model)
+        if whole or self._identified != (_identity.stamp(self.model), len(self.tokenizer)):
+            del vars(self)["fingerprint"]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ Of longer words it is the log-probability of all their tokens.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -20,7 +18,6 @@ from troth.core.types import Example, Rows
 from troth.models._causal import Asked, Causal
 from troth.models._class_words import class_tokens
 from troth.models._endpoint import is_url
-from troth.models._loading import fingerprint
 from troth.models._prompts import as_shots, require_words, template
 from troth.models._row_choice import rearranged
 from troth.models._tree import Tree
@@ -110,12 +107,10 @@ class Prompted(Causal):
             spec["explain_parts"] = list(self.explain_parts)
         return spec
 
-    @cached_property
-    def fingerprint(self) -> str:
+    @property
+    def state(self) -> list[Any]:
         words: list[Any] = [self.tree.words, self.mean_of_tokens] if self.answer_length else list(self.class_ids)
-        frozen = [sorted(self.template.frozen)] if self.explain_parts is not None else []
-        about = json.dumps([fingerprint(self.model), self.template.parts, words, self._mask_id, *frozen])
-        return hashlib.sha256(about.encode()).hexdigest()[:16]
+        return [self.template.parts, words, self._mask_id, sorted(self.template.frozen)]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from troth.core.errors import TrothError
+from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._answers import Answers, Usage, folder
@@ -137,7 +138,7 @@ class Remote(BlackBox):
         """Of all that is known here: the weights behind an endpoint may change without a word."""
         spec = {name: value for name, value in self.spec.items() if name != "key_variable"}
         about = [self.url, spec, self.template.parts, sorted(self.template.frozen)]
-        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+        return digest(about)
 
     @property
     def notes(self) -> tuple[str, ...]:

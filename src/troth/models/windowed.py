@@ -5,8 +5,6 @@ first. Erasing and gradients are about the merged answer, so a word in two windo
 """
 
 import copy
-import hashlib
-import json
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._prompts import SHOTS, TEXT
@@ -74,8 +73,11 @@ class Windowed(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        about = json.dumps([self.inner.fingerprint, self.window, self.stride, self.merge])
-        return hashlib.sha256(about.encode()).hexdigest()[:16]
+        return digest([self.inner.fingerprint, self.window, self.stride, self.merge])
+
+    def identify(self, *, whole: bool = False) -> None:
+        self.inner.identify(whole=whole)
+        vars(self).pop("fingerprint", None)
 
     @property
     def notes(self) -> tuple[str, ...]:

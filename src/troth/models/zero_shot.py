@@ -5,8 +5,6 @@ As the zero-shot-classification pipeline: the entailment logits of all candidate
 once per label. The hypothesis is in no unit and in no erased input: it is put behind the text just before that is read.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +17,7 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._heads import checked_threshold
-from troth.models._loading import fingerprint, is_pipeline
+from troth.models._loading import is_pipeline
 from troth.models._sharing import borrowed
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
@@ -94,10 +92,9 @@ class ZeroShot(Encoder):
             spec["labels"] = list(self.labels)
         return spec | ({"threshold": self.threshold} if self.outputs == "labels" else {})
 
-    @cached_property
-    def fingerprint(self) -> str:
-        about = json.dumps([fingerprint(self.model), self.spec])
-        return hashlib.sha256(about.encode()).hexdigest()[:16]
+    @property
+    def state(self) -> list[Any]:
+        return [self.spec, self._entailment, self._contradiction]
 
     @cached_property
     def _hypotheses(self) -> list[tuple[Tensor, Tensor | None]]:

@@ -53,7 +53,7 @@ def _decision(name: str, facts: Mapping[str, Any], attributions: list[Attributio
     if facts.get("comparison"):
         parts.append(f"<p><b>{html.escape(str(facts['comparison']))}</b></p>")
     model, versions = facts["model"], facts["versions"]
-    changed = "" if records.is_unchanged(facts) else "CHANGED after it was written; "
+    changed = "CHANGED after it was written; " if records.is_changed(facts) else ""
     about = (
         f"{changed}{facts['time']}; model {model.get('name')} (fingerprint {model.get('fingerprint')}); "
         f"seed {facts['settings'].get('seed')}; "

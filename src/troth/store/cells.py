@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from troth.sweep.context import Context
 
 # Of the stored files and of what the works make of the same specs; part of every cell's name.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,9 +78,7 @@ def write_segment(folder: Path, cells: Sequence[tuple[Facts, pa.Table]]) -> Path
 
 def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, str]) -> list[str]:
     """Reads every file whole; moves damaged ones into `damaged/`, keeps the cells in them that are sound."""
-    damages = [DamagedError(path, why) for path, why in unreadable.items()]
-    with ThreadPoolExecutor() as pool:  # hashing and decompressing let go of the interpreter
-        damages += [damage for damage in pool.map(_damage, segments) if damage is not None]
+    damages = [DamagedError(path, why) for path, why in unreadable.items()] + found_damages(segments)
     named = []
     by_path = {segment.path: segment for segment in segments}
     for damage in damages:
@@ -97,9 +95,16 @@ def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, s
     return named
 
 
-def _damage(segment: Segment) -> DamagedError | None:
+def found_damages(segments: Sequence[Segment], *, named: bool = True) -> list[DamagedError]:
+    """What is found by reading every file whole; nothing is moved."""
+    with ThreadPoolExecutor() as pool:  # hashing and decompressing let go of the interpreter
+        found = pool.map(lambda segment: _damage(segment, named), segments)
+        return [damage for damage in found if damage is not None]
+
+
+def _damage(segment: Segment, named: bool) -> DamagedError | None:
     try:
-        segment.verify()
+        segment.verify(named=named)
     except DamagedError as damage:
         return damage
     except FileNotFoundError:

@@ -15,7 +15,8 @@ def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[St
 
 
 def _is_current(specs: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
-    return now is None or (specs.get("explainer_full"), specs.get("explainer_code")) == (now["spec"], now["code"])
+    stored = tuple(specs.get(f"explainer_{part}") for part in ("full", "code", "files"))
+    return now is None or stored == (now["spec"], now["code"], now.get("files"))
 
 
 def own_methods(about: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from troth.core.errors import TrothError
-from troth.store.shapes import fault
+from troth.core.shapes import fault
 
 
 class DamagedError(TrothError):
@@ -33,6 +33,7 @@ class Method:
 
     spec: str
     code: str | None
+    files: str | None = None
 
 
 @dataclass(frozen=True)

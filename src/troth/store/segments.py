@@ -19,7 +19,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from troth.store import records, shapes
+from troth.core import shapes
+from troth.store import records
 from troth.store.cells import Cell
 from troth.store.records import DamagedError
 
@@ -85,14 +86,25 @@ class Segment:
     def _starts(self) -> list[int]:
         return [0, *accumulate(int(cell["rows"]) for cell in self.facts)]
 
-    def verify(self) -> None:
-        """Reads every byte; raises where one is not as it was written, or where the name is another cell's."""
+    def verify(self, *, named: bool = True) -> None:
+        """Reads every byte; raises where one is not as it was written, or where a name is another cell's.
+
+        Names of an earlier format cannot be computed again: then `named` is False.
+        """
         data = self.path.read_bytes()
         if _SEAL not in data or _sealed(data) != data:
             raise DamagedError(self.path, "its bytes are not those that were written")
-        names = [_name(cell) for cell in self.facts]
-        if self.path.parent.name == "cells" and names != [self.path.stem]:
+        names = [cell["name"] for cell in self.facts]
+        file_name = names[0] if self.path.parent.name == "cells" else f"{self.kind}-{seal_of(data)}"
+        if (self.path.parent.name == "cells" and len(names) > 1) or self.path.stem != file_name:
             raise DamagedError(self.path, "it holds another cell than its name says")
+        if len(set(names)) < len(names) or (named and names != [_name(cell) for cell in self.facts]):
+            raise DamagedError(self.path, "a cell in it is not what its name says")
+        with _reading(self.path):
+            rows = _file(self.path).read(columns=["cell"])
+        owners = [pa.repeat(pa.scalar(cell["name"], pa.string()), cell["rows"]) for cell in self.facts]
+        if rows.column_names != ["cell"] or not rows.column(0).equals(pa.chunked_array(owners, pa.string())):
+            raise DamagedError(self.path, "its rows are not those of its cells")
 
     def sound(self) -> list[tuple[Facts, pa.Table]]:
         """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""

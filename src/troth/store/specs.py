@@ -54,7 +54,7 @@ def names(spec: type[Spec]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec(Spec):
-    """A model: its name, the options of `load_model`, and the fingerprint of its weights to be sure.
+    """A model: its name, the options of `load_model`, and the fingerprint of all it is, to be sure.
 
     "cell:NAME" is the model that the cell of that name has trained.
     """
@@ -112,6 +112,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     explainer: str
     explainer_full: str
     explainer_code: str | None = None  # fingerprint of a method that does not come with troth
+    explainer_files: str | None = None  # hash of the files that the method reads: a checkpoint
     seed: int
     first: int | None = None  # only so many of the examples
     magnitude: bool | None = None  # absolute scores

@@ -20,7 +20,7 @@ import pyarrow as pa
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_aside
 from troth.store import compaction, quarantine, records, run_file
-from troth.store.cells import Cell
+from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.claims import Claims
 from troth.store.records import DamagedError
 from troth.store.records import Stored as Stored  # its place for whoever reads a store
@@ -214,6 +214,15 @@ class Store:
         self.refresh()
         return notes
 
+    def damages(self) -> list[DamagedError]:
+        """Files that are not what was written, found by reading every one whole; nothing is moved."""
+        self.refresh()
+        segments = self.segments()
+        named = (self.about() or {}).get("format") == FORMAT_VERSION
+        return [DamagedError(*each) for each in self.unreadable.items()] + compaction.found_damages(
+            segments, named=named
+        )
+
     def compact(self) -> None:
         """Joins finished cells into segments; skipped where another process does so."""
         if not self.claims.take("compaction"):
@@ -245,11 +254,14 @@ class Store:
             run_file.add(self.folder, facts)
 
 
-def open_run(name: str | Path, runs: str | Path = "runs") -> Store:
-    """An existing run: a folder, or the name of one in `runs`."""
+def open_run(name: str | Path, runs: str | Path = "runs", *, sound: bool = False) -> Store:
+    """An existing run: a folder, or the name of one in `runs`; `sound`: all its files must be what was written."""
     for folder in (Path(name), Path(runs) / name):
         if (folder / "run.json").is_file():
-            return Store(folder)
+            store = Store(folder)
+            if sound and (damages := store.damages()):
+                raise damages[0]
+            return store
     nearby = Path(runs) if not Path(name).parent.name else Path(name).parent
     known = sorted(path.parent.name for path in nearby.glob("*/run.json"))
     raise TrothError(f"{unknown('run', str(name), known)} (looked in {nearby})")

@@ -49,7 +49,7 @@ class Context:
         model: TextClassifier = _recall(self._models, spec.key, lambda: self._load(spec), _MODELS)
         if spec.model_fingerprint not in (None, model.fingerprint):
             raise TrothError(
-                f"model {spec.model} has changed since this was planned (its weights are now "
+                f"model {spec.model} has changed since this was planned (its fingerprint is now "
                 f"{model.fingerprint}, not {spec.model_fingerprint}); plan again"
             )
         return model
@@ -62,6 +62,7 @@ class Context:
         name = "" if in_memory else os.path.normpath(model) if _is_path(model) else str(model)
         named = ModelSpec(model=name, model_options=dict(options) if options else None)
         loaded = load_model(model, **(options or {})) if in_memory else self._load(named)
+        loaded.identify(whole=True)  # what is stored under a name must be of the model as it is now
         spec = replace(named, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
         chosen = loaded.spec  # by a prompted model itself
         if chosen and in_memory:
@@ -84,7 +85,7 @@ class Context:
 
     def explainer(self, spec: ExplanationSpec) -> Explainer:
         """The method that a cell is about: of the catalog, in memory, or of code that the user has named."""
-        key = (spec.explainer_full, spec.explainer_code)
+        key = (spec.explainer_full, spec.explainer_code, spec.explainer_files)
         if key in self.methods:
             return self.methods[key]
         return self.once(("explainer", *key), lambda: self._load_explainer(spec))
@@ -144,11 +145,12 @@ class Context:
             found = from_reference(reference, self.home)
         else:
             built: Explainer = catalog.build("explainers", spec.explainer_full)
-            if spec.explainer_code is None:
+            if spec.explainer_code is None and spec.explainer_files is None:
                 return built
             found = method(built)
-        if found.code != spec.explainer_code:
-            raise TrothError(f"the code of {spec.explainer} has changed since this was planned; run it again")
+        if (found.code, found.files) != (spec.explainer_code, spec.explainer_files):
+            what = "code" if found.code != spec.explainer_code else "checkpoint"
+            raise TrothError(f"the {what} of {spec.explainer} has changed since this was planned; run it again")
         return found.explainer
 
     def _trusted(self, name: str) -> user_code.Reference | None:

@@ -81,7 +81,7 @@ def cross(
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
                         masking=erased_by, explainer=method.name, explainer_full=method.full,
-                        explainer_code=method.code, seed=seed,
+                        explainer_code=method.code, explainer_files=method.files, seed=seed,
                         first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
@@ -100,8 +100,8 @@ def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer 
     found = methods([_of_catalog(explainer) for explainer in explainers])
     for method in found:
         if method.in_memory:
-            context.methods[method.full, method.code] = method.explainer
-    plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code} for each in found}
+            context.methods[method.full, method.code, method.files] = method.explainer
+    plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code, "files": each.files} for each in found}
     return found
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from troth.core import shapes
 from troth.core.errors import TrothError, unknown
 from troth.core.units import UNIT_NAMES
-from troth.store import shapes
 from troth.store.cells import Plan
 from troth.sweep.context import Context
 

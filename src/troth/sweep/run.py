@@ -93,7 +93,7 @@ def run(
 def _require_loadable(plan: Plan, context: Context) -> None:
     """One line for a plan with a model or a method that other processes cannot load."""
     for cell in plan.cells.values():
-        if (cell.specs.get("explainer_full"), cell.specs.get("explainer_code")) in context.methods:
+        if tuple(cell.specs.get(f"explainer_{part}") for part in ("full", "code", "files")) in context.methods:
             raise TrothError(
                 f"the method {cell.specs['explainer']} is in memory, where other processes cannot read it; put it into "
                 "a file and name it (my_file.py:Name), or use 1 worker"

@@ -27,7 +27,8 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.targets import require_exclusive
 from troth.models import load_model
-from troth.models._loading import fingerprint, quiet
+from troth.models._identity import fingerprint
+from troth.models._loading import quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import claim, own_folder, settle
 from troth.verbs._fit_job import METRICS, Job, plain

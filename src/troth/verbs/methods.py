@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ class Method:
     full: str  # with every option
     code: str | None = None  # fingerprint of what somebody wrote; None for troth's own methods
     in_memory: bool = False  # no other process can load it
+
+    @cached_property
+    def files(self) -> str | None:
+        """The hash of the files it reads, once they are read; None where it reads none."""
+        return self.explainer.files
 
 
 def methods(given: Iterable[Given | Method] | Mapping[str, Given], home: Path | None = None) -> list[Method]:

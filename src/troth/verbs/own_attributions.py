@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
+from troth.core.hashing import array_digest, digest
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.engine.looks import Ask
 from troth.explainers import Explainer
@@ -40,13 +40,15 @@ class OwnAttributions(Explainer, SelfNamed):
     @property
     def fingerprint(self) -> str:
         """A hash of all texts, units and scores."""
-        digest = hashlib.sha256()
-        for attribution in self.attributions:
-            example = attribution.example
-            about = (example.id, example.text, example.text_pair, attribution.spans, attribution.target)
-            digest.update(repr((*about, attribution.signed, attribution.model)).encode("utf-8", "surrogatepass"))
-            digest.update(attribution.scores.tobytes())
-        return digest.hexdigest()[:16]
+        return digest(
+            [
+                [
+                    *(each.example.id, each.example.text, each.example.text_pair, each.spans, each.target),
+                    *(each.signed, each.model, array_digest(each.scores)),
+                ]
+                for each in self.attributions
+            ]
+        )
 
     def require(self, examples: Iterable[Example]) -> None:
         """One line where an example has no attribution."""

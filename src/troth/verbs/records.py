@@ -1,12 +1,14 @@
 """The record of a decision: one JSON file with all that is needed to explain it again, signed by a hash of its content.
 
-The hash shows that a file is as it was written. It is no proof against somebody who writes another file and hashes
-that: keep the signatures, or the folder, where only the right people can write.
+A plain signature (sha256) shows that a file was not damaged. It does not show who wrote it: anybody can change a file
+and hash it again. A signature with a key of the user's (hmac-sha256) shows that whoever wrote the file had the key.
+Neither shows that what the file says is true; `troth verify` computes that again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import re
 import time
@@ -14,14 +16,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from troth.core import shapes, strict_json
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.core.types import Attribution
 from troth.models import TextClassifier
+from troth.verbs.record_fields import Decision
 
-FORMAT = 1
+FORMAT = 2
 _KIND = "troth decision"
-_NEEDED = {"time": str, "model": dict, "versions": dict, "settings": dict, "run": dict, "explanations": list}
+_SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}")
 
 
 def decision(
@@ -34,6 +39,7 @@ def decision(
     run: Mapping[str, Any],
     versions: Mapping[str, str],
     comparison: str,
+    key: bytes | None = None,
 ) -> dict[str, Any]:
     """The record of one text: `source` and `options` load the model again, `settings` are those of `explain`.
 
@@ -59,14 +65,34 @@ def decision(
         "explanations": [attribution.to_dict() for attribution in attributions],
         "comparison": comparison,
     }
-    return {**facts, "signature": signature(facts)}
+    return {**facts, "signature": signature(facts, key)}
 
 
-def signature(facts: Mapping[str, Any]) -> str:
-    """A hash of all that a record says, but itself."""
+def signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
+    """A hash of all that a record says, but itself; with a key, one that nobody without the key can compute."""
     said = {name: value for name, value in facts.items() if name != "signature"}
-    plain = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"
+    try:
+        plain = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    except ValueError:
+        raise TrothError(f"example {facts.get('id')}: a number is not finite, so there is nothing to record") from None
+    if key is None:
+        return f"sha256:{hashlib.sha256(plain).hexdigest()}"
+    return f"hmac-sha256:{hmac.new(key, plain, hashlib.sha256).hexdigest()}"
+
+
+def read_key(path: Path) -> bytes:
+    """The bytes of a key file, all of them."""
+    try:
+        with open(path, "rb") as file:
+            key = file.read(_LONGEST_KEY + 1)
+    except OSError as error:
+        raise TrothError(f"cannot read the key file {path}: {error.strerror}") from None
+    if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+        raise TrothError(
+            f"the key file {path} must hold {_SHORTEST_KEY} to {_LONGEST_KEY:,} bytes; make one: "
+            f"head -c 32 /dev/urandom > {path}"
+        )
+    return key
 
 
 def write(folder: Path, decisions: Sequence[Mapping[str, Any]]) -> list[Path]:
@@ -75,7 +101,7 @@ def write(folder: Path, decisions: Sequence[Mapping[str, Any]]) -> list[Path]:
     for number, facts in enumerate(decisions):
         when = re.sub(r"[^\dT]", "", facts["time"].partition("+")[0])
         name = re.sub(r"[^A-Za-z0-9_-]", "_", str(facts["id"]))[:40]
-        path = folder / f"{when}-{number:04d}-{name}-{facts['signature'][7:15]}.json"
+        path = folder / f"{when}-{number:04d}-{name}-{facts['signature'].rpartition(':')[2][:8]}.json"
         write_aside(path, (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode(), lasting=True)
         paths.append(path)
     return paths
@@ -92,25 +118,45 @@ def files_of(path: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a record says, known to be one; not that its signature holds."""
+    """What a record says, with every field of its type and no other; not that its signature or its content holds."""
     try:
-        facts = json.loads(path.read_bytes())
+        facts = strict_json.loads(path.read_bytes())
     except OSError as error:
         raise TrothError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         raise TrothError(f"{path} is not a record: it is not JSON") from None
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise TrothError(f"{path} is not a record: {why}") from None
     if not isinstance(facts, dict) or facts.get("kind") != _KIND:
         raise TrothError(f"{path} is not a record of troth explain --record")
-    if not isinstance(facts.get("format"), int) or facts["format"] > FORMAT:
-        raise TrothError(f"{path} has format {facts.get('format')}; this troth reads up to {FORMAT}: update troth")
-    for name, kind in _NEEDED.items():
-        if not isinstance(facts.get(name), kind):
-            raise TrothError(f"{path} is not a whole record: {name!r} is missing")
-    if not facts["explanations"] or not all(isinstance(each, dict) for each in facts["explanations"]):
+    version = facts.get("format")
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT:
+        raise TrothError(f"{path} has format {version}; this troth reads up to {FORMAT}: update troth")
+    if wrong := shapes.fault(facts, Decision, strict=True):
+        raise TrothError(f"{path} is not a whole record: {wrong}")
+    if not facts["explanations"]:
         raise TrothError(f"{path} is not a whole record: it holds no explanation")
+    if not _TIME.fullmatch(facts["time"]):
+        raise TrothError(f"{path} is not a whole record: time must be like 2025-01-31T12:00:00+0000")
     return facts
 
 
-def is_unchanged(facts: Mapping[str, Any]) -> bool:
-    """Whether a record is as it was signed."""
-    return bool(facts.get("signature") == signature(facts))
+def fault_of_signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
+    """Why the signature does not hold; empty where it does."""
+    known = str(facts.get("signature"))
+    has_key = known.startswith("hmac-sha256:")
+    if has_key and key is None:
+        return "it is signed with a key; name the file of the key with --key-file"
+    if not hmac.compare_digest(known.encode(), signature(facts, key).encode()):
+        if key is not None and not has_key:
+            return "it is not signed with a key"
+        if key is not None:
+            return "its signature does not fit: it was signed with another key, or changed after it was written"
+        return "the file was changed after it was written: its signature does not fit"
+    return ""
+
+
+def is_changed(facts: Mapping[str, Any]) -> bool:
+    """Whether a record is not as it was signed, as far as that shows without a key."""
+    return not str(facts.get("signature")).startswith("hmac-") and bool(fault_of_signature(facts))

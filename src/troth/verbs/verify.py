@@ -1,8 +1,9 @@
 """`verify`: whether records still hold. Each decision is explained and proved again with its model, and compared.
 
-A record holds where its signature is that of its content, the model has the same fingerprint, and every score and
-every probability comes out as it was written, up to what another machine's arithmetic moves.
-Nothing that a record names is run as code: methods come from the catalog, models are loaded as data.
+The whole record is built again from what was decided on before the model was asked (the text, the model, the methods,
+the settings), and every field of the file is compared with it. Numbers may differ by what another machine's arithmetic
+moves, everything else must be equal. Nothing that a record names is run as code: methods come from the catalog, models
+are loaded as data. What cannot be computed is believed: the time, the versions, the example's gold label.
 """
 
 from __future__ import annotations
@@ -14,25 +15,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from troth.core import catalog, user_code
+from troth.core.differing import Difference, differences
+from troth.core.differing import Path as Place
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example
 from troth.models import TextClassifier
+from troth.models._identity import is_older
 from troth.models._user_code import load_named
 from troth.verbs import records
+from troth.verbs.comparison import sentence
 from troth.verbs.explain import explain
 from troth.verbs.proof import prove
 
-_SCORES, _PROBABILITIES = 1e-3, 1e-3  # of the largest score; of a probability
-_SETTINGS = ("units", "target", "against", "segments", "masking", "seed")
+CLOSE = 1e-3  # of the largest score; of a probability
+_SAME_CHOICES = 2  # random choices that may count otherwise on another machine
+_MOST_CHOICES = 10_000
 _PLAIN_SOURCE = re.compile(r"[\w.-]+(/[\w.-]+)?")  # embedded, or a hub name
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of one record."""
+    """What became of one record, or of one part of a run."""
 
     path: Path
     text: str
@@ -40,8 +45,13 @@ class Verified:
     why: str = ""  # it does not
 
 
-def verify(record: str | Path, model: Any = None, *, device: str | None = None) -> list[Verified]:
-    """Every record at a path, or in a folder; `model` is used in place of the one that the records name."""
+def verify(
+    record: str | Path, model: Any = None, *, device: str | None = None, key: bytes | None = None
+) -> list[Verified]:
+    """Every record at a path, or in a folder; `model` is used in place of the one that the records name.
+
+    With a `key`, only records that were signed with it hold.
+    """
     found: dict[Path, Verified] = {}
     runs: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
     for path in records.files_of(Path(record)):
@@ -50,103 +60,169 @@ def verify(record: str | Path, model: Any = None, *, device: str | None = None) 
         except TrothError as error:
             found[path] = Verified(path, "", False, str(error))
             continue
-        if not records.is_unchanged(facts):
-            found[path] = _failed(path, facts, "the file was changed after it was written: its signature does not fit")
+        if why := records.fault_of_signature(facts, key):
+            found[path] = _failed(path, facts, why)
             continue
-        specs = [str(each.get("explainer")) for each in facts["explanations"]]
-        key = json.dumps([facts["model"], facts["settings"], facts["run"], specs], sort_keys=True)
-        runs.setdefault(key, []).append((path, facts))
+        specs = [each["explainer"] for each in facts["explanations"]]
+        together = json.dumps([facts["model"], facts["settings"], facts["run"], specs], sort_keys=True)
+        runs.setdefault(together, []).append((path, facts))
     models: dict[str, TextClassifier] = {}
     for several in runs.values():
         about = several[0][1]["model"]
-        key = json.dumps(about, sort_keys=True)
-        if key not in models:
-            models[key] = _model(about, model, device)
-        found |= {each.path: each for each in _again(several, models[key])}
+        name = json.dumps(about, sort_keys=True)
+        if name not in models:
+            models[name] = recorded_model(about, model, device)
+        found |= {each.path: each for each in _again(several, models[name])}
     return [found[path] for path in sorted(found)]
 
 
-def _model(about: Mapping[str, Any], model: Any, device: str | None) -> TextClassifier:
-    options = about.get("options")
+def recorded_model(about: Mapping[str, Any], model: Any, device: str | None) -> TextClassifier:
+    """The model that a file names by its source and options, or the one that the user names."""
     if model is None:
-        model = str(about.get("source"))
+        model = about["source"]
         if not (_PLAIN_SOURCE.fullmatch(model) or Path(model).is_dir()):
             raise TrothError(f"the model {model} is not there; name it with --model")
         user_code.refuse(model)  # a record cannot name code to be run; who verifies it can
-    return load_named(model, device=device, **(options if isinstance(options, dict) else {}))
+    try:
+        return load_named(model, device=device, **about["options"])
+    except (TypeError, ValueError, AttributeError) as error:
+        raise TrothError(f"the model's options {about['options']} cannot be used: {error}") from None
 
 
 def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier) -> Iterator[Verified]:
     """Records that were made together: of one model, with the same methods and settings."""
-    before = several[0][1]["model"].get("fingerprint")
+    before = several[0][1]["model"]["fingerprint"]
     if before != model.fingerprint:
         why = f"the model has changed: {model.name} was {before}, now it is {model.fingerprint}"
+        if is_older(before):
+            why = (
+                f"it was recorded by an earlier troth, which identified a model by a sample of its weights ({before}); "
+                "record the decision again"
+            )
         yield from (_failed(path, facts, why) for path, facts in several)
         return
-    readable = []
-    for path, facts in several:
-        try:
-            readable.append((path, facts, [Attribution.from_dict(each) for each in facts["explanations"]]))
-        except TrothError as error:
-            yield _failed(path, facts, str(error))
-    if not readable:
-        return
     try:
-        again = _explained(readable[0][1], [written[0].example for _, _, written in readable], readable[0][2], model)
-    except TrothError as error:
-        yield from (_failed(path, facts, f"it cannot be explained again: {error}") for path, facts, _ in readable)
+        rebuilt = _rebuilt([facts for _, facts in several], model)
+    except (TrothError, TypeError, ValueError) as error:
+        yield from (_failed(path, facts, f"it cannot be explained again: {error}") for path, facts in several)
         return
-    for (path, facts, written), now in zip(readable, zip(*again, strict=True), strict=True):
-        why = next(filter(None, map(_difference, written, now)), "")
-        yield Verified(path, str(facts.get("text")), not why, why)
+    for (path, facts), now in zip(several, rebuilt, strict=True):
+        why = next((_said(each, facts) for each in differences(facts, now, _tolerance(facts)) if _counts(each)), "")
+        yield Verified(path, facts["text"], not why, why)
 
 
-def _explained(
-    facts: Mapping[str, Any], examples: list[Example], written: Sequence[Attribution], model: TextClassifier
-) -> list[list[Attribution]]:
+def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> list[dict[str, Any]]:
+    """The records as they would be written now; what cannot be computed again is taken over."""
+    facts = several[0]
+    examples = [Example(each["id"], each["text"], each["text_pair"], _label(each)) for each in several]
+    by_text = zip(*_explained(facts, examples, model), strict=True)
+    rebuilt = []
+    for each, row in zip(several, by_text, strict=True):
+        now = records.decision(
+            row, model, source="", options={}, settings=each["settings"], run=each["run"], versions=each["versions"],
+            comparison=sentence(row),
+        )  # fmt: skip
+        name = each["model"]["name"]
+        if name != model.name and Path(name).name != Path(each["model"]["source"]).name:
+            name = model.name  # neither as it is called now, nor as the place it was loaded from
+        now |= {"format": each["format"], "time": each["time"], "signature": each["signature"]}
+        rebuilt.append(json.loads(json.dumps({**now, "model": {**each["model"], "name": name}})))
+    return rebuilt
+
+
+def _label(facts: Mapping[str, Any]) -> Any:
+    return facts["explanations"][0]["label"]
+
+
+def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextClassifier) -> list[Sequence[Attribution]]:
     """[methods][texts] explained as the records were made."""
-    specs = [attribution.explainer for attribution in written]
+    specs = [each["explainer"] for each in facts["explanations"]]
+    texts = facts["run"]["texts"]
+    if texts < len(examples):
+        raise TrothError(f"{len(examples)} records are said to be of {texts} texts that were explained together")
     for spec in specs:
         name = spec.partition("(")[0]
         if name not in catalog.names("explainers"):
             raise TrothError(f"{name or 'scores from outside'} is not one of troth's own methods")
-        if catalog.find("explainers", name).learns and facts["run"].get("texts") != len(examples):
-            together = f"{name} learned from {facts['run'].get('texts')} texts together"
-            raise TrothError(f"{together}; records of {len(examples)} of them can be used")
-    settings = {name: facts["settings"][name] for name in _SETTINGS if name in facts["settings"]}
-    explained = [explain(model, examples, spec, **settings) for spec in specs]
+        if catalog.find("explainers", name).learns and texts != len(examples):
+            raise TrothError(
+                f"{name} learned from {texts} texts together; records of {len(examples)} of them can be used"
+            )
+    settings = {name: value for name, value in facts["settings"].items() if name != "proof"}
+    explained: list[Sequence[Attribution]] = [explain(model, examples, spec, **settings) for spec in specs]
+    if any(len(some) != len(examples) for some in explained):
+        raise TrothError(f"the target {settings.get('target')!r} is not one class of each text")
     asked = facts["settings"].get("proof")
-    if not isinstance(asked, dict):
+    if asked is None:
         return explained
+    if asked["choices"] > _MOST_CHOICES:
+        raise TrothError(f"a proof with {asked['choices']:,} random choices; at most {_MOST_CHOICES:,} are made again")
     names = [str(place) for place in range(len(specs))]  # one method may be there twice
-    options = {name: asked[name] for name in ("ratio", "choices", "masking") if name in asked}
-    proved = prove(model, dict(zip(names, explained, strict=True)), **options)
+    proved = prove(model, dict(zip(names, explained, strict=True)), **asked)
     return [proved[name] for name in names]
 
 
-def _difference(before: Attribution, now: Attribution) -> str:
-    """The first thing that is no longer as it was written; empty where all is."""
-    name = before.explainer.partition("(")[0]
-    if before.target != now.target:
-        return f"the model said {before.label(before.target)}, now it says {now.label(now.target)}"
-    if before.units != now.units:
-        return f"the text had {len(before.units)} units, now it has {len(now.units)} others"
-    if len(before.probabilities) != len(now.probabilities):
-        return f"the model had {len(before.probabilities)} classes, now it has {len(now.probabilities)}"
-    apart = np.abs(np.subtract(before.probabilities, now.probabilities))
-    if apart.max(initial=0) > _PROBABILITIES:
-        return f"the probability of {before.label(int(apart.argmax()))} differs by {apart.max():.2g}"
-    size = float(np.abs(np.nan_to_num(before.scores)).max(initial=0))
-    if not np.allclose(before.scores, now.scores, rtol=0, atol=_SCORES * size + 1e-7, equal_nan=True):
-        unit = int(np.nan_to_num(np.abs(before.scores - now.scores), nan=np.inf).argmax())
-        return f"{name} gave {before.units[unit]!r} {before.scores[unit]:+.4g}, now {now.scores[unit]:+.4g}"
-    if before.proof is None or now.proof is None:
-        return "" if before.proof is now.proof else f"{name}: only one of record and model has a proof"
-    for part in ("probability", "without_top", "without_random", "random_low", "random_high"):
-        old, new = getattr(before.proof, part), getattr(now.proof, part)
-        if not abs(old - new) <= _PROBABILITIES:
-            return f"{name}: {part.replace('_', ' ')} was {old:.4f}, now it is {new:.4f}"
-    return ""
+def _tolerance(facts: Mapping[str, Any]) -> Any:
+    """How far the numbers of a record may lie apart, by their place."""
+
+    def allowed(place: Place) -> float:
+        if place[0] != "explanations" or len(place) < 3:
+            return 0.0
+        explanation = facts["explanations"][place[1]]
+        if place[2] in ("scores", "rest", "gap"):
+            return CLOSE * max((abs(score) for score in explanation["scores"] if score is not None), default=0.0) + 1e-7
+        if place[2] == "probabilities" or (place[2] == "proof" and isinstance(_at(facts, place), float)):
+            if place[-1] in ("ratio", "chance"):
+                return 0.0 if place[-1] == "ratio" else _SAME_CHOICES / max(1, explanation["proof"]["choices"])
+            # Values, unlike probabilities, may be large.
+            return CLOSE * max(1.0, *map(abs, explanation["probabilities"])) if explanation["probabilities"] else CLOSE
+        return 0.0
+
+    return allowed
+
+
+def _at(facts: Any, place: Place) -> Any:
+    for part in place:
+        facts = facts[part]
+    return facts
+
+
+def _counts(difference: Difference) -> bool:
+    """Whether a difference is more than that of a p-value in a sentence."""
+    if difference.path != ("comparison",) or not (isinstance(difference.before, str) and difference.now):
+        return True
+    before, now = (_NUMBER.sub("#", text) for text in (difference.before, difference.now))
+    numbers = [map(float, _NUMBER.findall(text)) for text in (difference.before, difference.now)]
+    return before != now or any(abs(one - other) > 0.02 for one, other in zip(*numbers, strict=True))
+
+
+def _said(difference: Difference, facts: Mapping[str, Any]) -> str:
+    """A difference in words: the first thing that is not as it was written."""
+    path, before, now = difference.path, difference.before, difference.now
+    if path[0] != "explanations" or len(path) < 3:
+        place = difference.place
+        return (
+            f"{place} {difference.what}"
+            if difference.what
+            else f"{place} was {_short(before)}, now it is {_short(now)}"
+        )
+    explanation = facts["explanations"][path[1]]
+    name, field = explanation["explainer"].partition("(")[0], str(path[-1]).replace("_", " ")
+    if difference.what:
+        return f"{name}: {difference.place.partition('.')[2]} {difference.what}"
+    if path[2] == "scores" and None not in (before, now):
+        return f"{name} gave {explanation['units'][path[3]]!r} {before:+.4g}, now {now:+.4g}"
+    if path[2] == "probabilities":
+        label = explanation["labels"][path[3]] if path[3] < len(explanation["labels"]) else path[3]
+        return f"the probability of {label} differs by {abs(before - now):.2g}"
+    if path[2] == "proof" and isinstance(before, float) and isinstance(now, float):
+        return f"{name}: {field} was {before:.4f}, now it is {now:.4f}"
+    return f"{name}: {difference.place.partition('.')[2]} was {_short(before)}, now it is {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
 def _failed(path: Path, facts: Mapping[str, Any], why: str) -> Verified:
