@@ -18,7 +18,6 @@ from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
 from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of, with_meaning
 from troth.models._loading import CLASSIFIER, Network, bring, fingerprint, is_pipeline, is_transformers
-from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
 from troth.models.lane import Lane, Precision, known_precision
