@@ -12,6 +12,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
+from troth.core.user_calls import calling, shown
 from troth.models._batch_units import is_plain, plain_encodings
 from troth.models._sharing import borrowed
 from troth.models._units import Units
@@ -35,12 +36,29 @@ def encode(
         if not chosen:
             continue
         pairs = [examples[index].text_pair for index in chosen] if is_pair else None
-        with borrowed(tokenizer):
-            batch = tokenizer([examples[index].text for index in chosen], pairs, verbose=False)
         texts = [examples[index] for index in chosen]
+        given = f"{len(texts)} texts, the first {shown(texts[0].text)}"
+        with borrowed(tokenizer), calling(type(tokenizer).__name__, given):
+            batch = _checked(tokenizer, tokenizer([each.text for each in texts], pairs, verbose=False), texts)
         for index, encoding in zip(chosen, _encodings(texts, batch, units, segments, max_length), strict=True):
             encodings[index] = encoding
     return [encodings[index] for index in range(len(examples))]
+
+
+def _checked(tokenizer: Any, batch: Any, examples: Sequence[Example]) -> Any:
+    """What a tokenizer returned, with the ids, offsets and sequence of every token of every text."""
+    name, count = type(tokenizer).__name__, len(examples)
+    try:
+        ids, tokens = batch["input_ids"], list(batch.encodings)
+        lengths = [(len(row), len(each.offsets), len(each.sequence_ids)) for row, each in zip(ids, tokens, strict=True)]
+    except (TypeError, AttributeError, LookupError, ValueError):
+        lengths = []
+    if len(lengths) != count or any(len(set(each)) != 1 for each in lengths):
+        raise TrothError(
+            f"{name} returned {shown(batch)} for {count} texts; it must return input_ids and encodings with an id, "
+            "offsets and a sequence for each token, as the fast tokenizers of transformers do"
+        )
+    return batch
 
 
 def require_fast(tokenizer: Any) -> None:
@@ -54,7 +72,10 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
     positions = int(getattr(model.config, "max_position_embeddings", None) or 0)
     positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
     if max_length is None:
-        return int(min(positions, tokenizer.model_max_length, _NO_LIMIT))
+        own = getattr(tokenizer, "model_max_length", _NO_LIMIT)
+        if not isinstance(own, int | float) or not own >= 1:
+            raise TrothError(f"{name}: model_max_length of its tokenizer is {shown(own)}; set it to a number of tokens")
+        return int(min(positions, own, _NO_LIMIT))
     arguments.of_kind("max_length", max_length, int, "a whole number")
     if not 1 <= max_length <= positions:
         most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"

@@ -13,6 +13,7 @@ from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.core.user_calls import calling
 from troth.models import _abilities, _changes, _habits, _reading, families
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
@@ -249,15 +250,16 @@ class Encoder(TextClassifier):
         return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))
 
     def _call(self, rows: Rows, *, attentions: bool, hidden: bool) -> Any:
-        try:
-            inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
-            if (start := self.habits.decoder_start) is not None:
-                inputs = _reading.through_decoder(self, rows, inputs, start)
-            return self.model(**inputs)
-        except _reading.FAILURES as error:
-            if ran_out(error):
-                raise
-            raise _reading.refusal(self, rows, error) from error
+        with calling(type(self.model).__name__, f"{len(rows)} rows", out_of_memory=False):
+            try:
+                inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
+                if (start := self.habits.decoder_start) is not None:
+                    inputs = _reading.through_decoder(self, rows, inputs, start)
+                return self.model(**inputs)
+            except _reading.FAILURES as error:
+                if ran_out(error):
+                    raise
+                raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         held = (11 if not attentions and self._lane.knows(self.model) else 18) if backward else 10

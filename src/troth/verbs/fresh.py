@@ -19,7 +19,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
@@ -151,6 +151,7 @@ class Fresh:
         return quality("macro_f1", self.logits[split], labels)
 
 
+@arguments.typed
 def fresh(
     support: TextClassifier,
     splits: Mapping[str, Data],

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.proof import Proof
 from troth.core.results import Attributions, Explanations
@@ -58,6 +58,7 @@ def prove(
 ) -> Attributions: ...
 
 
+@arguments.typed
 def prove(
     model: Any,
     attributions: Iterable[Attribution] | Mapping[str, Sequence[Attribution]],

@@ -39,8 +39,8 @@ class Pretrained(Base):
         hub.require(self.path, "to train it")
         with draws.seeded(draws.key(seed, "new weights")):
             with _pretrained.loading(f"{self.path} to train it"):
-                tokenizer = _pretrained.tokenizer_of(self.path)
                 before = _pretrained.config_of(self.path).id2label
+                tokenizer = _pretrained.tokenizer_of(self.path)
                 model, _ = _pretrained.network_of(
                     "AutoModelForSequenceClassification",
                     self.path,
