@@ -101,12 +101,11 @@ def test_on_the_command_line_it_is_one_line_and_nothing_is_written(troth, good, 
     spoiled(good / "bert", tmp_path / "bad", file, change)
     rows = [{"id": str(number), "text": text, "label": number % 2} for number, text in enumerate(fakes.CORPUS)]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "plan.toml").write_text(
-        'models = ["bad"]\ndata = ["data.jsonl"]\nexplainers = ["random"]\nmetrics = ["sparsity"]\n'
-    )
+    plan = {"models": ["bad"], "data": ["data.jsonl"], "explainers": ["random"], "metrics": ["sparsity"]}
+    (tmp_path / "plan.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in plan.items()))
     answer = troth(*COMMANDS[command], room=tmp_path)
     assert (answer.code, answer.out, answer.written) == (2, "", []), answer
-    assert re.match(r"troth: cannot load \S*bad ", answer.err), answer.err
+    assert re.match(r"troth: (plan.toml, line 1: )?cannot load \S*bad ", answer.err), answer.err
     assert answer.err.count("\n") == 1, answer.err
     assert said in answer.err
 
@@ -182,7 +181,7 @@ def test_a_pipe_or_a_device_is_not_read(good, tmp_path, file, kind):
 
 def test_a_regular_expression_that_takes_too_long_is_met_by_a_time_limit(good, tmp_path, monkeypatch):
     monkeypatch.setattr(_folder_checks, "_PATIENCE", 0.5)
-    folder = spoiled(good / "bert", tmp_path / "m", "tokenizer.json", {"pre_tokenizer": split(r"(?:.*a){12}.*[é]{3}x")})
+    folder = spoiled(good / "bert", tmp_path / "m", "tokenizer.json", {"pre_tokenizer": split(r"\w*\w*\w*[^\w\W]")})
     assert "a regular expression needs more than 0 s for a text of 200" in refused(
         lambda: package.load_model(str(folder))
     )

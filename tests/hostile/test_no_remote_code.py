@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.hostile.models_table import spoiled
 import fakes
 import troth as package
 from troth.attribution_model import saving
+from troth.commands import _recording
 from troth.core.errors import TrothError
 
 SOURCE = Path(package.__file__).parent
@@ -46,14 +48,16 @@ MAPPED = {
     "AutoModelForCausalLM": "mine.MyModel",
 }
 OWN_CONFIG = {"model_type": "mine", "auto_map": MAPPED, "architectures": ["MyModel"]}
-OWN_TOKENIZER = {
-    "auto_map": {"AutoTokenizer": ["mine.MyTokenizer", "mine.MyTokenizer"]},
-    "tokenizer_class": "MyTokenizer",
-}
+OWN_TOKENIZER = {"auto_map": {"AutoTokenizer": ["mine.MyTokenizer"] * 2}, "tokenizer_class": "MyTokenizer"}
 
 
+@cache
 def calls():
     """Every call in the package that builds something from files: where, its name, its keywords."""
+    return list(_calls())
+
+
+def _calls():
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -63,7 +67,7 @@ def calls():
 
 
 def test_every_call_into_the_libraries_says_that_no_code_is_run():
-    found = list(calls())
+    found = calls()
     assert len([name for _, name, _ in found if name.endswith("from_pretrained")]) >= 4
     for place, name, keywords in found:
         if name in WITHOUT_OPTION or name == "from_pretrained":  # the last is our own function
@@ -88,10 +92,8 @@ def room(tmp_path_factory):
     spoiled(good, root / "evil_tokenizer", "tokenizer_config.json", OWN_TOKENIZER)
     own = fakes.attribution_model("bert", 2)
     saving.save(root / "aml", own, {"loss": {}, "metric": "aopc_comprehensiveness", "learning_rate": 3e-3})
-    spoiled(root / "aml", root / "evil_aml", "config.json", OWN_CONFIG)
-    shutil.rmtree(root / "aml")
     fakes.saved_causal(root / "evil_writer", "llama")
-    for folder in ("evil", "evil_tokenizer", "evil_aml", "evil_writer"):
+    for folder in ("evil", "evil_tokenizer", "evil_writer"):
         (root / folder / "mine.py").write_text(CODE)
         (root / folder / "custom_generate").mkdir()
         (root / folder / "custom_generate" / "generate.py").write_text(CODE)
@@ -105,10 +107,15 @@ def room(tmp_path_factory):
     plan = 'data = ["data.jsonl"]\nexplainers = ["random"]\nmetrics = ["sparsity"]\nmodels = '
     (root / "plan.toml").write_text(f'{plan}["evil"]\n')
     model = package.load_model(str(good))
-    from troth.commands import _recording
-
-    for name, source in (("record", "evil"), ("lora_record", "evil_lora")):
-        _recording.keep(root / name, [package.explain(model, "a good film", "random")], model, source, {}, {"seed": 0})
+    for name, source in (("record", "evil"), ("lora_record", "evil_lora"), ("aml_record", "good")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(root)
+            method = "attributive_masking(checkpoint=aml)" if name == "aml_record" else "random"
+            explained = package.explain(model, "a good film", method)
+        _recording.keep(root / name, [explained], model, source, {}, {"seed": 0})
+    shutil.move(root / "aml", root / "good_aml")
+    spoiled(root / "good_aml", root / "aml", "config.json", OWN_CONFIG)
+    (root / "aml" / "mine.py").write_text(CODE)
     return root
 
 
@@ -125,7 +132,7 @@ REFUSED = "code of its own (auto_map), which is never run"
         ([*EXPLAIN, "evil_lora"], REFUSED),
         ([*EXPLAIN, "evil", "--prompt", "{text} is", "--class-words", "good,bad"], REFUSED),
         ([*EXPLAIN, "evil", "--model-option", "trust_remote_code=true"], "code of a model's folder is never run"),
-        (["explain", "a good film", "-m", "good", "-e", "attributive_masking(checkpoint=evil_aml)"], REFUSED),
+        (["explain", "a good film", "-m", "good", "-e", "attributive_masking(checkpoint=aml)"], REFUSED),
         (["bench", "-m", "evil", *DATA], REFUSED),
         (["bench", "-m", "evil_lora", *DATA], REFUSED),
         (["check", "-m", "evil", "-d", "data.jsonl"], REFUSED),
@@ -137,9 +144,10 @@ REFUSED = "code of its own (auto_map), which is never run"
         (["fit", "attributive_masking", "-m", "good", "--backbone", "evil", *FIT], REFUSED),
         (["verify", "record"], REFUSED),
         (["verify", "lora_record"], REFUSED),
+        (["verify", "aml_record"], REFUSED),
         (["serve", "-m", "evil", "--port", "0"], REFUSED),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_no_command_runs_it_even_where_standard_input_says_yes(troth, room, arguments, said):
     answer = troth(*arguments, room=room, stdin="y\n" * 9)

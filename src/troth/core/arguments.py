@@ -71,6 +71,8 @@ def _kinds(hint: Any) -> list[Any]:
 def _is_any(value: Any, kinds: list[Any]) -> bool:
     if isinstance(value, bool) and kinds:
         return bool in kinds
+    if isinstance(value, str | bytes | bytearray) and kinds:  # lists of characters, but nobody means them so
+        return type(value) in kinds or isinstance(value, tuple(kind for kind in kinds if kind is not Iterable))
     numbers = {int: Integral, float: Real}
     return not kinds or any(isinstance(value, numbers.get(kind, kind)) for kind in kinds)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from troth.core.errors import TrothError
-from troth.core.units import Span
+from troth.core.units import Span, is_span
 
 LabelSet: TypeAlias = tuple[int | str, ...]  # all that hold; empty where none does
 
@@ -38,6 +38,10 @@ class Example:
             in_order = sorted(self.label, key=str) if isinstance(self.label, Set) else self.label
             object.__setattr__(self, "label", tuple(dict.fromkeys(in_order)))
         if self.rationale is not None:
+            if not isinstance(self.rationale, Iterable) or not all(map(is_span, self.rationale)):
+                raise TrothError(
+                    f"example {self.id}: a rationale is a list of (start, end), not {self.rationale!r:.60}"
+                )
             object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
 
     @property

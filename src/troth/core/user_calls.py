@@ -101,7 +101,7 @@ def _guarded(method: Callable[..., Any], result: tuple[type, type] | None, out_o
 def _watched(answer: Any, what: str, given: str, yields: type, returns: type) -> Generator[Any, Any, Any]:
     """A generator of the user's, every step of which is a call."""
     if not isinstance(answer, Generator):
-        raise UserCodeError(f"{what} returned {shown(answer)}; it must be a generator: yield a {yields.__name__}")
+        raise UserCodeError(f"{what} returned {shown(answer)}; it must be a generator that yields {_one(yields)}")
     reply: Any = None
     while True:
         with calling(what, given):
@@ -111,11 +111,15 @@ def _watched(answer: Any, what: str, given: str, yields: type, returns: type) ->
                 result = stop.value
                 break
         if not isinstance(step, yields):
-            raise UserCodeError(f"{what} yielded {shown(step)}; it must yield a {yields.__name__}")
+            raise UserCodeError(f"{what} yielded {shown(step)}; it must yield {_one(yields)}")
         reply = yield step
     if not isinstance(result, returns):
-        raise UserCodeError(f"{what} returned {shown(result)}; it must return a {returns.__name__}")
+        raise UserCodeError(f"{what} returned {shown(result)}; it must return {_one(returns)}")
     return result
+
+
+def _one(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
 
 
 def _about(arguments: tuple[Any, ...]) -> str:
@@ -128,4 +132,4 @@ def _about(arguments: tuple[Any, ...]) -> str:
 def _ran_out(error: BaseException) -> bool:
     from troth.core.memory import ran_out
 
-    return ran_out(error)
+    return isinstance(error, MemoryError | RuntimeError) and ran_out(error)

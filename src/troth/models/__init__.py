@@ -72,6 +72,8 @@ def load_model(
     if source is None and "model" in options:
         warn_renamed("load_model(model=…)", "load_model(…), without a name")
         source = options.pop("model")
+    for label in labels or ():
+        arguments.of_kind("each of labels", label, str, "the name of a class")
     windows = options.pop("windows", None)
     if isinstance(source, TextClassifier):
         return _in_windows(source, windows)

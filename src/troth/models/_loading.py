@@ -61,6 +61,8 @@ def bring(
         name = getattr(model, "name_or_path", "") or type(model).__name__
         if tokenizer is None:
             raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
+        if not callable(tokenizer):
+            raise TrothError(f"tokenizer must be that of a transformers model, not a {type(tokenizer).__name__}")
         if (device is not None and torch.device(device) != model.device) or dtype is not None:
             raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):

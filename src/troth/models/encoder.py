@@ -56,6 +56,10 @@ class Encoder(TextClassifier):
         self._resting = False
         self.precision: Precision = known_precision(precision, model, name)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the fast lane, which is made again: it holds functions that cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_lane"}
+
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
         return (isinstance(source, str | Path) and not is_url(source)) or is_transformers(source)

@@ -171,6 +171,8 @@ def fresh(
     are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
     """
     require(ratio, thresholder)
+    if missing := {"train", "validation"} - splits.keys():
+        raise TrothError(f"splits has no {' and no '.join(sorted(missing))}; give train, validation and test")
     folder, spec = Path(out), catalog.spec(catalog.build("explainers", explainer), full=True)
     how = {"support": support.fingerprint, "explainer": spec, "ratio": ratio, "thresholder": thresholder,
            "magnitude": magnitude, "seed": seed}  # fmt: skip

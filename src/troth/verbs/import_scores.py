@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
         numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError, RuntimeError, OverflowError):
         numbers = None
-    if numbers is None or (given.dtype.kind == "O" and any(isinstance(each, str) for each in given.flat)):
+    if numbers is None or (given.dtype.kind == "O" and not all(isinstance(each, Real) for each in given.flat)):
         raise TrothError(f"example {example.id}: scores must be numbers, not {shown(scores)}; give one per unit")
     most = float(np.finfo(np.float32).max)
     if (np.abs(numbers[np.isfinite(numbers)]) > most).any():
