@@ -198,7 +198,7 @@ CALLS = {
     "load_model(class_words=text)": (lambda model: written(class_words="ab"), "class_words must be a list"),
     "load_model(prompt=number)": (lambda model: written(prompt=3, class_words=["a", "b"]), "prompt must be text"),
     "load_model(unknown option)": (lambda model: troth.load_model("embedded", colour=3), "no option of load_model"),
-    "load_model(a network)": (lambda model: troth.load_model(torch.nn.Linear(2, 2), tokenizer=len), "not a transformers"),
+    "load_model(a network)": (lambda model: troth.load_model(torch.nn.Linear(2, 2), len), "not a transformers"),
     "load_model(a class)": (lambda model: troth.explain(troth.load_model(dict), TEXT, "leave_one_out"), "dict"),
 }  # fmt: skip
 

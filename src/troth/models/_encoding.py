@@ -12,7 +12,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
-from troth.core.user_calls import calling, shown
+from troth.core.user_calls import shown
 from troth.models._batch_units import is_plain, plain_encodings
 from troth.models._sharing import borrowed
 from troth.models._units import Units
@@ -38,7 +38,7 @@ def encode(
         pairs = [examples[index].text_pair for index in chosen] if is_pair else None
         texts = [examples[index] for index in chosen]
         given = f"{len(texts)} texts, the first {shown(texts[0].text)}"
-        with borrowed(tokenizer), calling(type(tokenizer).__name__, given):
+        with borrowed(tokenizer, given):
             batch = tokenizer([each.text for each in texts], pairs, verbose=False)
             arrays = _arrays(tokenizer, batch, len(texts))
         for index, encoding in zip(chosen, _encodings(texts, arrays, units, segments, max_length), strict=True):
