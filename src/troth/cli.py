@@ -80,7 +80,7 @@ def _run() -> int:
     except (BrokenPipeError, terminal.CannotPrintError):
         raise
     except TrothError as error:
-        return _print_error(str(error))
+        return _print_error(str(error), getattr(error, "trace", ""))
     except OSError as error:
         if error.filename is None:
             return _print_fault()
@@ -92,9 +92,12 @@ def _run() -> int:
     return code
 
 
-def _print_error(line: str) -> int:
+def _print_error(line: str, trace: str = "") -> int:
+    """One line, and the traceback of the user's own code where that raised."""
     errors = terminal.Console(stderr=True, soft_wrap=True)
     errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
+    if trace:
+        terminal.echo(trace.rstrip("\n"), err=True)
     return _FIXABLE
 
 

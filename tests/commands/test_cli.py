@@ -321,7 +321,7 @@ def test_bench_says_in_its_answer_what_failed(troth, models, tmp_path):
     said = "Failed, so not ranked here: exact_shapley. The reason: "
     for _ in range(2):  # also when the run is only read again
         code, out, _ = troth(*arguments)
-        assert code == 0
+        assert code == 2
         assert said in " ".join(out.split())
     code, out, _ = troth(*arguments, "--json")
     assert any(line.startswith(said) for line in json.loads(out)["answer"])

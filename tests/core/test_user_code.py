@@ -37,7 +37,7 @@ def test_what_is_a_reference():
     [
         ("nothing.py:Mine", "nothing.py:Mine: there is no file"),
         ("here.py:Other", "no thing in here.py is called 'Other'"),
-        ("broken.py:Mine", "ZeroDivisionError: division by zero (line 2)"),
+        ("broken.py:Mine", "ZeroDivisionError: division by zero (broken.py, line 2)"),
         ("no_such_module:Mine", "there is no module no_such_module; for a file write no_such_module.py:Mine"),
     ],
 )

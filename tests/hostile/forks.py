@@ -129,7 +129,8 @@ def command(given: dict[str, Any], place: Path, room: Path) -> None:
             if number == 1 and given.get("stdout") == "full":
                 target = "/dev/full"
             os.dup2(os.open(target, os.O_WRONLY), number)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        (place / "in").write_text(given.get("stdin", ""))
+        os.dup2(os.open(place / "in", os.O_RDONLY), 0)
         encoding = given.get("encoding", "utf-8")
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115

@@ -19,7 +19,7 @@ from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
 from troth.engine.targets import require_exclusive
-from troth.models import TextClassifier, families
+from troth.models import TextClassifier, _pretrained, families
 
 if TYPE_CHECKING:
     from troth.attribution_model.reading import Page, Text
@@ -173,15 +173,9 @@ def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> 
 
 def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
     """On a pretrained encoder from a folder or the hub, with its own tokenizer."""
-    from safetensors import SafetensorError
-    from transformers import AutoModel, AutoTokenizer
-
     hub.require(path, "as the backbone of an attribution model")
-    try:
-        backbone = AutoModel.from_pretrained(path, dtype=torch.float32, use_safetensors=True)
-        tokenizer = AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise TrothError(f"cannot load {path} as the backbone of an attribution model: {first}") from None
+    with _pretrained.loading(f"{path} as the backbone of an attribution model"):
+        backbone, _ = _pretrained.network_of("AutoModel", path, torch.float32)
+        tokenizer = _pretrained.tokenizer_of(path)
     with draws.seeded(draws.key(seed, "attribution model")):
         return AttributionModel(backbone, tokenizer, tuple(model.labels), variant).to(model.device)

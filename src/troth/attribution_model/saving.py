@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from troth.attribution_model.losses import DualMask
@@ -19,6 +18,7 @@ from troth.attribution_model.model import AttributionModel
 from troth.core.errors import TrothError
 from troth.core.files import write_json, writing_into
 from troth.core.hashing import files_digest
+from troth.models import _pretrained
 
 FACTS = "attributive.json"
 _WEIGHTS = "attributive.safetensors"
@@ -70,17 +70,11 @@ def loss_of(about: Mapping[str, Any]) -> DualMask:
 
 @lru_cache(maxsize=4)
 def _load(folder: str, written: int) -> AttributionModel:
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-
     about = facts(folder)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            backbone = AutoModel.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)  # type: ignore[no-untyped-call]
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+    with _pretrained.loading(f"the attribution model in {folder}", "; fit it again"), torch.random.fork_rng(devices=[]):
+        backbone = _pretrained.untrained("AutoModel", folder, torch.float32)
+        tokenizer = _pretrained.tokenizer_of(folder)
         model = AttributionModel(backbone, tokenizer, tuple(about["labels"]), about["variant"])
         model.load_state_dict(load_file(str(Path(folder) / _WEIGHTS)))
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise TrothError(f"cannot load the attribution model in {folder}: {first}; fit it again") from None
     model.fitted_to = about.get("model", {}).get("fingerprint")
     return model.eval()

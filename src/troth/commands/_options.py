@@ -17,6 +17,14 @@ from troth.core import catalog, hub, spec_text, terminal
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
+# What --model-option cannot set, and the way to it.
+_NO_MODEL_OPTIONS = {
+    "model": "the model is named by --model; that of a server after its address: --model https://…/v1#NAME",
+    "device": "the device is chosen by --device of troth explain, or by CUDA_VISIBLE_DEVICES",
+    "tokenizer": "a tokenizer is read from the model's folder; in Python: load_model(model, tokenizer=…)",
+    "home": "load_model has no such option",
+    "trust_remote_code": "code of a model's folder is never run; in Python, load it yourself and pass it to load_model",
+}
 
 
 def several(*names: str, help: str, kind: str | None = None) -> Any:
@@ -219,6 +227,8 @@ def more(model_options: list[str] | None) -> dict[str, Any]:
         name, separator, value = each.partition("=")
         if not separator or not name.isidentifier():
             raise TrothError(f"--model-option must be name=value, such as windows=true, not {each!r}")
+        if name in _NO_MODEL_OPTIONS:
+            raise TrothError(f"--model-option {each}: {_NO_MODEL_OPTIONS[name]}")
         try:
             options[name] = json.loads(value)
         except ValueError:

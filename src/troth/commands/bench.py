@@ -124,6 +124,8 @@ def bench(
             Console().print(result.spent, style="dim", markup=False)
     if result.outcome.interrupted:
         raise SystemExit(130)
+    if result.outcome.failed:
+        raise SystemExit(2)
 
 
 def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:

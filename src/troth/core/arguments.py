@@ -2,11 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Integral
-from typing import Any
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from troth.core.errors import TrothError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_WORDS = {
+    str: "text", int: "a whole number", float: "a number", bool: "True or False", Iterable: "a list",
+    Mapping: "a mapping", Callable: "a function", PathLike: "a path", dict: "a dict",
+}  # fmt: skip
+
+
+def typed(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuses an argument of the wrong kind by its annotation; what that does not say is left to the function."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        signature, kinds = _annotated(function)
+        try:
+            given = signature.bind(*arguments, **options).arguments
+        except TypeError:
+            return function(*arguments, **options)  # Python's own words for one too few or too many
+        for name, value in given.items():
+            if not _is_any(value, kinds[name]):
+                wanted = [_WORDS.get(kind, kind.__name__) for kind in kinds[name] if kind is not types.NoneType]
+                raise TrothError(f"{name} must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(value)}")
+        return function(*arguments, **options)
+
+    return call
+
+
+@cache
+def _annotated(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, list[Any]]]:
+    """The kinds that each argument may be of; none where its annotation does not say."""
+    signature, hints = inspect.signature(function), typing.get_type_hints(function)
+    gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    kinds = {
+        name: [] if parameter.kind in gathered else _kinds(hints.get(name, Any))
+        for name, parameter in signature.parameters.items()
+    }
+    return signature, kinds
+
+
+def _kinds(hint: Any) -> list[Any]:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return list(dict.fromkeys(map(type, parts)))
+    if origin in (typing.Union, types.UnionType):
+        found = [_kinds(part) for part in parts]
+        return [kind for some in found for kind in some] if all(found) else []
+    kind = origin or hint
+    if hint is Any or not isinstance(kind, type):
+        return [Callable] if kind is Callable else []
+    if issubclass(kind, Mapping | PathLike | str | bytes) or not issubclass(kind, Iterable) or origin is None:
+        return [Mapping if issubclass(kind, Mapping) else PathLike if issubclass(kind, PathLike) else kind]
+    return [Iterable]
+
+
+def _is_any(value: Any, kinds: list[Any]) -> bool:
+    if isinstance(value, bool) and kinds:
+        return bool in kinds
+    if isinstance(value, str | bytes | bytearray) and kinds:  # lists of characters, but nobody means them so
+        return type(value) in kinds or isinstance(value, tuple(kind for kind in kinds if kind is not Iterable))
+    numbers = {int: Integral, float: Real}
+    return not kinds or any(isinstance(value, numbers.get(kind, kind)) for kind in kinds)
 
 
 def of_kind(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from troth.core.errors import TrothError
-from troth.core.units import Span
+from troth.core.units import Span, is_span
 
 LabelSet: TypeAlias = tuple[int | str, ...]  # all that hold; empty where none does
 
@@ -38,7 +38,10 @@ class Example:
             in_order = sorted(self.label, key=str) if isinstance(self.label, Set) else self.label
             object.__setattr__(self, "label", tuple(dict.fromkeys(in_order)))
         if self.rationale is not None:
-            object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in self.rationale))
+            spans = tuple(self.rationale) if isinstance(self.rationale, Iterable) else (self.rationale,)
+            if wrong := [span for span in spans if not is_span(span)]:
+                raise TrothError(f"example {self.id}: a rationale is a list of (start, end), not {wrong[0]!r:.60}")
+            object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in spans))
 
     @property
     def class_index(self) -> int | None:

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.user_calls import failure, said
 
 KINDS = ("explainers", "metrics")
 
@@ -39,8 +40,10 @@ def find(kind: str, name: str) -> type[Any]:
     entry = _found(kind)[name]
     try:
         cls = entry.load()
-    except Exception as error:
-        raise TrothError(f"{name} ({entry.value}) cannot be imported: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise failure(f"{name} ({entry.value}) cannot be imported: {said(error)}", error) from error
     if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
         raise TrothError(f"{name} ({entry.value}) must be a dataclass that extends troth.{kind}'s base, not {cls!r}")
     return cls

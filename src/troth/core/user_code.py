@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from troth.core.errors import TrothError, unknown
+from troth.core.user_calls import failure, said
 
 # A file or a module, a name in it, and perhaps options.
 _REFERENCE = re.compile(r"(?P<where>[^(]+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?P<options>\(.*\))?", re.DOTALL)
@@ -90,9 +91,11 @@ def _from_file(path: Path, reference: Reference) -> Any:
     sys.path.insert(0, str(path.resolve().parent))  # its neighbors, as for a script
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[name]
-        raise TrothError(f"{reference.head}: {path} cannot be run: {_line(error, path)}") from error
+        raise failure(f"{reference.head}: {path} cannot be run: {said(error)}", error) from error
     finally:
         sys.path.remove(str(path.resolve().parent))
     return module
@@ -108,20 +111,10 @@ def _from_module(reference: Reference) -> Any:
         if error.name and (reference.where == error.name or reference.where.startswith(f"{error.name}.")):
             way = f"for a file write {reference.where.rpartition('.')[2]}.py:{reference.name}"
             raise TrothError(f"{reference.head}: there is no module {error.name}; {way}") from None
-        raise TrothError(f"{reference.head}: {_line(error)}") from error
-    except Exception as error:
-        raise TrothError(f"{reference.head}: {reference.where} cannot be imported: {_line(error)}") from error
+        raise failure(f"{reference.head}: {said(error)}", error) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise failure(f"{reference.head}: {reference.where} cannot be imported: {said(error)}", error) from error
     finally:
         sys.path.remove(here)
-
-
-def _line(error: Exception, path: Path | None = None) -> str:
-    """What went wrong, with the line in the user's file where that is known."""
-    place, trace = None, error.__traceback__
-    while trace is not None:
-        if path is not None and trace.tb_frame.f_code.co_filename == str(path):
-            place = trace.tb_lineno
-        trace = trace.tb_next
-    if isinstance(error, SyntaxError):
-        place = error.lineno
-    return f"{type(error).__name__}: {error}" + (f" (line {place})" if place else "")

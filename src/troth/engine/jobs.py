@@ -53,7 +53,7 @@ class Job:
         encoding, base = self.encoding, self.question.base
         require_readable(encoding)
         if look.keep.dim() != 2 or look.keep.shape[1] != encoding.n_units:
-            raise ValueError(f"keep must be [rows, {encoding.n_units} units], not {list(look.keep.shape)}")
+            raise TrothError(f"keep must be [rows, {encoding.n_units} units], not {list(look.keep.shape)}")
         self.want, self.others = look.want, look.others
         self.masking = look.masking or default
         # Erased already by the same masking: one operation does both. By another: first that, then this.

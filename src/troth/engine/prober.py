@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.types import Encoding, Rows
@@ -55,6 +55,7 @@ class Prober:
         memory: int | None = None,
         window: int | None = None,
     ) -> None:
+        arguments.of_kind("model", model, TextClassifier, "what load_model gives")
         self.model = model
         self.masking: Masking = catalog.build("maskings", masking)
         on_gpu = model.device.type == "cuda"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ClassVar, Self
 
-from troth.core import catalog
+from troth.core import catalog, user_calls
 from troth.core.types import Attribution, Encoding, Question
-from troth.engine.looks import LOGITS, Ask, Want
-from troth.engine.many import Answers, AskMany, asks_together
+from troth.engine.looks import LOGITS, Ask, Look, Want
+from troth.engine.many import Answers, AskMany, Looks, asks_together
 from troth.engine.prober import Prober
 
 
@@ -23,6 +23,10 @@ class Explainer(ABC):
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
     formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        user_calls.guard(cls, ("prepare", "reads", "passes"), ask=(Look, Attribution), ask_many=(Looks, list))
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""

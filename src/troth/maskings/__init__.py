@@ -4,11 +4,12 @@ import warnings
 import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from troth.core import user_calls
 from troth.core.types import Encoding, Rows
 from troth.models import TextClassifier
 
@@ -24,6 +25,10 @@ class Masking(ABC):
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
     formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        user_calls.guard(cls, ("erase", "lengths"), out_of_memory=False)
 
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from troth import seeds, statistics
-from troth.core import catalog
+from troth.core import catalog, user_calls
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
-from troth.engine.looks import Ask
-from troth.engine.many import AskMany, asks_together, can_be_joined
+from troth.engine.looks import Ask, Look
+from troth.engine.many import AskMany, Looks, asks_together, can_be_joined
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier
@@ -54,6 +54,11 @@ class Metric(ABC):
     bounds: ClassVar[str] = ""  # the values it can take, for people
     formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        calls = ("explanations", "settled", "for_explainer", "summarize", "extra")
+        user_calls.guard(cls, calls, ask=(Look, Score), score=(Look, Score), ask_many=(Looks, list))
 
     @property
     def divides_by(self) -> str:

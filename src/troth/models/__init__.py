@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from troth.core import user_code
+from troth.core import arguments, user_code
 from troth.core.deprecation import warn_renamed
 from troth.core.errors import TrothError, unknown
 from troth.models.base import Output as Output
@@ -32,6 +32,7 @@ def short_name(model: str) -> str:
     return Path(model).name if Path(model).is_absolute() else model
 
 
+@arguments.typed
 def load_model(
     source: Any = None,
     /,
@@ -63,9 +64,16 @@ def load_model(
     overlapping windows (docs/units.md). `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are
     those of other kinds of model (docs/new_model_kind.md).
     """
+    if "trust_remote_code" in options:
+        raise TrothError(
+            "trust_remote_code is not an option: code of a model's folder is never run; load the model and its "
+            "tokenizer with transformers yourself and pass both: load_model(model, tokenizer=…)"
+        )
     if source is None and "model" in options:
         warn_renamed("load_model(model=…)", "load_model(…), without a name")
         source = options.pop("model")
+    for label in labels or ():
+        arguments.of_kind("each of labels", label, str, "the name of a class")
     windows = options.pop("windows", None)
     if isinstance(source, TextClassifier):
         source.identify()

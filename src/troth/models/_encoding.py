@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
+from troth.core.user_calls import shown
 from troth.models._batch_units import is_plain, plain_encodings
 from troth.models._sharing import borrowed
 from troth.models._units import Units
@@ -35,12 +36,43 @@ def encode(
         if not chosen:
             continue
         pairs = [examples[index].text_pair for index in chosen] if is_pair else None
-        with borrowed(tokenizer):
-            batch = tokenizer([examples[index].text for index in chosen], pairs, verbose=False)
         texts = [examples[index] for index in chosen]
-        for index, encoding in zip(chosen, _encodings(texts, batch, units, segments, max_length), strict=True):
+        given = f"{len(texts)} texts, the first {shown(texts[0].text)}"
+        with borrowed(tokenizer, given):
+            batch = tokenizer([each.text for each in texts], pairs, verbose=False)
+            arrays = _arrays(tokenizer, batch, len(texts))
+        for index, encoding in zip(chosen, _encodings(texts, arrays, units, segments, max_length), strict=True):
             encodings[index] = encoding
     return [encodings[index] for index in range(len(examples))]
+
+
+class _Arrays(NamedTuple):
+    """What a tokenizer returned: the tokens of all texts, one after another."""
+
+    counts: NDArray[np.int64]  # [texts] tokens of each
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64] | None
+    sequence: NDArray[np.float64]  # 0 for the first text, 1 for the second, NaN for a special token
+    offsets: NDArray[np.int64]  # [tokens, 2] characters
+
+
+def _arrays(tokenizer: Any, batch: Any, texts: int) -> _Arrays:
+    try:
+        rows, tokens = batch["input_ids"], list(batch.encodings)
+        counts = np.array([len(ids) for ids in rows], np.int64)
+        offsets = _flat(chain.from_iterable(each.offsets for each in tokens)).reshape(-1, 2)
+        sequence = np.array(list(chain.from_iterable(each.sequence_ids for each in tokens)), np.float64)
+        types = _flat(batch["token_type_ids"]) if "token_type_ids" in batch else None
+        arrays = _Arrays(counts, _flat(rows), types, sequence, offsets)
+        sizes = {counts.sum(), *(len(each) for each in arrays[1:] if each is not None)}
+        if len(counts) == len(tokens) == texts and len(sizes) == 1 and (arrays.ids >= 0).all():
+            return arrays
+    except (TypeError, AttributeError, LookupError, ValueError, OverflowError):
+        pass
+    raise TrothError(
+        f"{type(tokenizer).__name__} returned {shown(batch)} for {texts} texts; it must return input_ids and encodings "
+        "with an id, offsets and a sequence for each token, as the fast tokenizers of transformers do"
+    )
 
 
 def require_fast(tokenizer: Any) -> None:
@@ -54,7 +86,10 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
     positions = int(getattr(model.config, "max_position_embeddings", None) or 0)
     positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
     if max_length is None:
-        return int(min(positions, tokenizer.model_max_length, _NO_LIMIT))
+        own = getattr(tokenizer, "model_max_length", _NO_LIMIT)
+        if not isinstance(own, int | float) or not own >= 1:
+            raise TrothError(f"{name}: model_max_length of its tokenizer is {shown(own)}; set it to a number of tokens")
+        return int(min(positions, own, _NO_LIMIT))
     arguments.of_kind("max_length", max_length, int, "a whole number")
     if not 1 <= max_length <= positions:
         most = "" if positions == _NO_LIMIT else f": {name} has {positions} positions"
@@ -63,20 +98,17 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
 
 
 def _encodings(
-    examples: Sequence[Example], batch: Any, units: UnitKind, segments: Segments, max_length: int
+    examples: Sequence[Example], arrays: _Arrays, units: UnitKind, segments: Segments, max_length: int
 ) -> Iterator[Encoding]:
     """The examples of one call of the tokenizer, whose tokens lie one after another in every array here."""
-    counts = np.array([len(ids) for ids in batch["input_ids"]], np.int64)
-    # A special token's is None: NaN.
-    sequence = np.array(list(chain.from_iterable(tokens.sequence_ids for tokens in batch.encodings)), float)
+    counts, sequence = arrays.counts, arrays.sequence
     stays = _stays(examples, sequence == 0, counts, max_length)
-    ids = _flat(batch["input_ids"])[stays]
-    types = _flat(batch["token_type_ids"])[stays] if "token_type_ids" in batch else None
+    ids = arrays.ids[stays]
+    types = None if arrays.types is None else arrays.types[stays]
     segment_of = np.where(np.isnan(sequence), -1, sequence)[stays]
     of_text = np.repeat(np.arange(len(counts)), counts)[stays]
     read = np.bincount(of_text, minlength=len(counts))
-    # [tokens, 2] characters; a call without texts has none.
-    offsets = _flat(chain.from_iterable(tokens.offsets for tokens in batch.encodings)).reshape(-1, 2)[stays]
+    offsets = arrays.offsets[stays]
     plain = np.array([is_plain(example, units) for example in examples], np.bool_)
     here = plain[of_text]
     together = iter(

@@ -1,20 +1,20 @@
 """Models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory: no pickle, no foreign code."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from logging import ERROR
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import nn
 
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
-from troth.models import families
+from troth.models import _folder_checks, _pretrained, families
 
 
 class Network(NamedTuple):
@@ -27,7 +27,6 @@ class Network(NamedTuple):
 
 CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
-_ERRORS = (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 
 
 def bring(
@@ -61,6 +60,8 @@ def bring(
         name = getattr(model, "name_or_path", "") or type(model).__name__
         if tokenizer is None:
             raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
+        if not callable(tokenizer):
+            raise TrothError(f"tokenizer must be that of a transformers model, not a {type(tokenizer).__name__}")
         if (device is not None and torch.device(device) != model.device) or dtype is not None:
             raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
@@ -82,8 +83,6 @@ def is_pipeline(model: Any) -> bool:
 
 def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
-    from transformers import AutoTokenizer
-
     folder, has_tokenizer = Path(name), tokenizer is not None
     is_gguf = folder.suffix == ".gguf" and folder.is_file()
     is_adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
@@ -95,23 +94,20 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     if not folder.is_dir() and not is_gguf and missing_here:
         raise TrothError(f"there is no model folder {name}")
     number_format, source, options = as_dtype(dtype), name, {}
-    try:
-        if is_adapter:
-            model, missing, source = _adapted(folder, number_format, network)
-        else:
-            know_own_models(folder)
-            if is_gguf:
-                source, options = str(folder.parent), {"gguf_file": folder.name}
-            model, missing = _pretrained(source, number_format, network, options)
-        own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
-        tokenizer = tokenizer or AutoTokenizer.from_pretrained(name if own_files else source, **options)
-    except _ERRORS as error:
-        why = first_line(error)
-        if isinstance(error, RuntimeError) and "ignore_mismatched_sizes" in str(error):
-            why = "its weights do not fit its config.json"
-        elif isinstance(error, OSError) and not folder.is_dir() and (away := unreachable()):
-            why = f"it is not a folder here, and not in the cache ({away})"
-        raise TrothError(f"cannot load {name} as a {network.words}: {why}") from None
+    with _pretrained.loading(f"{name} as a {network.words}"):
+        try:
+            if is_adapter:
+                model, missing, source = _adapted(folder, number_format, network)
+            else:
+                if is_gguf:
+                    source, options = str(folder.parent), {"gguf_file": folder.name}
+                model, missing = _pretrained.network_of(network.auto, source, number_format, **options)
+            own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
+            tokenizer = tokenizer or _pretrained.tokenizer_of(name if own_files else source, **options)
+        except OSError:
+            if not folder.is_dir() and (away := unreachable()):
+                raise OSError(f"it is not a folder here, and not in the cache ({away})") from None
+            raise
     # Without its files transformers makes a tokenizer that knows no word.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
     place = Path(name if own_files else source)
@@ -131,24 +127,11 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     return model, tokenizer
 
 
-def _pretrained(source: str, dtype: torch.dtype, network: Network, options: dict[str, Any]) -> tuple[Any, list[str]]:
-    """The model, and the names of the weights that its files lack."""
-    import transformers
-
-    auto: Any = getattr(transformers, network.auto)
-    if "gguf_file" not in options:
-        options = {**options, "use_safetensors": True}
-    model, report = auto.from_pretrained(source, dtype=dtype, output_loading_info=True, **options)
-    return model, sorted(report["missing_keys"])
-
-
 def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, list[str], str]:
     """A base model with its adapter merged in, so that its layers are plain ones, and where the base is."""
-    try:
-        from peft import PeftModel
-    except ImportError:
-        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft") from None
-    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    if find_spec("peft") is None:
+        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft")
+    config = _folder_checks.adapter_of(folder)
     source = str(config.get("base_model_name_or_path") or "")
     if not source:
         raise TrothError(f"{folder}: adapter_config.json names no base model; write base_model_name_or_path there")
@@ -162,18 +145,11 @@ def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, l
     heads = [shape[0] for key, shape in saved.items() if key.endswith(("score.weight", "classifier.weight"))]
     if network is CLASSIFIER and heads:
         options["num_labels"] = heads[0]
-    base, missing = _pretrained(source, dtype, network, options)
+    _folder_checks.check_rank(config, saved.values())
+    base, missing = _pretrained.network_of(network.auto, source, dtype, **options)
     # Heads that the adapter brings along are missing in the base only.
     missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
-    return PeftModel.from_pretrained(base, str(folder)).merge_and_unload(), missing, source
-
-
-def know_own_models(folder: Path) -> None:
-    """Lets the Auto classes know a model of ours, where the folder holds one."""
-    config = folder / "config.json"
-    module = families.OWN.get(json.loads(config.read_text()).get("model_type")) if config.is_file() else None
-    if module is not None:
-        import_module(module)  # registers itself
+    return _pretrained.adapted(base, folder), missing, source
 
 
 @contextmanager

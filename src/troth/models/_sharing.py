@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from troth.core.user_calls import calling
+
 _LOCKS: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
 
@@ -20,10 +22,13 @@ def lock_of(shared: Any) -> threading.RLock:
 
 
 @contextmanager
-def borrowed(tokenizer: Any) -> Iterator[None]:
-    """The tokenizer to oneself; a call without truncation and padding takes those settings off for good."""
+def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
+    """The tokenizer to oneself; a call without truncation and padding takes those settings off for good.
+
+    It may be the user's, and a library's may panic: what is called inside is called as user code is.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    with lock_of(tokenizer):
+    with calling(type(tokenizer).__name__, given), lock_of(tokenizer):
         if backend is None:
             yield
             return

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
+from troth.core import user_calls
 from troth.core.display import Shown, some, table
 from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD, Outputs
@@ -53,6 +54,10 @@ class TextClassifier(Shown, ABC):
     examples_under_way: int = 512  # at a time; fewer where each takes long, so that one sees how far it is
     masked_by: str = ""  # what erased words become, where that is not a mask token
     _gram: tuple[tuple[int, int], Tensor] | None = None  # with the version of the embedding matrix
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        user_calls.guard(cls, ("encode", "forward"), out_of_memory=False)
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:

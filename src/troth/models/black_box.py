@@ -16,6 +16,7 @@ from troth.core.hashing import digest
 from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.core.user_calls import UserCodeError, calling, said, shown
 from troth.models._heads import checked_threshold
 from troth.models._loading import is_transformers
 from troth.models._units import Units
@@ -86,7 +87,8 @@ class BlackBox(TextClassifier):
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known once it has been asked
         if self._labels is None:
-            self._ask([""])
+            with calling(self.name, "an empty text"):
+                self._ask([""])
         return self._labels or ()
 
     @cached_property
@@ -127,13 +129,17 @@ class BlackBox(TextClassifier):
         return Output(torch.from_numpy(logits).float())
 
     def _ask(self, texts: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        answer = self.predict(texts)
+        more = f"{len(texts)} texts, the first " if len(texts) > 1 else ""
+        with calling(self.name, f"{more}{shown(texts[0])}", out_of_memory=False):
+            answer = self.predict(texts)
         try:
-            probabilities = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError, RuntimeError) as error:
+            with calling(f"the answer of {self.name}"):
+                probabilities = np.asarray(answer, dtype=np.float64)
+        except UserCodeError as error:
+            why = said(error.__cause__ or error)
             raise TrothError(
-                f"{self.name} answered with something that is not an array of numbers ({error}); "
-                "it must give [texts, classes]"
+                f"{self.name} answered with something that is not an array of numbers ({why}); it must give "
+                "[texts, classes]"
             ) from None
         if probabilities.ndim != 2 or len(probabilities) != len(texts):
             raise TrothError(

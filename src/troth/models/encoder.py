@@ -14,12 +14,12 @@ from troth.core.hashing import digest
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.core.user_calls import calling
 from troth.models import _abilities, _changes, _habits, _identity, _reading, families
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
 from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of
 from troth.models._loading import CLASSIFIER, Network, bring, is_pipeline, is_transformers
-from troth.models._loading import know_own_models as know_own_models
 from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
 from troth.models.lane import Lane, Precision, known_precision
@@ -57,6 +57,10 @@ class Encoder(TextClassifier):
         self._resting = False
         self._identified: Any = None  # the state of the weights when the fingerprint was computed
         self.precision: Precision = known_precision(precision, model, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the fast lane, which is made again: it holds functions that cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_lane"}
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
@@ -268,15 +272,16 @@ class Encoder(TextClassifier):
         return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))
 
     def _call(self, rows: Rows, *, attentions: bool, hidden: bool) -> Any:
-        try:
-            inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
-            if (start := self.habits.decoder_start) is not None:
-                inputs = _reading.through_decoder(self, rows, inputs, start)
-            return self.model(**inputs)
-        except _reading.FAILURES as error:
-            if ran_out(error):
-                raise
-            raise _reading.refusal(self, rows, error) from error
+        with calling(type(self.model).__name__, f"{len(rows)} rows", out_of_memory=False):
+            try:
+                inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
+                if (start := self.habits.decoder_start) is not None:
+                    inputs = _reading.through_decoder(self, rows, inputs, start)
+                return self.model(**inputs)
+            except _reading.FAILURES as error:
+                if ran_out(error):
+                    raise
+                raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         held = (11 if not attentions and self._lane.knows(self.model) else 18) if backward else 10

@@ -50,6 +50,7 @@ class Bench(Shown, Exportable):
         return self.leaderboard._parts()
 
 
+@arguments.typed
 def bench(
     model: Any = "embedded",
     data: str | Data | Iterable[Example] = "reviews",

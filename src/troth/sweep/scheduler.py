@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from troth.core.files import CannotWriteError
+from troth.core.user_calls import calling
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.sweep import stopping
@@ -142,17 +143,17 @@ class Scheduler:
         if self.progress is None:
             return
         graph = self.graph
-        self.progress(
-            Progress(
-                done=graph.computed + graph.stored,
-                total=len(self.plan),
-                failed=len(graph.failed),
-                running=len(self.running),
-                seconds=time.monotonic() - self.begun,
-                left=self._left(pool.size) if graph.computed else None,
-                stopping=stop.requested,
-            )
+        progress = Progress(
+            done=graph.computed + graph.stored,
+            total=len(self.plan),
+            failed=len(graph.failed),
+            running=len(self.running),
+            seconds=time.monotonic() - self.begun,
+            left=self._left(pool.size) if graph.computed else None,
+            stopping=stop.requested,
         )
+        with calling("progress", repr(progress)):
+            self.progress(progress)
 
     def _left(self, workers: int) -> float | None:
         """Seconds until all is done: what is being worked on is done in part, and the longest of it is waited for."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from troth.core.errors import TrothError
 from troth.core.files import is_full
 from troth.core.progress import hidden
+from troth.core.user_calls import UserCodeError
 from troth.store.cells import Cell, find_work
 from troth.sweep.context import Context
 
@@ -56,7 +57,9 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
             begun = time.perf_counter()  # what has to be imported is not the cell's time
             output = work(task.cell, [from_bytes(table) for table in task.tables], context)
             table = to_bytes(output.table)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic in Rust and sys.exit are none of Python's usual errors
         message, frames = _described(error)
         seconds = time.perf_counter() - begun
         return Reply(
@@ -113,8 +116,10 @@ def _same_start(cell: Cell, threads: int) -> Iterator[None]:
                 torch.set_num_threads(before)
 
 
-def _described(error: Exception) -> tuple[str, str]:
-    """One line, and where a fault of ours (not a user's) came from."""
+def _described(error: BaseException) -> tuple[str, str]:
+    """One line, and where a fault came from: of the user's code their part of the traceback, of ours its end."""
+    if isinstance(error, UserCodeError):
+        return str(error), error.trace
     if isinstance(error, TrothError):
         return str(error), ""
     lines = traceback.format_exception(error)

@@ -10,7 +10,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from troth.core import catalog, files
+from troth.core import arguments, catalog, files
 from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models._loading import quiet
@@ -60,6 +60,7 @@ class Plan:
         return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
 
+@arguments.typed
 @quiet()
 def train(
     recipe: recipes.RecipeLike,
@@ -111,6 +112,7 @@ def train(
     return write(folder, model, planned, identity, fitted, notes)
 
 
+@arguments.typed
 def plan(
     recipe: recipes.RecipeLike,
     data: Source,

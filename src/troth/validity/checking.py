@@ -123,6 +123,7 @@ class Check:
         }
 
 
+@arguments.typed
 def check(
     model: Any,
     data: str | Data,

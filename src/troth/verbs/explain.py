@@ -57,6 +57,7 @@ def explain(
 ) -> Explanations: ...
 
 
+@arguments.typed
 def explain(
     model: Any,
     texts: Texts,

@@ -20,7 +20,7 @@ from troth.attribution_model.losses import DualMask
 from troth.attribution_model.search import LAMBDAS, weighted
 from troth.attribution_model.search import lambdas_of as lambdas_of
 from troth.attribution_model.start import start
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json
 from troth.data import Data
@@ -49,6 +49,7 @@ class Fitted:
     reports: Mapping[str, Mapping[str, Any]]
 
 
+@arguments.typed
 @quiet()
 def fit(
     model: Any,

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
@@ -151,6 +151,7 @@ class Fresh:
         return quality("macro_f1", self.logits[split], labels)
 
 
+@arguments.typed
 def fresh(
     support: TextClassifier,
     splits: Mapping[str, Data],
@@ -170,6 +171,8 @@ def fresh(
     are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
     """
     require(ratio, thresholder)
+    if missing := {"train", "validation"} - splits.keys():
+        raise TrothError(f"splits has no {' and no '.join(sorted(missing))}; give train, validation and test")
     folder, spec = Path(out), catalog.spec(catalog.build("explainers", explainer), full=True)
     how = {"support": support.fingerprint, "explainer": spec, "ratio": ratio, "thresholder": thresholder,
            "magnitude": magnitude, "seed": seed}  # fmt: skip

@@ -6,14 +6,17 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question
-from troth.core.units import Span, UnitKind, join
+from troth.core.units import Span, UnitKind, is_span, join
+from troth.core.user_calls import shown
 from troth.data._items import as_examples
 from troth.engine.looks import Answer, Ask, Look, keep_all
 from troth.engine.prober import Prober
@@ -25,6 +28,7 @@ _MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
 _UNKNOWN = ("[UNK]", "<unk>")
 
 
+@arguments.typed
 def import_scores(
     model: Any,
     example: Example | str | tuple[str, str],
@@ -68,7 +72,7 @@ def attribution_of(
 ) -> Attribution:
     """Scores of spans, tokens or units as the answer to a question; what lies in no unit is the rest."""
     encoding = question.encoding
-    numbers = np.asarray(scores.detach().double().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
+    numbers = _numbers(encoding.example, scores)
     _check(encoding, numbers, spans, tokens)
     if tokens is not None and list(tokens) == _own_tokens(model, encoding):
         places = encoding.units.numpy()
@@ -88,6 +92,21 @@ def attribution_of(
     )
 
 
+def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
+    """The scores as an array that single precision, in which they are kept, can hold."""
+    try:
+        given = np.asarray(scores.detach().cpu() if isinstance(scores, Tensor) else scores)
+        numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        numbers = None
+    if numbers is None or (given.dtype.kind == "O" and not all(isinstance(each, Real) for each in given.flat)):
+        raise TrothError(f"example {example.id}: scores must be numbers, not {shown(scores)}; give one per unit")
+    most = float(np.finfo(np.float32).max)
+    if (np.abs(numbers[np.isfinite(numbers)]) > most).any():
+        raise TrothError(f"example {example.id}: a score is larger than {most:.0e}; divide all of them by one number")
+    return numbers
+
+
 def _plain_look(question: Question) -> Ask[Answer]:
     return (yield Look(question, keep_all(question)))
 
@@ -104,7 +123,12 @@ def _check(
         raise TrothError(f"example {example.id}: {len(scores)} scores for {wanted} {what}s; there must be one each")
     if not np.isfinite(scores).all():
         raise TrothError(f"example {example.id}: score {int((~np.isfinite(scores)).argmax())} is NaN or infinite")
-    for start, end in spans or ():
+    for token in tokens or ():
+        arguments.of_kind("each of tokens", token, str, "text")
+    for span in spans or ():
+        if not is_span(span):
+            raise TrothError(f"example {example.id}: a span must be (start, end) in characters, not {shown(span)}")
+        start, end = span
         if not 0 <= start <= end <= len(example.text):
             raise TrothError(
                 f"example {example.id}: span {(start, end)} lies outside a text of {len(example.text)} characters"

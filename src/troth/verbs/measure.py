@@ -47,6 +47,7 @@ def measure(
 ) -> dict[str, Scores]: ...
 
 
+@arguments.typed
 def measure(
     model: Any,
     attributions: Iterable[Attribution],

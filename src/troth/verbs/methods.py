@@ -16,6 +16,7 @@ from troth.core import catalog, user_code
 from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
 from troth.core.types import Attribution
+from troth.core.user_calls import calling
 from troth.explainers import Explainer
 from troth.verbs.own_attributions import OwnAttributions
 from troth.verbs.own_functions import OwnFunction, arguments_of
@@ -144,10 +145,8 @@ def _named(name: Any, found: Method) -> Method:
 
 
 def _construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
-    try:
+    with calling(name):  # an abstract class, or one with its own __init__
         return catalog.construct_of(cls, name, options)
-    except TypeError as error:  # an abstract class, or one with its own __init__
-        raise TrothError(f"{name} cannot be built: {error}") from None
 
 
 def _require_signed(explainer: Explainer) -> None:

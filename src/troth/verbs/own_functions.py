@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question
+from troth.core.user_calls import UserCodeError, calling, shown
 from troth.engine.looks import Ask
 from troth.explainers import Explainer
 from troth.verbs.import_scores import attribution_of
@@ -68,9 +69,13 @@ class OwnFunction(Explainer, SelfNamed):
             "text": example.text, "example": example, "model": self.model, "target": question.target,
             "seed": question.seed,
         }  # fmt: skip
-        result = self.function(*(known[name] for name in self._arguments))
+        with calling(self.name, f"example {example.id}, {shown(example.text)}"):
+            result = self.function(*(known[name] for name in self._arguments))
         try:
-            return self._read(question, result)
+            with calling(f"what {self.name} returned for example {example.id}"):
+                return self._read(question, result)
+        except UserCodeError:
+            raise
         except TrothError as error:
             raise TrothError(f"{self.name}: {error}") from None
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.proof import Proof
 from troth.core.results import Attributions, Explanations
@@ -58,6 +58,7 @@ def prove(
 ) -> Attributions: ...
 
 
+@arguments.typed
 def prove(
     model: Any,
     attributions: Iterable[Attribution] | Mapping[str, Sequence[Attribution]],
@@ -73,11 +74,15 @@ def prove(
     """
     classifier = load_model(model)
     if isinstance(attributions, Mapping):
+        for name, several in attributions.items():
+            arguments.iterable(f"attributions[{name!r}]", several, "a list of attributions")
         every = [attribution for several in attributions.values() for attribution in several]
         proved = iter(prove(classifier, every, ratio=ratio, choices=choices, masking=masking))
         parts = ((name, itertools.islice(proved, len(several))) for name, several in attributions.items())
         return Explanations((name, Attributions(part)) for name, part in parts)
     every = Attributions(attributions)
+    for attribution in every:
+        arguments.of_kind("each of attributions", attribution, Attribution, "an Attribution")
     if choices < _FEWEST:
         raise TrothError(f"a proof needs at least {_FEWEST} random choices, not {choices}")
     if basis_points(ratio) == 0:

@@ -10,6 +10,7 @@ import torch
 
 from troth.core import draws
 from troth.core.types import Example
+from troth.models import _pretrained
 from troth.models.encoder import Encoder
 from troth.training.bases import Base
 from troth.training.bases.pretrained import Pretrained
@@ -18,11 +19,9 @@ from troth.training.bases.pretrained import Pretrained
 @dataclass(frozen=True)
 class Embedded(Base):
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        from transformers import AutoConfig
-
         with as_file(files("troth.models") / "embedded_model") as folder:
             model = Pretrained(path=str(folder)).build(examples, labels, seed, max_length)
-            own = AutoConfig.from_pretrained(folder).id2label
+            own = _pretrained.config_of(str(folder)).id2label
         if [own[index] for index in sorted(own)] != list(labels):
             _renew_head(model, seed)
         model.name = "embedded"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 
 from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Example
-from troth.models.encoder import Encoder, know_own_models
+from troth.models import _pretrained
+from troth.models.encoder import Encoder
 from troth.training.bases import Base, class_names
 from troth.training.bases._heads import name_outputs
 
@@ -35,25 +35,19 @@ class Pretrained(Base):
             raise TrothError(f"there is no model folder {self.path}")
 
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-
         self.require()
         hub.require(self.path, "to train it")
-        know_own_models(Path(self.path))
         with draws.seeded(draws.key(seed, "new weights")):
-            try:
-                tokenizer = AutoTokenizer.from_pretrained(self.path)
-                before = AutoConfig.from_pretrained(self.path).id2label
-                model = AutoModelForSequenceClassification.from_pretrained(
+            with _pretrained.loading(f"{self.path} to train it"):
+                before = _pretrained.config_of(self.path).id2label
+                tokenizer = _pretrained.tokenizer_of(self.path)
+                model, _ = _pretrained.network_of(
+                    "AutoModelForSequenceClassification",
                     self.path,
+                    torch.float32,
                     **class_names(labels),
-                    dtype=torch.float32,
-                    use_safetensors=True,
                     ignore_mismatched_sizes=True,  # a head for other classes is replaced
                 )
-            except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-                reason = str(error).strip().split("\n")[0]
-                raise TrothError(f"cannot load {self.path} to train it: {reason}") from None
             name_outputs(model, [str(before[index]) for index in sorted(before)], labels)
         if tokenizer.pad_token_id is None:
             raise TrothError(

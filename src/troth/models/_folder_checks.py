@@ -1,0 +1,202 @@
+"""The files of a model are checked before anything is built from them: whoever wrote them may have made a mistake, or
+may want to fill the memory, to stop the program or to run code.
+
+Numbers in config.json are bounded before transformers reads them, since some of them become lists and loops there. The
+sizes that they describe are counted without allocating anything. A tokenizer with a regular expression or a compiled
+table of characters is tried out in a process of its own (`_tokenizer_trial`), where it can hang, panic or abort.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from troth.core.errors import TrothError
+from troth.models import _tokenizer_trial
+
+_MOST_BYTES = 32 << 20  # of config.json
+_MOST = 1 << 40  # of any whole number in it
+# The largest value by the end of a number's name. The largest models have about a hundred layers; every layer, head,
+# expert and class becomes an object while a model is built.
+_COUNTS = (
+    (re.compile(r"(layers?|blocks|depths?|stages|groups?|group_num)$"), 1_000),
+    (re.compile(r"(heads?|experts)$"), 10_000),
+    (re.compile(r"labels$"), 1_000_000),
+)
+_SIZES = (
+    "hidden_size", "d_model", "n_embd", "dim", "embedding_size", "vocab_size", "num_attention_heads", "num_heads",
+    "n_head", "n_heads",
+)  # fmt: skip
+# They make a tokenizer run what its author wrote on every text; everything else in the file is a table.
+_TRIED = (b'"Regex"', b'"precompiled_charsmap"')
+_PATIENCE = 10.0  # seconds for a trial that takes a tenth of one
+
+
+class BadFileError(TrothError):
+    """A file of a model cannot be used; the message begins with its name."""
+
+
+def config_of(source: str) -> dict[str, Any]:
+    """What config.json holds, every number within its bounds; nothing where there is no such file."""
+    path = file_of(source, "config.json")
+    if path is None:
+        return {}
+    config = _settings(path)
+    check_config(config)
+    return config
+
+
+def adapter_of(folder: Path) -> dict[str, Any]:
+    """What adapter_config.json holds; it may name a base model, but no code."""
+    check_files(folder)
+    config = _settings(folder / "adapter_config.json")
+    for name in ("megatron_config", "tokenizer_kwargs"):
+        if config.get(name):
+            raise BadFileError(f"adapter_config.json: {name} would load more than weights; merge the adapter yourself")
+    return config
+
+
+def check_rank(config: Mapping[str, Any], shapes: Iterable[Sequence[int]]) -> None:
+    """Matrices of an adapter's rank are allocated before its weights are read: no weight is that large."""
+    most = max((size for shape in shapes for size in shape), default=0)
+    patterns = config.get("rank_pattern")
+    for rank in (config.get("r"), *(patterns.values() if isinstance(patterns, dict) else ())):
+        if rank is not None and (not isinstance(rank, int) or not 1 <= rank <= most):
+            raise BadFileError(
+                f"adapter_config.json: r is {_short(rank)}, but the largest weight of adapter_model.safetensors has "
+                f"{most:,} rows; save the adapter again"
+            )
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The JSON object of a file."""
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise BadFileError(f"{path.name} has {size >> 20} MB; one that describes a model has a few kB")
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise BadFileError(f"{path.name} is not JSON: {why}") from None
+    if not isinstance(settings, dict):
+        raise BadFileError(f"{path.name} holds a {type(settings).__name__}; it must hold settings by their names")
+    return settings
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """One line for a value that no model can be built with."""
+    for name, value in _numbers(config):
+        most = next((high for ends, high in _COUNTS if ends.search(name)), _MOST)
+        least = 1 if name in _SIZES else -_MOST
+        if not least <= value <= most:
+            bound = f"{most:,} at most" if value > most else f"{least:,} or more"
+            raise BadFileError(f"config.json: {name} is {_short(value)}; it must be {bound}")
+    for name in ("attn_implementation", "_attn_implementation"):
+        if "/" in str(config.get(name)):
+            raise BadFileError(f"config.json: {name} names code on the hub, which is never run; remove it")
+    vocabulary, padding = config.get("vocab_size"), config.get("pad_token_id")
+    if isinstance(vocabulary, int) and isinstance(padding, int) and padding >= vocabulary:
+        raise BadFileError(f"config.json: pad_token_id is {padding}, but vocab_size is {vocabulary}: ids end before")
+    if config.get("id2label") is not None:
+        _check_names(config["id2label"])
+
+
+def _check_names(names: Any) -> None:
+    """The names of the classes, by their numbers as JSON writes them."""
+    if not isinstance(names, Mapping) or not names:
+        raise BadFileError(f'config.json: id2label is {_short(names)}; it must be like {{"0": "negative", …}}')
+    wanted = {str(number) for number in range(len(names))}
+    if wrong := sorted(map(str, names.keys() - wanted)):
+        raise BadFileError(
+            f"config.json: id2label names class {_short(wrong[0])}; {len(names)} classes are numbered from 0 to "
+            f"{len(names) - 1}"
+        )
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """Every whole number of a configuration with its name; those of a list have the list's."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, name)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield name, value
+
+
+def check_files(folder: Path) -> None:
+    """A pipe or a device in a model's folder would be read for ever."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # a link to nothing
+            continue
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise BadFileError(f"{path.name} is a pipe or a device; a model's folder holds plain files")
+
+
+def check_size(network: Any, dtype_bytes: int) -> None:
+    """Refuses a network without memory of its own (on the meta device) that would not fit into what is free."""
+    import psutil  # type: ignore[import-untyped]  # comes with accelerate
+
+    needed = sum(parameter.numel() for parameter in network.parameters()) * dtype_bytes
+    free = psutil.virtual_memory().available + psutil.swap_memory().free
+    if needed > free:
+        raise BadFileError(
+            f"config.json describes a model of {needed / 1e9:,.0f} GB, and {free / 1e9:,.0f} GB of memory are free; "
+            "use a smaller model, a smaller dtype or a machine with more memory"
+        )
+
+
+def check_tokenizer(source: str) -> None:
+    """Tries out a tokenizer whose file could hang, panic or abort; takes 0.1 s, and nothing for the others."""
+    path = file_of(source, "tokenizer.json")
+    text = path.read_bytes() if path is not None else b""
+    if not any(mark in text for mark in _TRIED):
+        return
+    arguments = [sys.executable, "-I", _tokenizer_trial.__file__]
+    try:
+        trial = subprocess.run(arguments, input=text, capture_output=True, timeout=_PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise BadFileError(
+            f"tokenizer.json: a regular expression needs more than {_PATIENCE:.0f} s for a text of "
+            f"{_tokenizer_trial.LENGTH} characters; simplify it, or use another tokenizer"
+        ) from None
+    if trial.returncode:
+        lines = trial.stdout.decode(errors="replace").splitlines()
+        why = lines[-1][:300] if lines else "it ended the process that tried it"
+        raise BadFileError(f"tokenizer.json cannot be used: {why}; save the tokenizer again")
+
+
+def check_vocabulary(tokenizer: Any) -> None:
+    """A token for what is unknown that the vocabulary lacks fails on the first unknown word."""
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    unknown = getattr(model, "unk_token", None)
+    if isinstance(unknown, str) and model is not None and model.token_to_id(unknown) is None:
+        raise BadFileError(f"tokenizer.json: its vocabulary lacks {_short(unknown)}, its token for unknown words")
+
+
+def file_of(source: str, name: str) -> Path | None:
+    """A file of a folder, or of a model on the hub (fetched if need be); None where there is none."""
+    folder = Path(source)
+    if folder.is_dir():
+        return folder / name if (folder / name).is_file() else None
+    from transformers.utils.hub import cached_file
+
+    try:
+        found = cached_file(source, name, _raise_exceptions_for_missing_entries=False)
+    except (OSError, ValueError):  # loading it says what is wrong
+        return None
+    return None if found is None else Path(found)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

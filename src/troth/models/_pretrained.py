@@ -1,0 +1,142 @@
+"""The one place where transformers and peft build something from files.
+
+The files are checked first. Code that they bring along is never run: `trust_remote_code=False` is passed everywhere, so
+that nobody is asked on standard input either. Whatever goes wrong is one line that names the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from troth.core.errors import TrothError
+from troth.models import _folder_checks, families
+from troth.models._folder_checks import BadFileError
+
+_LONGEST = 300  # characters of a library's message
+_OWN_CODE = (
+    "needs code of its own (auto_map), which is never run; load the model and its tokenizer with transformers yourself "
+    "and pass both: load_model(model, tokenizer=…)"
+)
+
+
+@contextmanager
+def loading(what: str, way_out: str = "") -> Iterator[None]:
+    """Whatever is raised inside becomes `cannot load <what>: <why>`; a panic in Rust is not even an Exception."""
+    try:
+        yield
+    except (KeyboardInterrupt, TrothError) as error:
+        if not isinstance(error, BadFileError):
+            raise
+        raise TrothError(f"cannot load {what}: {error}{way_out}") from None
+    except BaseException as error:
+        raise TrothError(f"cannot load {what}: {reason(error)}{way_out}") from None
+
+
+def config_of(source: str, **options: Any) -> Any:
+    """The configuration of a folder or a hub name, every number within its bounds."""
+    from transformers import AutoConfig
+
+    if "gguf_file" not in options:
+        _check_folder(source)
+    with _of(options.get("gguf_file", "config.json")):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **options)
+        if "gguf_file" in options:
+            _folder_checks.check_config({**config.to_dict(), "id2label": None})
+        return config
+
+
+def tokenizer_of(source: str, **options: Any) -> Any:
+    """The tokenizer of a folder or a hub name."""
+    from transformers import AutoTokenizer
+
+    if "gguf_file" not in options:
+        _check_folder(source)
+        _folder_checks.check_tokenizer(source)
+    with _of(options.get("gguf_file", "tokenizer.json")):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+        _folder_checks.check_vocabulary(tokenizer)
+    return tokenizer
+
+
+def network_of(auto: str, source: str, dtype: torch.dtype, **options: Any) -> tuple[Any, list[str]]:
+    """The network with its weights, and the names of those that its files lack; `auto` is the class that loads it."""
+    of_config = {name: options.pop(name) for name in ("num_labels", "id2label", "label2id") if name in options}
+    gguf = {"gguf_file": options["gguf_file"]} if "gguf_file" in options else {}
+    config = config_of(source, **of_config, **gguf)
+    _empty(auto, config, dtype)
+    if not gguf:
+        options["use_safetensors"] = True
+    with _of(gguf.get("gguf_file", "model.safetensors")):
+        model, report = _class(auto).from_pretrained(
+            source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
+        )
+    return model, sorted(report["missing_keys"])
+
+
+def untrained(auto: str, source: str, dtype: torch.dtype) -> Any:
+    """The network that config.json describes, with random weights."""
+    config = config_of(source)
+    _empty(auto, config, dtype)
+    with _of("config.json"):
+        return _class(auto).from_config(config, dtype=dtype, trust_remote_code=False)
+
+
+def adapted(base: Any, folder: Path) -> Any:
+    """The base with the adapter of a folder merged in; peft loads no code, and weights as safetensors."""
+    from peft import PeftModel
+
+    with _of("adapter_model.safetensors"):
+        return PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
+
+
+def _check_folder(source: str) -> None:
+    """Refuses files that cannot be read; lets the Auto classes know a model of ours, where the folder holds one."""
+    _folder_checks.check_files(Path(source))
+    model_type = _folder_checks.config_of(source).get("model_type")
+    module = families.OWN.get(model_type) if isinstance(model_type, str) else None
+    if module is not None:
+        import_module(module)  # registers itself
+
+
+def _empty(auto: str, config: Any, dtype: torch.dtype) -> None:
+    """Builds the network without memory of its own, which takes 10 to 40 ms: can it be built, and would it fit?"""
+    from transformers.initialization import no_init_weights
+
+    empty, quiet = torch.device("meta"), no_init_weights()
+    with _of("config.json"), torch.random.fork_rng(devices=[]), empty, quiet:
+        _folder_checks.check_size(_class(auto).from_config(config, trust_remote_code=False), dtype.itemsize)
+
+
+def _class(auto: str) -> Any:
+    import transformers
+
+    return getattr(transformers, auto)
+
+
+@contextmanager
+def _of(file: str) -> Iterator[None]:
+    """Names the file that something is built from, where that fails; a missing model is no file's fault."""
+    try:
+        yield
+    except (KeyboardInterrupt, TrothError, OSError):
+        raise
+    except BaseException as error:
+        if "custom code which must be executed" in str(error) or "references custom code" in str(error):
+            raise BadFileError(f"it {_OWN_CODE}") from None
+        if "ignore_mismatched_sizes" in str(error):
+            raise BadFileError("its weights do not fit its config.json") from None
+        raise BadFileError(f"{file}: {reason(error)}") from None
+
+
+def reason(error: BaseException) -> str:
+    """What an error of a library says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else lines[0] if lines else ""
+    plain = isinstance(error, OSError | ValueError | RuntimeError) or type(error) is Exception
+    return (said if plain and said else f"{type(error).__name__}: {said}".rstrip(": "))[:_LONGEST]

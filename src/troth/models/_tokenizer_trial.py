@@ -1,0 +1,42 @@
+"""Reads a tokenizer.json from standard input and tokenizes texts on which regular expressions explode.
+
+Run as a process of its own, which imports nothing of troth: whoever started it sees an exit code and one line, whether
+the tokenizer raises, panics, aborts or never ends.
+"""
+
+import json
+import sys
+
+LENGTH = 200  # characters of a text
+_MEMORY = 2 << 30  # bytes that the process may take
+_RUNS = ("a", "A", "é", "中", "0", " ", "\n", ".", "_", "-", "ab", "a ", "a.", "0a", "A a", " \n", "a'", "\u0301")
+_WORDS = "It's 12,345.67 o'clock — don't WORRY: ﬁne naïve 東京 ☃ e-mail@example.org\n\n  the\tend…"
+
+
+def main() -> int:
+    """The exit code: 0 where every text was read."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    from tokenizers import Tokenizer
+
+    try:
+        parts = json.loads(sys.stdin.buffer.read())
+        # Only how texts are cut is tried; a vocabulary of thousands of words would take longer to read than that.
+        parts |= {"model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}, "added_tokens": []}
+        parts |= {"post_processor": None, "decoder": None}
+        tokenizer = Tokenizer.from_str(json.dumps(parts))
+        for run in _RUNS:
+            repeated = (run * LENGTH)[: LENGTH - 1]
+            for end in ("!", "b", ""):
+                tokenizer.encode(repeated + end)
+        tokenizer.encode(_WORDS)
+    except BaseException as error:  # a panic in Rust is not an Exception
+        sys.stdout.write(" ".join(str(error).split()) or type(error).__name__)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
