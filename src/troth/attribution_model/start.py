@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
-from troth.core import catalog
+from troth.core import catalog, trust
 from troth.core.errors import TrothError
+from troth.core.hub import offline_where_unreachable
 from troth.models import TextClassifier, short_name
 
 EXPLAINED = "explained"
@@ -114,6 +115,7 @@ def _found(base: str, name: str) -> str | None:
     places = (Path(base), Path(name).parent / base)
     folder = next((str(place) for place in places if (place / "config.json").is_file()), None)
     if folder is not None:
+        trust.Origin.file(name, Path(name).absolute()).path(folder)
         return folder if Path(folder).resolve() != Path(name).resolve() else None
     on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
     return base if on_hub and _cached(base, "config.json") is not None else None
@@ -124,7 +126,8 @@ def _cached(name: str, file: str, **options: Any) -> str | None:
     from transformers.utils.hub import cached_file
 
     try:
-        return cached_file(name, file, **options)
+        with offline_where_unreachable(name):
+            return cached_file(name, file, **options)
     except (OSError, ValueError):
         return None
 

@@ -42,6 +42,7 @@ def serve(
     multi_label: _options.MultiLabel = None,
     threshold: _options.Threshold = None,
     precision: _options.Precision = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Serves a page on this machine: type a text, see what made the model decide, erase words, open a run.

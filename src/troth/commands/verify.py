@@ -16,6 +16,7 @@ def verify(
         str | None, typer.Option("--model", "-m", help="Where the model is now; by default where it was.")
     ] = None,
     device: _options.Device = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Explains recorded decisions again and says whether the records still hold: exit code 0, or 1 where one does not.

@@ -8,7 +8,6 @@ Nothing that a record names is run as code: methods come from the catalog, model
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from troth.core import catalog, user_code
+from troth.core import catalog, hub, trust, user_code
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example
 from troth.models import TextClassifier
@@ -27,7 +26,6 @@ from troth.verbs.proof import prove
 
 _SCORES, _PROBABILITIES = 1e-3, 1e-3  # of the largest score; of a probability
 _SETTINGS = ("units", "target", "against", "segments", "masking", "seed")
-_PLAIN_SOURCE = re.compile(r"[\w.-]+(/[\w.-]+)?")  # embedded, or a hub name
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,28 @@ def verify(record: str | Path, model: Any = None, *, device: str | None = None) 
         about = several[0][1]["model"]
         key = json.dumps(about, sort_keys=True)
         if key not in models:
-            models[key] = _model(about, model, device)
+            models[key] = _model(about, model, device, trust.Origin.file(several[0][0]))
         found |= {each.path: each for each in _again(several, models[key])}
     return [found[path] for path in sorted(found)]
 
 
-def _model(about: Mapping[str, Any], model: Any, device: str | None) -> TextClassifier:
-    options = about.get("options")
+def _model(about: Mapping[str, Any], model: Any, device: str | None, origin: trust.Origin) -> TextClassifier:
+    """The model that a record names, or the one that the user names; the record's options may not reach out."""
+    given = about.get("options")
+    options = given if isinstance(given, dict) else {}
+    key = options.get("key_variable")
     if model is None:
         model = str(about.get("source"))
-        if not (_PLAIN_SOURCE.fullmatch(model) or Path(model).is_dir()):
+        origin.model(model, trust.KEY_VARIABLE if key is None else str(key))
+        is_local = "://" in model or model == "embedded" or trust.is_there(model)
+        if not is_local and user_code.read(model) is None and not hub.is_cached(f"models/{model}"):
             raise TrothError(f"the model {model} is not there; name it with --model")
-        user_code.refuse(model)  # a record cannot name code to be run; who verifies it can
-    return load_named(model, device=device, **(options if isinstance(options, dict) else {}))
+    elif isinstance(model, str) and "://" in model and key:
+        origin.endpoint(model.partition("#")[0], str(key))
+    for name in ("tokenizer", "cache"):
+        if isinstance(options.get(name), str):
+            origin.path(options[name])
+    return load_named(model, device=device, **options)
 
 
 def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier) -> Iterator[Verified]:
@@ -92,6 +99,7 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
     if not readable:
         return
     try:
+        _require_within(readable)
         again = _explained(readable[0][1], [written[0].example for _, _, written in readable], readable[0][2], model)
     except TrothError as error:
         yield from (_failed(path, facts, f"it cannot be explained again: {error}") for path, facts, _ in readable)
@@ -99,6 +107,17 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
     for (path, facts, written), now in zip(readable, zip(*again, strict=True), strict=True):
         why = next(filter(None, map(_difference, written, now)), "")
         yield Verified(path, str(facts.get("text")), not why, why)
+
+
+def _require_within(several: Sequence[tuple[Path, dict[str, Any], Sequence[Attribution]]]) -> None:
+    """Refuses methods and maskings that reach outside of the records' folder and what the user named."""
+    for path, facts, written in several:
+        origin, proof = trust.Origin.file(path), facts["settings"].get("proof")
+        for attribution in written:
+            origin.spec("explainers", attribution.explainer)
+        for settings in (facts["settings"], proof if isinstance(proof, dict) else {}):
+            if isinstance(settings.get("masking"), str):
+                origin.spec("maskings", settings["masking"])
 
 
 def _explained(
