@@ -75,7 +75,10 @@ def pretrained_of(name: str) -> tuple[str | None, str]:
             continue
         if base == "":
             return None, f"{name} was not fine-tuned from a pretrained encoder ({file})"
-        found = _found(base, name)
+        try:
+            found = _found(base, name)
+        except TrothError as error:  # a folder that the user has not named
+            return None, str(error)
         if found is not None:
             return found, file
         why = f"{file} of {name} names {base}, which is not available here"
@@ -115,7 +118,7 @@ def _found(base: str, name: str) -> str | None:
     places = (Path(base), Path(name).parent / base)
     folder = next((str(place) for place in places if (place / "config.json").is_file()), None)
     if folder is not None:
-        trust.Origin.file(name, Path(name).absolute()).path(folder)
+        trust.Origin.file(Path(name) / "config.json", Path(name).absolute().parent).path(folder)
         return folder if Path(folder).resolve() != Path(name).resolve() else None
     on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
     return base if on_hub and _cached(base, "config.json") is not None else None
