@@ -13,8 +13,8 @@ from troth.attribution_model import saving
 from troth.attribution_model import search as _attributive_search
 from troth.attribution_model.fitting import Settings
 from troth.core.errors import TrothError
-from troth.verbs import _fit_job
 from troth.training import output
+from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
 from verbs.test_fit import SMALL, planted

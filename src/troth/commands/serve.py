@@ -71,9 +71,7 @@ def serve(
             _options.spare_threads("embedded")
         models = _loaded(model or ["embedded"], device, asked)
         port = place.getsockname()[1]
-        app = build(
-            models, Runs(Path(runs), opened), port=port, opened=None if opened is None else shown_name(opened)
-        )
+        app = build(models, Runs(Path(runs), opened), port=port, opened=None if opened is None else shown_name(opened))
         url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(shown_name(opened))}")
         if as_json:
             _options.print_json({"url": url})

@@ -123,10 +123,10 @@ class Origin:
     def spec(self, kind: str, text: str) -> None:
         """Refuses a spec with an option that reaches out."""
         self.code(text)
-        name, options = catalog.parse(text)
-        if name not in catalog.names(kind):
-            return  # whoever builds it says so
-        fields = {field.name: field.default for field in dataclasses.fields(catalog.find(kind, name))}
+        reference = user_code.read(text)
+        name, options = catalog.parse(text if reference is None else reference.name + reference.options)
+        known = reference is None and name in catalog.names(kind)  # whoever builds another says so
+        fields = {each.name: each.default for each in dataclasses.fields(catalog.find(kind, name))} if known else {}
         key = options.get("key_variable", fields.get("key_variable"))
         for value in _texts(options):
             self.value(value, key if isinstance(key, str) else "")
@@ -153,7 +153,7 @@ class Origin:
         """Refuses data that lie elsewhere; a name of the catalog or the hub is none of these."""
         if name.partition("(")[0].strip() in catalog.names("data"):
             self.spec("data", name)
-        elif is_there(name) or not _HUB_NAME.fullmatch(name.partition(":")[0]):
+        elif "://" in name or is_there(name) or not _HUB_NAME.fullmatch(name.partition(":")[0]):
             self.value(name)
 
     def endpoint(self, url: str, key_variable: str) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from troth.core.errors import TrothError
-from troth.core.terminal import visible
 from troth.core.sheet import Sheet
+from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
 from troth.report import export
 from troth.report.drawings import BLUE, GRAY, VERMILION
