@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import sys
 import warnings
@@ -86,7 +87,6 @@ out = "results"
 @pytest.fixture
 def in_workshop(workshop, tmp_path, monkeypatch):
     """The workshop in a fresh working folder."""
-    for path in workshop.iterdir():
-        (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(workshop, tmp_path, dirs_exist_ok=True)  # a plan may not follow links out of its folder
     monkeypatch.chdir(tmp_path)
     return tmp_path

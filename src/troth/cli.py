@@ -9,6 +9,7 @@ import pkgutil
 import sys
 import traceback
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from rich.text import Text
 
 import troth
 from troth import commands
-from troth.core import terminal
+from troth.core import hub, terminal
 from troth.core.errors import TrothError
 
 _FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
@@ -57,8 +58,8 @@ def main() -> None:
     """Runs a command; errors that a user can fix are one line, Ctrl-C is quiet."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
-        with terminal.guarded():
-            code = _run()
+        with terminal.guarded(), hub.network_kept():
+            code = copy_context().run(_run)  # what --allow allows ends with the command
     except BrokenPipeError:
         code = _FAULT  # whoever read our output has gone; nothing more can be printed
         _silence()

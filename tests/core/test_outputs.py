@@ -1,57 +1,108 @@
-"""What the columns of logits mean: exclusive classes, labels that are questions of their own, or plain values."""
+"""Where output goes: onto regular files and new ones, through links, into pipes; never in place of a device."""
+
+import os
+import socket
+import stat
+import threading
 
 import pytest
-import torch
 
-from troth.core import outputs
+import fakes
+from troth.core import files
 from troth.core.errors import TrothError
-
-LOGITS = torch.tensor([[0.0, 2.0, -1.0], [3.0, 1.0, 3.5]])
-
-
-def test_classes_share_a_softmax_bit_for_bit():
-    assert torch.equal(outputs.probabilities(LOGITS, "classes"), LOGITS.softmax(-1))
-    assert torch.equal(outputs.log_probabilities(LOGITS, "classes"), LOGITS.log_softmax(-1))
-    assert outputs.strongest(LOGITS, "classes").tolist() == outputs.decisions(LOGITS, "classes", 0).tolist() == [1, 2]
+from troth.core.sheet import plain_sheet
+from troth.models.black_box import BlackBox
+from troth.report import export, figures
+from troth.sweep import bench as benching
 
 
-def test_each_label_has_a_sigmoid_of_its_own():
-    expected = 1 / (1 + torch.exp(-LOGITS))
-    assert torch.allclose(outputs.probabilities(LOGITS, "labels"), expected)
-    assert torch.allclose(outputs.log_probabilities(LOGITS, "labels"), expected.log())
-    assert torch.isfinite(outputs.log_probabilities(torch.tensor([[-500.0]]), "labels")).all()
-    assert outputs.strongest(LOGITS, "labels").tolist() == [1, 2]
+def is_device(path):
+    return stat.S_ISCHR(os.lstat(path).st_mode)
 
 
-def test_a_label_is_decided_by_the_threshold_alone():
-    assert outputs.decisions(LOGITS, "labels", 1).tolist() == [1, 1]
-    assert outputs.decisions(LOGITS, "labels", 1, threshold=0.8).tolist() == [1, 0]  # sigmoid(1) = 0.73
-    assert outputs.decisions(LOGITS, "labels", 0).tolist() == [0, 1]  # exactly 0.5 is not above it
+def device(path):
+    """A device node like the null device; only root can make one."""
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root can make a device node")
+    return path
 
 
-def test_values_are_themselves_and_decide_nothing():
-    assert outputs.probabilities(LOGITS, "values") is LOGITS
-    assert outputs.log_probabilities(LOGITS, "values") is LOGITS
-    assert outputs.strongest(LOGITS, "values").tolist() == [0, 0]  # the whole comes first
-    with pytest.raises(TrothError, match="a model that gives values decides nothing"):
-        outputs.decisions(LOGITS, "values", 0)
+WRITERS = {
+    "a page": lambda path: export.write(path, b"<html>"),
+    "csv": lambda path: export.to(path, "a,b\n"),
+    "a figure": lambda path: figures.plot([plain_sheet("t", ("a",), [(1,)], draw=lambda figure: None)], path),
+}
 
 
-@pytest.mark.parametrize(
-    ("of", "meaning", "expected"),
-    [
-        ("logit", "labels", [2.0, 1.0]),
-        ("probability", "labels", [0.880797, 0.731059]),
-        ("log_probability", "labels", [-0.126928, -0.313262]),
-        ("largest_logit", "labels", [2.0, 1.0]),  # no label competes with another
-        ("largest_logit", "classes", [2.0, 3.5]),
-        ("probability", "values", [2.0, 1.0]),
-        ("log_probability", "values", [2.0, 1.0]),
-    ],
-)
-def test_what_is_explained(of, meaning, expected):
-    target, none = torch.tensor([1, 1]), torch.tensor([-1, -1])
-    value = outputs.value_of(of, LOGITS, target, none, meaning)
-    assert value.tolist() == pytest.approx(expected, abs=1e-6)
-    against = outputs.value_of("logit", LOGITS, target, torch.tensor([0, 0]), meaning)
-    assert of == "largest_logit" or against.tolist() == [2.0, -2.0]
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_device_is_written_to_and_stays(tmp_path, writer):
+    place = device(tmp_path / "null.svg")
+    WRITERS[writer](place)
+    assert is_device(place)
+    assert [path.name for path in tmp_path.iterdir()] == ["null.svg"]
+
+
+def test_a_device_in_a_folder_of_ours_is_refused_and_stays(tmp_path):
+    place = device(tmp_path / "run.json")
+    for write in (lambda: files.write_json(place, {}), lambda: export.write(place, b"x", own=True)):
+        with pytest.raises(TrothError, match="is a device"):
+            write()
+        assert is_device(place)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_target_of_a_link_is_written_and_the_link_stays(tmp_path, writer):
+    for name in ("target.svg", "new.svg"):  # one that is there, one that is not yet
+        link = tmp_path / f"link-{name}"
+        link.symlink_to(tmp_path / "deep" / name)
+        (tmp_path / "deep").mkdir(exist_ok=True)
+        if name == "target.svg":
+            (tmp_path / "deep" / name).write_text("old")
+        WRITERS[writer](link)
+        assert link.is_symlink()
+        assert (tmp_path / "deep" / name).read_bytes() not in (b"old", b"")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_pipe_is_written_to_and_stays(tmp_path, writer):
+    pipe = tmp_path / "pipe.svg"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    WRITERS[writer](pipe)
+    reader.join(20)
+    assert read[0]
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_what_a_process_has_open_is_appended_to_not_replaced(tmp_path):
+    with open(tmp_path / "log", "w+b") as log:
+        log.write(b"first ")
+        log.flush()
+        export.write(files.Path(f"/dev/fd/{log.fileno()}"), b"second")
+        assert (tmp_path / "log").read_bytes() == b"first second"
+        assert os.path.samestat(os.fstat(log.fileno()), (tmp_path / "log").stat())
+
+
+def test_a_socket_and_a_folder_are_refused(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX) as place:
+        monkeypatch.chdir(tmp_path)
+        place.bind("socket")
+        with pytest.raises(TrothError, match="is a socket"):
+            export.write(tmp_path / "socket", b"x")
+    with pytest.raises(TrothError, match="cannot write"):
+        export.write(tmp_path, b"x")
+
+
+def test_a_run_of_somebody_elses_cannot_make_its_report_overwrite_a_file(troth, tmp_path):
+    model = BlackBox(fakes.planted(), labels=["no", "yes"])
+    run = benching.bench(model, fakes.CORPUS[:4], ["random"], ["sparsity"], tmp_path / "run", progress=False).folder
+    (tmp_path / "mine").write_text("mine")
+    (run / "report.html").symlink_to(tmp_path / "mine")
+    code, _, said = troth("report", run)
+    assert code == 2
+    assert "outside of its folder; remove it" in said
+    assert (tmp_path / "mine").read_text() == "mine"

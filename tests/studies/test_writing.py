@@ -1,8 +1,6 @@
 """A study's folder keeps the sections of earlier calls."""
 
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -103,19 +101,3 @@ def test_another_study_and_somebody_elses_folder_are_refused_before_any_work(stu
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["thesis.tex"]
     with pytest.raises(TrothError, match="is not a folder; choose another --out"):
         run(study, tmp_path / "theirs" / "thesis.tex", "comparison", ("sst",))
-
-
-def test_studies_that_write_to_one_folder_at_the_same_time_lose_nothing(study, tmp_path):
-    names = ["sst", "imdb", "babi1", "babi2", "ag_news", "cola", "mrpc", "rte"]
-    together = threading.Barrier(len(names))
-
-    def part(name):
-        together.wait()
-        run(study, tmp_path, "comparison", (name,))
-
-    with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(part, names))
-    titles = {section["title"] for section in kept(tmp_path)["sections"]}
-    assert titles == {"All of comparison", *(f"comparison: {name}" for name in names)}
-    assert set(kept(tmp_path)["results"]) == set(names)
-    assert list((tmp_path / "claims").iterdir()) == []

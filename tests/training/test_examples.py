@@ -104,7 +104,7 @@ def test_overlap_is_warned_of_with_the_count():
 
 
 def test_too_little_data_is_an_error():
-    with pytest.raises(TrothError, match="has 2 examples, too few to hold out 20%"):
+    with pytest.raises(TrothError, match=r"2 examples of .* are too few to hold out 20%"):
         load_labeled([Example("0", "a", label=0), Example("1", "b", label=1)])
     with pytest.raises(TrothError, match="hold_out must be a share between 0 and 1, not 2"):
         load_labeled([Example(str(i), "a", label=i) for i in range(9)], hold_out=2)

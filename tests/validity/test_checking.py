@@ -140,7 +140,7 @@ def test_what_cannot_be_tested_is_said():
     assert "not tested: with 60 references no p-value can be below" in published.not_tested
     with pytest.raises(TrothError, match="needs 30 validation examples, there are 20"):
         check(model, validation, data)
-    with pytest.raises(TrothError, match="memory has 59 examples; half would be the references"):
+    with pytest.raises(TrothError, match="59 examples of memory are too few: half of them would be the references"):
         check(model, sentences(59, seed=9))
     with pytest.raises(TrothError, match="rule has no hidden states"):
         check(BlackBox(planted(), name="rule"), data, validation)

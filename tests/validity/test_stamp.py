@@ -138,7 +138,7 @@ def test_out_of_distribution_is_warned_of(benched):
 @pytest.mark.parametrize(
     ("model", "count", "why"),
     [
-        (encoder(), 59, "has 59 examples; half would be the references, and MaSF needs 30"),
+        (encoder(), 59, "59 examples of memory are too few: half of them would be the references, and MaSF needs 30"),
         (BlackBox(planted(), name="rule"), 60, "rule has no hidden states"),
     ],
 )

@@ -13,6 +13,7 @@ from troth.attribution_model import saving
 from troth.attribution_model import search as _attributive_search
 from troth.attribution_model.fitting import Settings
 from troth.core.errors import TrothError
+from troth.training import output
 from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
@@ -78,7 +79,7 @@ def killed(model, out, point):
 
     names = {
         "trial": (_attributive_search, "write_json"), "training": (_fit_job, "is_better"),
-        "weights": (saving, "save_file"), "facts": (os, "replace"), "claim": (attributive_masking, "claim"),
+        "weights": (saving, "save_file"), "facts": (os, "replace"), "claim": (output, "claim"),
         "settle": (attributive_masking, "settle"),
     }  # fmt: skip
     try:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
+from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.files import write_json, writing_into
 from troth.core.hashing import files_digest
@@ -45,6 +46,7 @@ def facts(folder: str | Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(about, dict) or not {"labels", "variant", "loss", "metric"} <= about.keys():
             raise ValueError("something is missing")
+        trust.Origin.file(path).spec("metrics", str(about["metric"]))
     except ValueError as error:
         raise TrothError(f"{path} cannot be read ({error}); fit the attribution model again") from None
     return about

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
-from troth.core import catalog
+from troth.core import catalog, trust
 from troth.core.errors import TrothError
+from troth.core.hub import offline_where_unreachable
 from troth.models import TextClassifier, short_name
 
 EXPLAINED = "explained"
@@ -74,7 +75,10 @@ def pretrained_of(name: str) -> tuple[str | None, str]:
             continue
         if base == "":
             return None, f"{name} was not fine-tuned from a pretrained encoder ({file})"
-        found = _found(base, name)
+        try:
+            found = _found(base, name)
+        except TrothError as error:  # a folder that the user has not named
+            return None, str(error)
         if found is not None:
             return found, file
         why = f"{file} of {name} names {base}, which is not available here"
@@ -114,6 +118,7 @@ def _found(base: str, name: str) -> str | None:
     places = (Path(base), Path(name).parent / base)
     folder = next((str(place) for place in places if (place / "config.json").is_file()), None)
     if folder is not None:
+        trust.Origin.file(Path(name) / "config.json", Path(name).absolute().parent).path(folder)
         return folder if Path(folder).resolve() != Path(name).resolve() else None
     on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
     return base if on_hub and _cached(base, "config.json") is not None else None
@@ -124,7 +129,8 @@ def _cached(name: str, file: str, **options: Any) -> str | None:
     from transformers.utils.hub import cached_file
 
     try:
-        return cached_file(name, file, **options)
+        with offline_where_unreachable(name):
+            return cached_file(name, file, **options)
     except (OSError, ValueError):
         return None
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from troth.commands._completion import names_of
-from troth.core import catalog, hub, spec_text, terminal
+from troth.core import catalog, hub, spec_text, terminal, trust
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
@@ -46,6 +46,17 @@ def _numbers(text: str) -> list[int]:
 
 def _joined(values: list[list[int]] | None) -> list[int] | None:
     return None if values is None else [number for several in values for number in several]
+
+
+def _offline(dry_run: bool) -> bool:
+    if dry_run:
+        hub.switch_network_off("a dry run touches no network")
+    return dry_run
+
+
+def _allow(names: list[str] | None) -> list[str] | None:
+    trust.allow(*map(trust.check_allowed, names or ()))
+    return names
 
 
 def known_base(name: str | None) -> str | None:
@@ -93,7 +104,25 @@ PairColumn = Annotated[str | None, typer.Option(help="Column of the second text;
 LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' for none.")]
 Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done, and how long it takes.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Only print what would be done, and how long it takes; nothing is asked over the network.",
+        callback=_offline,
+        is_eager=True,
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        help="What a plan, a record or a model folder may name: a URL (https://host/v1), a URL and the variable of its "
+        "key (https://host/v1=KEY), a path, or code (my_file.py:name); repeated.",
+        callback=_allow,
+        is_eager=True,
+    ),
+]
 Units = Annotated[str, typer.Option(help="What is scored and erased: token, word, sentence or passage.")]
 Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
 Targets = Annotated[

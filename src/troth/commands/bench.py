@@ -64,6 +64,7 @@ def bench(
     candidate_labels: _options.CandidateLabels = None,
     hypothesis_template: _options.HypothesisTemplate = None,
     precision: _options.Precision = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Ranks explainers by how faithful they are on a model and data: a leaderboard, a run folder and report.html.

@@ -71,6 +71,7 @@ def check(
     chat: _options.Chat = None,
     mask_text: _options.MaskText = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Tests whether masked inputs are in distribution for a model: p-values by erased share and explainer (MaSF).

@@ -67,6 +67,7 @@ def explain(
     candidate_labels: _options.CandidateLabels = None,
     hypothesis_template: _options.HypothesisTemplate = None,
     precision: _options.Precision = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Colors the units that made the model decide, and shows how faithful that is.

@@ -71,6 +71,7 @@ def fit(
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin again, whatever an earlier fit left there.")
     ] = False,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Fits an attribution model to a classifier (AML): explain with it through attributive_masking(checkpoint=FOLDER).

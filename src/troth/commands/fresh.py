@@ -36,6 +36,7 @@ def fresh(
     limit: _options.Limit = 0,
     out: Annotated[Path | None, typer.Option(help="The folder; runs/fresh-DATA by default.")] = None,
     workers: _options.Workers = 1,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """FRESH: extracts rationales, trains classifiers on them alone, and shows their macro-F1 next to the whole text's,

@@ -42,6 +42,7 @@ def serve(
     multi_label: _options.MultiLabel = None,
     threshold: _options.Threshold = None,
     precision: _options.Precision = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Serves a page on this machine: type a text, see what made the model decide, erase words, open a run.
@@ -56,7 +57,7 @@ def serve(
     uvicorn = _uvicorn()
     from troth.core import terminal
     from troth.serve.app import build
-    from troth.serve.runs import Runs
+    from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run
 
     _options.quieten()
@@ -70,10 +71,8 @@ def serve(
             _options.spare_threads("embedded")
         models = _loaded(model or ["embedded"], device, asked)
         port = place.getsockname()[1]
-        app = build(
-            models, Runs(Path(runs), opened), port=port, opened=None if opened is None else opened.resolve().name
-        )
-        url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(opened.resolve().name)}")
+        app = build(models, Runs(Path(runs), opened), port=port, opened=None if opened is None else shown_name(opened))
+        url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(shown_name(opened))}")
         if as_json:
             _options.print_json({"url": url})
             sys.stdout.flush()  # whoever started it reads on

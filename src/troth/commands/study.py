@@ -37,6 +37,7 @@ def study(
     workers: _options.Workers = None,
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Repeats a paper's experiment and prints our numbers next to the published ones; run it again and it resumes.

@@ -23,6 +23,7 @@ def sweep(
     retry: _options.Retry = False,
     shard: Annotated[str | None, typer.Option(help="Which of several sweeps over one folder this is: 3/16.")] = None,
     dry_run: _options.DryRun = False,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Carries out a plan of models × data × explainers × metrics × seeds; run it again and it resumes.

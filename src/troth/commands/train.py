@@ -63,6 +63,7 @@ def train(
     label: _options.LabelColumn = None,
     cpu: Annotated[bool, typer.Option("--cpu", help="Do not use the GPU.")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="Begin again, whatever the folder holds.")] = False,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Trains a classifier: plain; masked, which makes erased inputs in distribution and so faithfulness measurable; or

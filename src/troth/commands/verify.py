@@ -29,6 +29,7 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of a run: another seed chooses other cells.")] = 0,
     device: _options.Device = None,
+    allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
     """Computes recorded decisions, or a sample of a run, again and says whether they hold: exit code 0, or 1 if not.

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +31,7 @@ def writing_aside(path: Path, *, lasting: bool = True, sole_writer: bool = False
     Where it need not be `lasting`, a power cut may undo the rename; it never leaves half a file. A `sole_writer`
     replaces what it left behind when it was killed; other processes may write the same path at the same time.
     """
+    _require_replaceable(path)
     aside = path.with_name(f".{path.name}.{'partial' if sole_writer else uuid4().hex[:8]}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if sole_writer:
@@ -69,6 +71,27 @@ def write_aside(path: Path, data: bytes, *, lasting: bool = True, sole_writer: b
         raise cannot_write(path, error) from error
 
 
+def write_output(path: Path, data: bytes, *, own: bool = False) -> None:
+    """Writes a file that the user named: onto a regular file or a new one, through a link, into a pipe or a terminal.
+
+    Where it is our `own` file in a folder that somebody else may have made, a link out of that folder is refused, and
+    so is all that is not a regular file.
+    """
+    try:
+        if own and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
+            raise CannotWriteError(f"{path} is a link to {path.resolve()}, outside of its folder; remove it")
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG
+        if own or (stat.S_ISREG(mode) and not _is_open_file(path)):
+            write_aside(Path(os.path.realpath(path)), data, lasting=False)
+        elif stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+            raise CannotWriteError(f"{path} is {_kind(mode)}; name a file")
+        else:
+            with open(path, "ab") as file:  # a folder refuses here
+                file.write(data)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def write_json(path: Path, value: Any, indent: int | None = None) -> None:
     """One value as JSON, written by the only process that writes there."""
     write_aside(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode(), sole_writer=True)
@@ -78,6 +101,16 @@ def cannot_write(path: Path, error: OSError) -> CannotWriteError:
     """One line about a disk that refused."""
     reason = "the disk is full" if is_full(error) else "it cannot be written"
     return CannotWriteError(f"{path}: {reason} ({error.strerror or error})")
+
+
+def remedy(error: BaseException | None) -> str:
+    """What helps where a file could not be written: room on a full disk, otherwise permission."""
+    words = {os.strerror(number) for number in _FULL}  # libraries that do not raise OSError quote it
+    while error is not None:
+        if is_full(error) or any(word in str(error) for word in words):
+            return "make room"
+        error = error.__cause__
+    return "make its folder writable"
 
 
 def is_full(error: BaseException) -> bool:
@@ -106,6 +139,30 @@ def remove_abandoned(folder: Path) -> None:
                 path.unlink()
         except OSError:
             continue  # another process was faster
+
+
+def _require_replaceable(path: Path) -> None:
+    """Raises where renaming a file to this path would destroy a device, a pipe or a socket."""
+    with suppress(OSError, ValueError):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            raise CannotWriteError(f"{path} is {_kind(mode)}, which nothing may replace; name a file")
+
+
+def _kind(mode: int) -> str:
+    is_device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+    return "a device" if is_device else "a socket" if stat.S_ISSOCK(mode) else "a pipe"
+
+
+def _is_open_file(path: Path) -> bool:
+    """Whether a path such as /dev/stdout stands for a file that a process has open: replacing it would lose that."""
+    for _ in range(40):  # as many links as Linux follows
+        if path.parent.resolve().is_relative_to("/proc"):
+            return True
+        if not path.is_symlink():
+            return False
+        path = path.parent / os.readlink(path)
+    return False
 
 
 def _flush(path: Path) -> None:

@@ -21,8 +21,40 @@ _PATIENCE = 1.5  # seconds
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # of a model on the hub
 
 
+_off = ""  # why nothing may be asked over the network; one for all threads
+
+
+def network_off() -> str:
+    """Why nothing may be asked over the network; empty where it may."""
+    return _off
+
+
+def switch_network_off(why: str) -> None:
+    """Nothing is asked over the network from here on, neither the hub nor an endpoint."""
+    global _off
+    _off = why
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read by huggingface_hub and datasets where they are imported later
+
+
+@contextmanager
+def network_kept() -> Iterator[None]:
+    """Puts the switch back as it was."""
+    global _off
+    before, setting = _off, os.environ.get("HF_HUB_OFFLINE")
+    try:
+        yield
+    finally:
+        _off = before
+        if setting is None:
+            os.environ.pop("HF_HUB_OFFLINE", None)
+        else:
+            os.environ["HF_HUB_OFFLINE"] = setting
+
+
 def unreachable() -> str:
     """Why the hub cannot be asked; nothing where it can."""
+    if _off:
+        return _off
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return "HF_HUB_OFFLINE is set"
     return _tried(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
@@ -77,7 +109,7 @@ def offline_where_unreachable(name: str, *others: ModuleType) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    away = not Path(name).exists() and bool(unreachable())
+    away = bool(_off) or (not Path(name).exists() and bool(unreachable()))
     before: list[tuple[Any, bool]] = [(module, module.HF_HUB_OFFLINE) for module in (constants, *others)]
     for module, switched in before:
         module.HF_HUB_OFFLINE = switched or away

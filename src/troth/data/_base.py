@@ -188,7 +188,7 @@ def hold_out(data: Data, share: float) -> tuple[Data, Data]:
         raise TrothError(f"hold_out must be a share between 0 and 1, not {share}")
     count = round(len(data) * share)
     if not 0 < count < len(data):
-        raise TrothError(f"{data.name} has {len(data)} examples, too few to hold out {share:.0%} of them")
+        raise TrothError(f"{len(data)} examples of {data.name} are too few to hold out {share:.0%} of them")
     order = np.random.default_rng(0).permutation(len(data))
     held, rest = sorted(order[:count].tolist()), sorted(order[count:].tolist())
     return (

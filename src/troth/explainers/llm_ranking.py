@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 
 from troth.core.errors import TrothError
+from troth.core.trust import KEY_VARIABLE
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
@@ -36,7 +37,7 @@ class LlmRanking(Explainer):
     model: str
     endpoint: str = ""
     task: str = ""  # what the classes mean, in words of one's own
-    key_variable: str = "OPENAI_API_KEY"
+    key_variable: str = KEY_VARIABLE  # "" sends none
     timeout: float = 60.0
     retries: int = 4
     backoff: float = 1.0  # seconds before the second try; doubled each time

@@ -102,7 +102,7 @@ def check_options(
     is_pair = isinstance(prices, list | tuple) and len(prices) == 2
     if prices is not None and not (is_pair and all(_is_number(price) and price >= 0 for price in prices)):
         raise TrothError(f"prices must be two numbers, per million tokens read and written, not {prices!r}")
-    if key_variable is not None and not os.environ.get(key_variable):
+    if key_variable and not os.environ.get(key_variable):
         raise TrothError(
             f"the environment variable {key_variable} is not set; put the key there: export {key_variable}=…"
         )

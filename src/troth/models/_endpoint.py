@@ -8,12 +8,12 @@ import json
 import os
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from troth.core import hub, trust
 from troth.core.errors import TrothError
 
 _LONGEST_PAUSE = 60.0
@@ -38,17 +38,12 @@ class Endpoint:
     backoff: float
 
     def __post_init__(self) -> None:
-        parts = urllib.parse.urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise TrothError(f"endpoint must be a URL such as http://localhost:8000/v1, not {self.url!r}")
-        if "@" in parts.netloc or parts.query:
-            raise TrothError(
-                "endpoint must hold no password and no query; put the key into an environment variable "
-                "and name that one: key_variable=…"
-            )
+        trust.endpoint_parts(self.url)  # refuses what is not one
 
     def post(self, path: str, body: dict[str, Any], protocol: str) -> Any:
         """What the server answers, read as JSON; asks again, ever more slowly, when it is busy, broken or silent."""
+        if why := hub.network_off():
+            raise TrothError(f"endpoint {self.url} is not asked: {why}")
         for tried in range(self.retries + 1):
             try:
                 content = self._send(path, body)

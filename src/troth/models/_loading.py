@@ -12,6 +12,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
+from troth.core import trust
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.models import _folder_checks, _pretrained, families
@@ -135,6 +136,7 @@ def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, l
     source = str(config.get("base_model_name_or_path") or "")
     if not source:
         raise TrothError(f"{folder}: adapter_config.json names no base model; write base_model_name_or_path there")
+    trust.Origin.file(folder / "adapter_config.json", folder.absolute().parent).model(source)
     source = next((str(path) for path in (folder.parent / source, Path(source)) if path.is_dir()), source)
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():

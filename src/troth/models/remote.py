@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
@@ -26,8 +27,6 @@ from troth.models._protocols import Listed, protocol_of
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
 from troth.models.black_box import BlackBox, erased_texts
-
-_KEY = "OPENAI_API_KEY"
 
 
 class Remote(BlackBox):
@@ -78,7 +77,8 @@ class Remote(BlackBox):
             raise TrothError(f"unlisted must be refuse or floor, not {unlisted!r}")
         self.url = url
         self.protocol = protocol(model, top, dict(extra or {}))
-        endpoint = Endpoint(url, model, key_variable or _KEY, float(timeout), retries, float(backoff))
+        key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
+        endpoint = Endpoint(url, model, key, float(timeout), retries, float(backoff))
         self.asking = Asking(endpoint, self.protocol, Answers(_file(cache, url, model)), parallel, prices)
         self.name, self.mask_text, self.class_words = f"{url}#{model}", mask_text, tuple(class_words)
         self._labels = self._given = self.class_words if labels is None else tuple(labels)

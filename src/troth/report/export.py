@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
-from troth.core.files import CannotWriteError, write_aside
+from troth.core.files import CannotWriteError, write_output
 from troth.core.sheet import Cell, Sheet
 from troth.report import latex
 
@@ -32,13 +32,14 @@ def to(path: Place, text: str) -> str:
     return text
 
 
-def write(path: Path, content: bytes) -> None:
-    """A whole file or none."""
+def write(path: Path, content: bytes, *, own: bool = False) -> None:
+    """A whole file or none; `own` is one of ours in a folder that the user named."""
     try:
-        write_aside(path, content, lasting=False)
+        write_output(path, content, own=own)
     except CannotWriteError as error:
-        reason = getattr(error.__cause__, "strerror", None) or error
-        raise TrothError(f"cannot write {path}: {reason}; choose another place") from None
+        reason = getattr(error.__cause__, "strerror", None)
+        line = f"cannot write {path}: {reason}" if reason else str(error)
+        raise TrothError(f"{line}; choose another place") from None
 
 
 def frame(sheet: Sheet) -> Any:
@@ -51,12 +52,18 @@ def frame(sheet: Sheet) -> Any:
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A heading and rows; None and NaN are empty."""
+    """A heading and rows; None and NaN are empty, and no text is a formula to a spreadsheet."""
     text = io.StringIO()
     writer = files.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([value if Cell(value).defined else "" for value in row] for row in rows)
+    writer.writerow(map(_harmless, names))
+    writer.writerows([_harmless(value) if Cell(value).defined else "" for value in row] for row in rows)
     return text.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet would run begins with a quotation mark, which it hides."""
+    is_formula = isinstance(value, str) and value.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    return f"'{value}" if is_formula else value
 
 
 def markdown(sheet: Sheet) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from troth.core.errors import TrothError
 from troth.core.sheet import Sheet
+from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
 from troth.report import export
 from troth.report.drawings import BLUE, GRAY, VERMILION
@@ -65,8 +66,24 @@ def as_file(figure: Figure, ending: str, dpi: int = 200) -> bytes:
     content = io.BytesIO()
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with rc_context(_SETTINGS):
+        _show_controls(figure)
         figure.savefig(content, format=ending[1:], dpi=dpi, metadata=dates.get(ending))
     return content.getvalue()
+
+
+def _show_controls(figure: Figure) -> None:
+    """Control characters in names and texts become visible escapes: an SVG file would hold them as they are."""
+    from matplotlib.axis import Axis
+    from matplotlib.text import Text
+
+    for axis in figure.findobj(Axis):
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        shown = [visible(label) for label in labels]
+        if shown != labels:
+            axis.set_ticks(axis.get_ticklocs(), shown)
+    for text in figure.findobj(Text):
+        if (shown_text := visible(text.get_text())) != text.get_text():
+            text.set_text(shown_text)
 
 
 def inline(sheet: Sheet) -> str:

@@ -59,7 +59,7 @@ def write(folder: Path, shown: Iterable[Exhibit]) -> list[Path]:
             contents |= {ending: figures.as_file(figure, ending) for ending in figures.ENDINGS}
         for ending, content in contents.items():
             paths.append(folder / f"{stem}{ending}")
-            export.write(paths[-1], content)
+            export.write(paths[-1], content, own=True)
     return paths
 
 

@@ -38,9 +38,9 @@ def render(title: str, sections: Iterable[str]) -> str:
     )
 
 
-def write(path: Path, title: str, sections: Iterable[str]) -> None:
+def write(path: Path, title: str, sections: Iterable[str], *, own: bool = False) -> None:
     """The page as a file; a half-written one is never left behind."""
-    export.write(path, render(title, sections).encode())
+    export.write(path, render(title, sections).encode(), own=own)
 
 
 def require_place(path: Path) -> None:

@@ -24,7 +24,7 @@ _INTRODUCTION = (
 def write(folder: Path) -> Path:
     """The page of all records in a folder; those that cannot be read are named."""
     path = folder / NAME
-    page.write(path, "Decisions and why", _sections(folder))
+    page.write(path, "Decisions and why", _sections(folder), own=True)
     return path
 
 

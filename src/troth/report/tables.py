@@ -82,7 +82,8 @@ def write_report(
 
     Leaderboards that are `computed` and still hold are not computed again.
     """
-    export.write(path, report_text(store, computed, exhibits).encode())
+    is_own = path.parent.resolve() == store.folder.resolve()
+    export.write(path, report_text(store, computed, exhibits).encode(), own=is_own)
 
 
 def report_text(

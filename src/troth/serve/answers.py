@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from troth.core.errors import TrothError
@@ -29,6 +29,13 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return text_of(content).encode()
+
+
+class Page(HTMLResponse):
+    """HTML in which a character that UTF-8 lacks is an escape."""
+
+    def render(self, content: str) -> bytes:
+        return content.encode(errors="backslashreplace")
 
 
 def text_of(value: Any) -> str:

@@ -11,14 +11,14 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import FileResponse, Response
 
 import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
 from troth.serve import limits, plain_forms, plain_page, replies, requests
-from troth.serve.answers import Json, LeftError, answer, problem, results
+from troth.serve.answers import Json, LeftError, Page, answer, problem, results
 from troth.serve.guard import App, Guard
 from troth.serve.limits import Limits
 from troth.serve.runs import Runs
@@ -128,11 +128,11 @@ def build(
         with reporting:
             return Json(_named(runs.report, name))
 
-    @app.get("/runs/{name}", response_class=HTMLResponse, include_in_schema=False)
-    def report_page(name: str) -> HTMLResponse:
+    @app.get("/runs/{name}", response_class=Page, include_in_schema=False)
+    def report_page(name: str) -> Page:
         """The run's report."""
         with reporting:
-            return HTMLResponse(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
+            return Page(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
 
     @app.get("/assets/{name}", response_class=FileResponse, include_in_schema=False)
     def asset(name: str) -> FileResponse:

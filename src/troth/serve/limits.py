@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from troth.core import catalog, user_code
+from troth.core import catalog, trust, user_code
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
 from troth.explainers import Explainer
@@ -18,7 +18,6 @@ UNITS = 1_000  # of a text
 EXPLAINERS = 8  # per request
 ROWS = 64  # erased inputs per request
 _NUMBER = 10_000  # the largest option of an explainer: samples, steps, width
-_ELSEWHERE = ("checkpoint", "endpoint")  # what a request may not name
 
 
 @dataclass(frozen=True)
@@ -32,26 +31,25 @@ class Limits:
 
 def offered() -> list[str]:
     """The explainers that a request may name."""
-    return [name for name in catalog.names("explainers") if not _outside(name)]
+    names = catalog.names("explainers")
+    return [name for name in names if not trust.names_elsewhere(catalog.find("explainers", name))]
 
 
 def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     """The methods of a request, by their text: of the catalog, of a bearable size, reading nothing from elsewhere."""
     for spec in specs:
-        user_code.refuse(spec)
-        name, options = catalog.parse(spec)
-        _refuse_large(name, options)
-        if outside := _outside(name):
+        name = catalog.parse(spec)[0] if user_code.read(spec) is None else ""
+        outside = trust.names_elsewhere(catalog.find("explainers", name)) if name else []
+        if outside:
             raise TrothError(f"{name} reads {outside[0]} from elsewhere, which a page cannot name; use troth explain")
+        _check("explainers", spec)
     return catalog.by_spec("explainers", specs)
 
 
 def masking(spec: str) -> str:
     """The text of a masking, checked."""
-    user_code.refuse(spec)
-    name, options = catalog.parse(spec)
-    _refuse_large(name, options)
-    return catalog.spec(catalog.construct("maskings", name, options))
+    _check("maskings", spec)
+    return catalog.spec(catalog.build("maskings", spec))
 
 
 def require_few_units(encoding: Encoding) -> None:
@@ -63,9 +61,11 @@ def require_few_units(encoding: Encoding) -> None:
         )
 
 
-def _outside(name: str) -> list[str]:
-    """Options that name a file or a server."""
-    return [field.name for field in fields(catalog.find("explainers", name)) if field.name in _ELSEWHERE]
+def _check(kind: str, spec: str) -> None:
+    """Refuses a spec of a request in which something is large or reaches out."""
+    trust.Origin("a request").spec(kind, spec)
+    name, options = catalog.parse(spec)
+    _refuse_large(name, options)
 
 
 def _refuse_large(name: str, options: Mapping[str, Any]) -> None:

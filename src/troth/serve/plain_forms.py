@@ -7,11 +7,10 @@ from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Request
 from pydantic import ValidationError
-from starlette.responses import HTMLResponse
 
 from troth.core import spec_text
 from troth.serve import plain_page, requests
-from troth.serve.answers import LeftError, results, status_of
+from troth.serve.answers import LeftError, Page, results, status_of
 from troth.serve.runs import Runs
 from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
@@ -21,12 +20,12 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
     """The page at /, which works without a script."""
     names = [*served.models]
 
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    @app.get("/", response_class=Page, include_in_schema=False)
     def start() -> str:
         return plain_page.start(plain_page.form(names, {}), runs.listed())
 
-    @app.post("/", response_class=HTMLResponse, include_in_schema=False)
-    async def explain(request: Request) -> HTMLResponse:
+    @app.post("/", response_class=Page, include_in_schema=False)
+    async def explain(request: Request) -> Page:
         values = _values(await request.body())
         form = plain_page.form(names, values)
         try:
@@ -41,10 +40,10 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
             raise
         except Exception as error:
             return _failed(form, error)
-        return HTMLResponse(plain_page.explained(form, by_text, values))
+        return Page(plain_page.explained(form, by_text, values))
 
-    @app.post("/erase", response_class=HTMLResponse, include_in_schema=False)
-    async def erase(request: Request) -> HTMLResponse:
+    @app.post("/erase", response_class=Page, include_in_schema=False)
+    async def erase(request: Request) -> Page:
         body = await request.body()
         values = _values(body)
         form = plain_page.form(names, values)
@@ -59,7 +58,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
             raise
         except Exception as error:
             return _failed(form, error)
-        return HTMLResponse(plain_page.after_erasing(form, found, values, erased))
+        return Page(plain_page.after_erasing(form, found, values, erased))
 
 
 def _values(body: bytes) -> dict[str, str]:
@@ -88,6 +87,6 @@ def _of_text(values: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _failed(form: str, error: Exception) -> HTMLResponse:
+def _failed(form: str, error: Exception) -> Page:
     status, line = (422, str(error.errors()[0]["msg"])) if isinstance(error, ValidationError) else status_of(error)
-    return HTMLResponse(plain_page.failed(form, line), status)
+    return Page(plain_page.failed(form, line), status)

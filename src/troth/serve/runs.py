@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import unknown
+from troth.core.terminal import visible
 from troth.report.board import leaderboards
 from troth.report.rows import as_dict
 from troth.report.tables import report_text
 from troth.store.listing import list_runs
 from troth.store.store import Store
 from troth.studies import stored_exhibits
+
+
+def shown_name(run: Path) -> str:
+    """The name of a run's folder as a page and its address can hold it."""
+    return visible(run.resolve().name)
 
 
 class Runs:
@@ -22,7 +28,10 @@ class Runs:
         self._folder, self._opened = folder, opened
 
     def listed(self) -> list[dict[str, Any]]:
-        """What `troth runs --json` prints, the run that was named first."""
+        """What `troth runs --json` prints, the run that was named first; a name that is not UTF-8 is escaped."""
+        return [{**run, "run": visible(run["run"]), "problem": visible(run["problem"])} for run in self._runs()]
+
+    def _runs(self) -> list[dict[str, Any]]:
         inside = list_runs(self._folder) if self._folder.is_dir() else []
         if self._opened is None:
             return inside
@@ -31,7 +40,8 @@ class Runs:
 
     def one(self, name: str) -> dict[str, Any]:
         """How far a run is."""
-        return list_runs(self._path(name))[0]
+        run = list_runs(self._path(name))[0]
+        return {**run, "run": visible(run["run"])}
 
     def report(self, name: str) -> list[dict[str, Any]]:
         """What `troth report RUN --format json` prints; of a run that is being written what is there so far."""
@@ -43,7 +53,7 @@ class Runs:
         return report_text(Store(path), exhibits=stored_exhibits(path), budget=math.inf, home="/")
 
     def _path(self, name: str) -> Path:
-        paths = {Path(run["run"]).resolve().name: Path(run["run"]) for run in reversed(self.listed())}
+        paths = {shown_name(Path(run["run"])): Path(run["run"]) for run in reversed(self._runs())}
         if name not in paths:
             raise unknown("run", name[:200], paths)
         return paths[name]

@@ -172,7 +172,9 @@ def _reading(path: Path) -> Iterator[None]:
 @lru_cache(maxsize=16)
 def _opened(path: Path, *_version: int) -> Any:
     with _reading(path):
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        # Arrow takes no name that is not UTF-8; an open file has none.
+        source = path if str(path).isascii() else path.open("rb")
+        return pq.ParquetFile(source, page_checksum_verification=True)
 
 
 @lru_cache(maxsize=2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troth.core import catalog
+from troth.core import catalog, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
 from troth.core.export import Exportable
@@ -140,11 +140,20 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
 
     parts = chosen_parts(study, only)
     Store(require_writable(setting.out))  # somebody else's folder is refused before any work
+    locks.require_free(setting.out)
     _writing.require_own(setting.out, study)
     for name in setting.data:
         find_data(name)
     if setting.base is not None and not setting.model_options:
         bases.build(setting.base)
+    with locks.held(setting.out):
+        yield from _sections(study, setting, parts)
+
+
+def _sections(study: Study, setting: Setting, parts: Sequence[str]) -> Iterator[Section]:
+    """The results of the parts, in a folder that is locked."""
+    from troth.studies import _writing
+
     for part in parts:
         for section in study.sections(part, setting):
             _writing.write(setting.out, study, section, setting, machine.hardware())

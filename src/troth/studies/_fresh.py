@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from troth import statistics
+from troth.core import locks
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Setting
@@ -67,41 +68,42 @@ def compare(
     require(ratio, thresholder)
     setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
     Store(setting.out)  # somebody else's folder is refused before any work
-    plan = Plan()
-    trials = Trials(load(data, like=like, limit=limit), base, plan)
-    material = trials.material
-    plain, chosen = settings_like(like, "plain", base, material, **settings)
-    # A base that cannot be trained is refused now, not by every cell.
-    bases.build(base).build(material.splits["train"].examples, material.labels, 0, None)
-    full = [trials.training(plain, chosen, seed) for seed in seeds]
-    kinds: dict[str, list[Cell]] = {}
+    with locks.held(setting.out):
+        plan = Plan()
+        trials = Trials(load(data, like=like, limit=limit), base, plan)
+        material = trials.material
+        plain, chosen = settings_like(like, "plain", base, material, **settings)
+        # A base that cannot be trained is refused now, not by every cell.
+        bases.build(base).build(material.splits["train"].examples, material.labels, 0, None)
+        full = [trials.training(plain, chosen, seed) for seed in seeds]
+        kinds: dict[str, list[Cell]] = {}
 
-    def classifiers(name: str, models: Sequence[Any], method: str) -> None:
-        kinds[name] = [
-            trials.fresh(model, method, ratio, thresholder, chosen, seed)
-            for model, seed in zip(models, seeds, strict=True)
-        ]
+        def classifiers(name: str, models: Sequence[Any], method: str) -> None:
+            kinds[name] = [
+                trials.fresh(model, method, ratio, thresholder, chosen, seed)
+                for model, seed in zip(models, seeds, strict=True)
+            ]
 
-    if support is not None:
-        own = [setting.context.model_spec(support)] * len(seeds)
-        classifiers("support", own, explainer)
-        classifiers("random", own, "random")
-    else:
-        for name, recipe in SUPPORTS.items():
-            guided: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
-            settled = settings_like(like, guided, base, material, **settings)
-            classifiers(name, [trials.training(*settled, seed) for seed in seeds], explainer)
-        classifiers("random", full, "random")
-    store, _ = setting.carry_out(plan)
-    results = Results(store)
-    f1 = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}
-    first, *others = kinds
-    p = {name: statistics.t_test(f1[name], f1[first])[1] for name in ("full text", *others)}
-    folder = store.folder / "rationales"
-    folder.mkdir(exist_ok=True)
-    for name, cells in kinds.items():
-        for cell, seed in zip(cells, seeds, strict=True):
-            for file in setting.context.folder_path(cell.name).glob("rationales-*.jsonl"):
-                split = file.stem.removeprefix("rationales-")
-                shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")
-    return Comparison(store.folder, material.name, f1, p, results.troubles(plan))
+        if support is not None:
+            own = [setting.context.model_spec(support)] * len(seeds)
+            classifiers("support", own, explainer)
+            classifiers("random", own, "random")
+        else:
+            for name, recipe in SUPPORTS.items():
+                guided: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
+                settled = settings_like(like, guided, base, material, **settings)
+                classifiers(name, [trials.training(*settled, seed) for seed in seeds], explainer)
+            classifiers("random", full, "random")
+        store, _ = setting.carry_out(plan)
+        results = Results(store)
+        f1 = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}
+        first, *others = kinds
+        p = {name: statistics.t_test(f1[name], f1[first])[1] for name in ("full text", *others)}
+        folder = store.folder / "rationales"
+        folder.mkdir(exist_ok=True)
+        for name, cells in kinds.items():
+            for cell, seed in zip(cells, seeds, strict=True):
+                for file in setting.context.folder_path(cell.name).glob("rationales-*.jsonl"):
+                    split = file.stem.removeprefix("rationales-")
+                    shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")
+        return Comparison(store.folder, material.name, f1, p, results.troubles(plan))

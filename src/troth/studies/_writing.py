@@ -19,7 +19,6 @@ from troth.core.files import write_aside
 from troth.models import short_name
 from troth.report import figures
 from troth.store import records
-from troth.store.claims import Claims
 
 if TYPE_CHECKING:
     from troth.studies import Section, Setting, Study
@@ -58,15 +57,11 @@ def require_own(folder: Path, study: Study) -> None:
 
 def write(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
     """Adds a section to those in the folder: its figure, study.json and study.md, each whole or not at all."""
-    claims = Claims(folder / "claims")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with claims.lock(_NAME):  # another study may write to the same folder
-            _add(folder, study, section, setting, hardware)
+        _add(folder, study, section, setting, hardware)
     except OSError as error:
         raise TrothError(f"cannot write {folder}: {error.strerror}; choose another --out") from None
-    finally:
-        claims.close()
 
 
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from troth.core import catalog, files, user_code
+from troth.core import catalog, files, trust, user_code
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
 from troth.store.specs import ExplanationSpec, ModelSpec
@@ -29,13 +29,13 @@ _THINGS = 16
 class Context:
     """One per worker. `home` is where relative paths of models start, `store` the run's folder.
 
-    `trusted` is the code that the user has named: no other is run, whatever a plan or a cell says.
+    `trusted` is what the user has named or allowed: no other code is run, whatever a plan or a cell says.
     """
 
     def __init__(self, store: str | Path = "", home: str | Path | None = None, trusted: Iterable[str] = ()) -> None:
         self.store = Path(store)
         self.home = Path.cwd() if home is None else Path(home)
-        self.trusted = set(trusted)
+        self.trusted = {*trusted, *trust.allowed()}
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
         self.methods: dict[Hashable, Explainer] = {}  # explainers that no other process can load
         self.loading = 0.0  # seconds spent on loading models, which no cell is charged with

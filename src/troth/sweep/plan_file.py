@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from troth.core import shapes
+from troth.core import shapes, trust, user_code
 from troth.core.errors import TrothError, unknown
 from troth.core.units import UNIT_NAMES
 from troth.store.cells import Plan
@@ -30,6 +30,7 @@ class _Model:
     shots: Sequence[Mapping[str, Any]] = ()
     chat: bool = False
     mask_text: str = ""
+    key_variable: str = trust.KEY_VARIABLE
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class PlanFile:
         from troth.data import load_data
         from troth.sweep.crossing import cross
         from troth.sweep.defaults import with_random
+        from troth.verbs.methods import method
 
         content = self.content
         data = []
@@ -119,7 +121,12 @@ class PlanFile:
             models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
-        explainers = with_random(_many(content["explainers"]))
+        written = _many(content["explainers"])
+        own = [each for each in written if user_code.read(each) is not None]
+        explainers = [
+            *with_random([each for each in written if each not in own]),
+            *(method(each, context.home) for each in own),
+        ]
         return cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
 
     def _check(self) -> None:
@@ -135,6 +142,8 @@ class PlanFile:
                 continue
             if wrong := shapes.fault(value, hints[key], key):
                 raise self._error(TrothError(str(wrong)), key)
+        if self.content.get("seeds", 0) == []:
+            raise self._error(TrothError("seeds is empty, so there is nothing to do; write seeds = [0]"), "seeds")
         if self.content.get("limit", 1) < 1:
             raise self._error(TrothError(f"limit must be at least 1, not {self.content['limit']}"), "limit")
         for key, choices in _CHOICES.items():
@@ -143,7 +152,32 @@ class PlanFile:
         for key, schema in _ENTRIES.items():
             for entry in _many(self.content[key]):
                 self._check_entry(key, entry, schema)
+        self._check_reach()
         self._check_methods()
+
+    def _check_reach(self) -> None:
+        """Refuses what the user has not named: endpoints, keys, code, and files outside of the plan's folder."""
+        origin = trust.Origin("the plan", trust.Origin.file(self.path).folders)
+        for entry in _many(self.content["models"]):
+            model = _Model(entry) if isinstance(entry, str) else _Model(**entry)
+            self._at(model.path, lambda model=model: origin.model(model.path, model.key_variable))
+        for entry in _many(self.content["data"]):
+            name = entry if isinstance(entry, str) else entry["source"]
+            self._at(name, lambda name=name: origin.data(name))
+        for kind, specs in self._methods():
+            for spec in _many(specs):
+                if isinstance(spec, str):
+                    self._at(spec, lambda kind=kind, spec=spec: origin.spec(kind, spec))
+        if "out" in self.content:
+            self._at(self.content["out"], lambda: origin.path(self.content["out"]))
+
+    def _methods(self) -> list[tuple[str, Any]]:
+        content = self.content
+        return [
+            ("explainers", content["explainers"]),
+            ("metrics", content["metrics"]),
+            ("maskings", content.get("masking", "mask_token")),
+        ]
 
     def _check_entry(self, key: str, entry: Any, schema: type[Any]) -> None:
         options = [field.name for field in fields(schema)]
@@ -162,12 +196,12 @@ class PlanFile:
     def _check_methods(self) -> None:
         from troth.core import catalog
 
-        checked = {"explainers": self.content["explainers"], "metrics": self.content["metrics"]}
-        checked["maskings"] = self.content.get("masking", "mask_token")
-        for kind, specs in checked.items():
+        for kind, specs in self._methods():
             for spec in _many(specs):
                 if not isinstance(spec, str):
                     raise self._error(TrothError(f"{kind} must be texts, not {spec!r}"), kind)
+                if kind == "explainers" and user_code.read(spec) is not None:
+                    continue  # allowed, or it would have been refused
                 self._at(spec, lambda kind=kind, spec=spec: catalog.build(kind, spec))
 
     def _at(self, value: Any, action: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Literal
 from uuid import uuid4
 
 from troth.core.errors import TrothError
-from troth.core.files import CannotWriteError
+from troth.core.files import CannotWriteError, remedy
 from troth.store.cells import Plan
 from troth.store.specs import ModelSpec
 from troth.store.store import Store
@@ -83,7 +83,8 @@ def run(
         facts = {"computed": outcome.computed, "failed": len(outcome.failed), "seconds": round(outcome.seconds, 1)}
         store.note(sessions={key: {**session, **facts, "interrupted": outcome.interrupted}})
     except CannotWriteError as error:
-        raise CannotWriteError(f"{error}; what is finished is safe: make room and run the same command again") from None
+        way_out = f"{remedy(error)} and run the same command again"
+        raise CannotWriteError(f"{error}; what is finished is safe: {way_out}") from None
     finally:
         with suppress(OSError):
             store.claims.close()

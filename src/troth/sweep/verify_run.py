@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from troth.core import trust
 from troth.core.differing import Path as Place
 from troth.core.differing import differences
 from troth.core.errors import TrothError
@@ -67,10 +68,10 @@ def verify_run(
     if not faults:
         faults = [*_copies(store), *_chain(store, cells, about)]
     if not faults:
-        context = Context(store.folder.absolute())
+        context, origin = Context(store.folder.absolute()), trust.Origin.file(store.folder / "run.json")
         for cell in _sample(cells, sample, seed):
             computed.append(_words(cell))
-            why = _wrong_model(cell, about, context, model, device) or _again(store, cell, context)
+            why = _wrong_model(cell, about, context, model, device, origin) or _again(store, cell, context)
             faults += [f"{_words(cell)}: {why}"] if why else []
     return RunVerified(store.folder, len(segments), len(cells), tuple(computed), tuple(faults))
 
@@ -142,12 +143,18 @@ def _can_be_computed(cell: Stored) -> bool:
     return not foreign and not spec.model.startswith("cell:") and spec.model_fingerprint is not None
 
 
-def _wrong_model(cell: Stored, about: Mapping[str, Any], context: Context, model: Any, device: str | None) -> str:
+def _wrong_model(
+    cell: Stored, about: Mapping[str, Any], context: Context, model: Any, device: str | None, origin: trust.Origin
+) -> str:
     """Loads the model of a cell, once; why it is not the one that the cell is about, or empty."""
     spec = _KINDS[cell.kind].of(cell)
+    origin.spec("explainers", spec.explainer_full)
+    origin.spec("maskings", spec.masking)
+    if isinstance(spec, MetricSpec):
+        origin.spec("metrics", spec.metric_full)
     if spec.key not in context.in_memory:
         named = {"source": spec.model, "options": dict(spec.model_options or {})}
-        context.in_memory[spec.key] = recorded_model(named, model, device)
+        context.in_memory[spec.key] = recorded_model(named, model, device, origin)
     loaded = context.in_memory[spec.key]
     if loaded.fingerprint != spec.model_fingerprint:
         return f"the model has changed: {spec.model} was {spec.model_fingerprint}, now it is {loaded.fingerprint}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.files import is_full
 from troth.core.progress import hidden
@@ -53,7 +54,7 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     loading, begun = context.loading, time.perf_counter()
     try:
         work = find_work(task.cell.work)
-        with _same_start(task.cell, threads), hidden():
+        with _same_start(task.cell, threads), hidden(), trust.allowing(*context.trusted):
             begun = time.perf_counter()  # what has to be imported is not the cell's time
             output = work(task.cell, [from_bytes(table) for table in task.tables], context)
             table = to_bytes(output.table)

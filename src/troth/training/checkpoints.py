@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from troth.core.errors import TrothError
-from troth.core.files import writing_aside
+from troth.core.files import remedy, writing_aside
 
 _OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "*step-*.partial", "*best-*.partial")
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
@@ -55,7 +55,7 @@ class Checkpoints:
             kept = f"; {before} is kept" if before is not None else ""
             raise TrothError(
                 f"cannot save a checkpoint at step {step} in {self.folder} ({reason(error)}){kept}: "
-                "make room and run the same command again"
+                f"{remedy(error)} and run the same command again"
             ) from error
         if before is not None and before != final:
             shutil.rmtree(before, ignore_errors=True)
@@ -94,7 +94,7 @@ class Checkpoints:
         except (OSError, SafetensorError) as error:
             raise TrothError(
                 f"cannot save the best weights of epoch {epoch} in {self.folder} ({reason(error)}); "
-                "the last checkpoint is kept: make room and run the same command again"
+                f"the last checkpoint is kept: {remedy(error)} and run the same command again"
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:

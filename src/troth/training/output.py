@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from troth.core import locks
 from troth.core.errors import TrothError
 
 
@@ -23,6 +24,7 @@ def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is
     folder = require_writable(out)
     if folder.is_dir():
         _require_ours(folder, marker, is_ours)
+        locks.require_free(folder)
     return folder
 
 
@@ -40,6 +42,14 @@ def require_writable(out: Path) -> Path:
     except (OSError, ValueError) as error:
         raise _cannot_write(folder, error) from None
     return folder
+
+
+@contextmanager
+def held(folder: Path, marker: str) -> Iterator[None]:
+    """Makes the folder ours and keeps every other process out of it."""
+    claim(folder, marker)
+    with locks.held(folder):
+        yield
 
 
 def claim(folder: Path, marker: str) -> None:
@@ -65,7 +75,7 @@ def claim_file(folder: Path, marker: str) -> Path:
 def _require_ours(folder: Path, marker: str, is_ours: Callable[[Path], bool]) -> None:
     if claim_file(folder, marker).is_file() or ((folder / marker).is_file() and is_ours(folder / marker)):
         return
-    first = min((entry.name for entry in os.scandir(folder)), default=None)
+    first = min((entry.name for entry in os.scandir(folder) if entry.name != locks.NAME), default=None)
     if first is None:
         return
     lacking = f"its {marker} is not ours" if (folder / marker).exists() else f"it has no {marker} of ours"

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from troth.core import catalog
+from troth.core import catalog, trust
 from troth.core.errors import TrothError
 from troth.data import Data
 from troth.data.sources.published import Published
@@ -29,6 +29,7 @@ class Record:
 
     masking: str  # the masking it learned, empty for a model that saw only whole texts
     masked_share: float  # of the training rows
+    file: Path  # the train.json itself
     asked: Mapping[str, Any]  # what `plan` was given of data, as far as it was recorded
     validation: str  # fingerprint of the examples that were held out
 
@@ -44,6 +45,10 @@ class Record:
         """
         if not self.data or self.data == "examples in memory":
             raise TrothError("train.json does not name the data of the training")
+        known = os.environ.get("TROTH_DATA")
+        origin = trust.Origin.file(self.file, self.file.absolute().parent.parent, *([Path(known)] if known else []))
+        for name in filter(None, (self.data, self.asked.get("validation"))):
+            origin.data(str(name))
         return _rebuilt(json.dumps([dict(self.asked), self.validation]), os.environ.get("TROTH_DATA"), os.getcwd())
 
 
@@ -51,12 +56,13 @@ def record_of(model: TextClassifier) -> Record | None:
     """The record in the folder that a model was loaded from; of models of other origins nothing is known."""
     folder = getattr(model.model, "name_or_path", None)
     try:
-        report = json.loads((Path(folder) / "train.json").read_text(encoding="utf-8")) if folder else None
-        if report is None:
+        if not folder:
             return None
+        file = Path(folder) / "train.json"
+        report = json.loads(file.read_text(encoding="utf-8"))
         identity, asked = report["identity"], report.get("asked", {})
         masking, share = _masked(str(identity["recipe"]))
-        return Record(masking, share, dict(asked), str(identity.get("validation data", "")))
+        return Record(masking, share, file, dict(asked), str(identity.get("validation data", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, TrothError):
         return None
 

@@ -85,13 +85,28 @@ def train(
     planned = plan(recipe, data, base, **options)
     model = planned.model()
     identity = identify(planned, model)
+    with output.held(folder, reports.NAME):
+        return _carried_out(folder, planned, model, identity, resume, checkpoint_seconds, checkpoints, progress, cpu)
+
+
+def _carried_out(
+    folder: Path,
+    planned: Plan,
+    model: Encoder,
+    identity: Mapping[str, Any],
+    resume: bool,
+    checkpoint_seconds: float,
+    checkpoints: bool,
+    progress: bool,
+    cpu: bool,
+) -> Trained:
+    """The training, in a folder that is locked; what is finished already is only read."""
     notes: list[str] = []
     report = reports.finished(folder, identity, notes) if resume else None
     if report is not None:
         if _is_first():
             _tidy(folder)
         return Trained(folder, report)
-    output.claim(folder, reports.NAME)
     if not resume and _is_first():
         (folder / reports.NAME).unlink(missing_ok=True)
     labeled = planned.labeled
@@ -199,8 +214,8 @@ def write(
         reports.write(folder, report)
     except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
-            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: make room and run the same "
-            "command again"
+            f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: "
+            f"{files.remedy(error)} and run the same command again"
         ) from error
     _tidy(folder)
     return Trained(folder, report)

@@ -118,8 +118,8 @@ def parted(
 def _halves(data: Data) -> tuple[Data, Data, str]:
     if len(data) < 2 * FEWEST:
         raise TrothError(
-            f"{data.name} has {len(data)} examples; half would be the references, and MaSF needs {FEWEST}: "
-            f"give {2 * FEWEST}, or validation data as well"
+            f"{len(data)} examples of {data.name} are too few: half of them would be the references, and MaSF needs "
+            f"{FEWEST}; give {2 * FEWEST} (a limit of {FEWEST}), or validation data as well"
         )
     order = np.random.default_rng(0).permutation(len(data))
     first, second = np.sort(order[: len(data) // 2]), np.sort(order[len(data) // 2 :])

@@ -30,7 +30,7 @@ from troth.models import load_model
 from troth.models._identity import fingerprint
 from troth.models._loading import quiet
 from troth.training.examples import Source, load_training
-from troth.training.output import claim, own_folder, settle
+from troth.training.output import held, own_folder, settle
 from troth.verbs._fit_job import METRICS, Job, plain
 from troth.verbs._fit_job import judge as judge
 from troth.verbs._fit_job import watched as watched
@@ -97,49 +97,49 @@ def fit(
             }
         )
     )
-    folders = {metric: folder if len(metrics) == 1 else folder / plain(metric) for metric in metrics}
-    known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
-    reports = {metric: report for metric, report in known.items() if report is not None}
-    if len(reports) == len(known):
-        if not (folder / MARKER).is_file():  # killed after the last of them
-            _mark(folder, metrics)
-        return Fitted(folders, reports)
-    claim(folder, MARKER)
-    if restart:
-        for file in folder.glob("search*.json"):
-            file.unlink()
-    if say is not None:
-        say(f"the attribution model starts from {begun.words}")
-    untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
-    job = Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
+    with held(folder, MARKER):
+        folders = {metric: folder if len(metrics) == 1 else folder / plain(metric) for metric in metrics}
+        known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
+        reports = {metric: report for metric, report in known.items() if report is not None}
+        if len(reports) == len(known):
+            if not (folder / MARKER).is_file():  # killed after the last of them
+                _mark(folder, metrics)
+            return Fitted(folders, reports)
+        if restart:
+            for file in folder.glob("search*.json"):
+                file.unlink()
+        if say is not None:
+            say(f"the attribution model starts from {begun.words}")
+        untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
+        job = Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
 
-    def trials_of(metric: str) -> dict[str, Any]:
-        return job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+        def trials_of(metric: str) -> dict[str, Any]:
+            return job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
 
-    missing = [metric for metric in metrics if metric not in reports]
-    for metric, trials, course in job.fitted(metrics, missing, trials_of, progress):
-        loss = DualMask(**trials["best"][metric])
-        facts = {
-            "identity": identity,
-            "model": {"name": explained.name, "fingerprint": explained.fingerprint},
-            "backbone": begun.words,
-            "metric": metric,
-            "loss": asdict(loss),
-            "learning_rate": chosen.learning_rate,
-            "best_step": course.best_step,
-            "scores": judge(explained, begun.model, validation, watched(metrics)),
-            "history": course.history,
-            "search": trials,
-            "settings": asdict(chosen),
-            "data": _about(drawn, training, validation),
-            "seconds": round(course.seconds, 1),
-            "device": str(explained.device),
-            "versions": {name: metadata.version(name) for name in ("torch", "transformers", "safetensors")},
-        }
-        saving.save(folders[metric], begun.model, facts)
-        reports[metric] = saving.facts(folders[metric])
-    _mark(folder, metrics)
-    return Fitted(folders, {metric: reports[metric] for metric in metrics})
+        missing = [metric for metric in metrics if metric not in reports]
+        for metric, trials, course in job.fitted(metrics, missing, trials_of, progress):
+            loss = DualMask(**trials["best"][metric])
+            facts = {
+                "identity": identity,
+                "model": {"name": explained.name, "fingerprint": explained.fingerprint},
+                "backbone": begun.words,
+                "metric": metric,
+                "loss": asdict(loss),
+                "learning_rate": chosen.learning_rate,
+                "best_step": course.best_step,
+                "scores": judge(explained, begun.model, validation, watched(metrics)),
+                "history": course.history,
+                "search": trials,
+                "settings": asdict(chosen),
+                "data": _about(drawn, training, validation),
+                "seconds": round(course.seconds, 1),
+                "device": str(explained.device),
+                "versions": {name: metadata.version(name) for name in ("torch", "transformers", "safetensors")},
+            }
+            saving.save(folders[metric], begun.model, facts)
+            reports[metric] = saving.facts(folders[metric])
+        _mark(folder, metrics)
+        return Fitted(folders, {metric: reports[metric] for metric in metrics})
 
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:

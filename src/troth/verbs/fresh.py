@@ -19,7 +19,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from troth.core import arguments, catalog
+from troth.core import arguments, catalog, locks
 from troth.core.errors import TrothError
 from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
@@ -176,21 +176,24 @@ def fresh(
     folder, spec = Path(out), catalog.spec(catalog.build("explainers", explainer), full=True)
     how = {"support": support.fingerprint, "explainer": spec, "ratio": ratio, "thresholder": thresholder,
            "magnitude": magnitude, "seed": seed}  # fmt: skip
-    data: dict[str, Data] = {}
-    for split, examples in splits.items():
-        path, mark = folder / f"rationales-{split}.jsonl", {**how, "data": examples.fingerprint}
-        inputs = _stored(path, mark, len(examples))
-        if inputs is None:
-            chosen = rationales(
-                support, examples, explainer, ratio=ratio, thresholder=thresholder, magnitude=magnitude, seed=seed
-            )
-            export(path, chosen, mark)
-            inputs = imported(path)
-        data[split] = replace(examples, examples=inputs, name=f"rationales of {examples.name}")
-    options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
-    trained = train("plain", data["train"], base, folder / "model", **options)
-    classifier = load_model(str(trained.folder), device=support.device)
-    return Fresh(trained.folder, data, {split: predict(classifier, data[split]) for split in data if split != "train"})
+    with locks.held(folder):
+        data: dict[str, Data] = {}
+        for split, examples in splits.items():
+            path, mark = folder / f"rationales-{split}.jsonl", {**how, "data": examples.fingerprint}
+            inputs = _stored(path, mark, len(examples))
+            if inputs is None:
+                chosen = rationales(
+                    support, examples, explainer, ratio=ratio, thresholder=thresholder, magnitude=magnitude, seed=seed
+                )
+                export(path, chosen, mark)
+                inputs = imported(path)
+            data[split] = replace(examples, examples=inputs, name=f"rationales of {examples.name}")
+        options = {"metric": "macro_f1", **settings, "validation": data["validation"], "seed": seed}
+        trained = train("plain", data["train"], base, folder / "model", **options)
+        classifier = load_model(str(trained.folder), device=support.device)
+        return Fresh(
+            trained.folder, data, {split: predict(classifier, data[split]) for split in data if split != "train"}
+        )
 
 
 def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:

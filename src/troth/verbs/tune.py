@@ -67,27 +67,29 @@ def search(
     train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped resumes.
     """
     folder = reports.own(out)
-    output.claim(folder, reports.NAME)
-    trials = {
-        weight: fit.train(with_salience(recipe, weight=weight), data, base, folder / _TRIALS / f"{weight:g}", **options)
-        for weight in weights
-    }
-    flips = {weight: _flips(trained, recipe, data, base, options) for weight, trained in trials.items()}
-    chosen = best_weight(flips)
-    report = {
-        **trials[chosen].report,
-        "lambda_search": {
-            "chosen": chosen,
-            "by": "lowest mean decision_flip of attention on the development set",
-            "flip_fraction": {f"{weight:g}": flip for weight, flip in flips.items()},
-        },
-    }
-    with writing_into(folder) as aside:
-        for file in trials[chosen].folder.iterdir():
-            if file.is_file() and file.name != "train.json":
-                shutil.copy2(file, aside / file.name)
-    reports.write(folder, report)
-    return Trained(folder, report)
+    with output.held(folder, reports.NAME):
+        trials = {
+            weight: fit.train(
+                with_salience(recipe, weight=weight), data, base, folder / _TRIALS / f"{weight:g}", **options
+            )
+            for weight in weights
+        }
+        flips = {weight: _flips(trained, recipe, data, base, options) for weight, trained in trials.items()}
+        chosen = best_weight(flips)
+        report = {
+            **trials[chosen].report,
+            "lambda_search": {
+                "chosen": chosen,
+                "by": "lowest mean decision_flip of attention on the development set",
+                "flip_fraction": {f"{weight:g}": flip for weight, flip in flips.items()},
+            },
+        }
+        with writing_into(folder) as aside:
+            for file in trials[chosen].folder.iterdir():
+                if file.is_file() and file.name != "train.json":
+                    shutil.copy2(file, aside / file.name)
+        reports.write(folder, report)
+        return Trained(folder, report)
 
 
 def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any, options: Mapping[str, Any]) -> float:

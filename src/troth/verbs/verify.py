@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from troth.core import catalog, user_code
+from troth.core import catalog, hub, trust, user_code
 from troth.core.differing import Difference, differences
 from troth.core.differing import Path as Place
 from troth.core.errors import TrothError
@@ -31,7 +31,6 @@ from troth.verbs.proof import prove
 CLOSE = 1e-3  # of the largest score; of a probability
 _SAME_CHOICES = 2  # random choices that may count otherwise on another machine
 _MOST_CHOICES = 10_000
-_PLAIN_SOURCE = re.compile(r"[\w.-]+(/[\w.-]+)?")  # embedded, or a hub name
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -71,22 +70,33 @@ def verify(
         about = several[0][1]["model"]
         name = json.dumps(about, sort_keys=True)
         if name not in models:
-            models[name] = recorded_model(about, model, device)
+            models[name] = recorded_model(about, model, device, trust.Origin.file(several[0][0]))
         found |= {each.path: each for each in _again(several, models[name])}
     return [found[path] for path in sorted(found)]
 
 
-def recorded_model(about: Mapping[str, Any], model: Any, device: str | None) -> TextClassifier:
-    """The model that a file names by its source and options, or the one that the user names."""
+def recorded_model(about: Mapping[str, Any], model: Any, device: str | None, origin: trust.Origin) -> TextClassifier:
+    """The model that a file names by its source and options, or the one that the user names.
+
+    Neither may reach outside of what the user named with the file.
+    """
+    options = about["options"]
+    key = options.get("key_variable")
     if model is None:
         model = about["source"]
-        if not (_PLAIN_SOURCE.fullmatch(model) or Path(model).is_dir()):
+        origin.model(model, trust.KEY_VARIABLE if key is None else str(key))
+        is_local = "://" in model or model == "embedded" or trust.is_there(model)
+        if not is_local and user_code.read(model) is None and not hub.is_cached(f"models/{model}"):
             raise TrothError(f"the model {model} is not there; name it with --model")
-        user_code.refuse(model)  # a record cannot name code to be run; who verifies it can
+    elif isinstance(model, str) and "://" in model and key:
+        origin.endpoint(model.partition("#")[0], str(key))
+    for name in ("tokenizer", "cache"):
+        if isinstance(options.get(name), str):
+            origin.path(options[name])
     try:
-        return load_named(model, device=device, **about["options"])
+        return load_named(model, device=device, **options)
     except (TypeError, ValueError, AttributeError) as error:
-        raise TrothError(f"the model's options {about['options']} cannot be used: {error}") from None
+        raise TrothError(f"the model's options {options} cannot be used: {error}") from None
 
 
 def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier) -> Iterator[Verified]:
@@ -102,6 +112,7 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
         yield from (_failed(path, facts, why) for path, facts in several)
         return
     try:
+        _require_within(several)
         rebuilt = _rebuilt([facts for _, facts in several], model)
     except (TrothError, TypeError, ValueError) as error:
         yield from (_failed(path, facts, f"it cannot be explained again: {error}") for path, facts in several)
@@ -109,6 +120,17 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
     for (path, facts), now in zip(several, rebuilt, strict=True):
         why = next((_said(each, facts) for each in differences(facts, now, _tolerance(facts)) if _counts(each)), "")
         yield Verified(path, facts["text"], not why, why)
+
+
+def _require_within(several: Sequence[tuple[Path, dict[str, Any]]]) -> None:
+    """Refuses methods and maskings that reach outside of the records' folder and what the user named."""
+    for path, facts in several:
+        origin, proof = trust.Origin.file(path), facts["settings"].get("proof")
+        for each in facts["explanations"]:
+            origin.spec("explainers", each["explainer"])
+        for settings in (facts["settings"], proof if isinstance(proof, dict) else {}):
+            if isinstance(settings.get("masking"), str):
+                origin.spec("maskings", settings["masking"])
 
 
 def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> list[dict[str, Any]]:

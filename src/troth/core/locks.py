@@ -1,0 +1,95 @@
+"""One writer per output folder: the second is told who the first is, and the lock of a dead process is nobody's.
+
+The operating system keeps the lock and drops it when its process ends, however it ends; the file only says who has it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from troth.core.errors import TrothError
+from troth.core.files import cannot_write
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = ".lock"
+_BUSY = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder, which is made; raises where a living process has it.
+
+    Of the processes of one distributed training the first holds it for all.
+    """
+    handle = _locked(folder) if _is_first() else None
+    try:
+        if handle is not None:
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            with suppress(OSError):  # a full disk: it is locked all the same
+                os.ftruncate(handle, 0)
+                os.write(handle, json.dumps(about).encode())
+        yield
+    finally:
+        if handle is not None:
+            with suppress(OSError):  # while it is ours: whoever opened this very file looks again
+                (folder / NAME).unlink()
+            os.close(handle)
+
+
+def require_free(folder: Path) -> None:
+    """Raises where a living process writes to a folder; nothing is made. Asked before any work."""
+    if (folder / NAME).is_file() and _is_first():
+        with held(folder):
+            pass
+
+
+def _locked(folder: Path) -> int | None:
+    """An open file with the lock; None where the file system has no locks."""
+    path = folder / NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            try:
+                if fcntl is not None:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(handle)
+                if error.errno in _BUSY:
+                    raise _busy(folder) from None
+                return None
+            if _is_same(handle, path):
+                return handle
+            os.close(handle)  # given back, and its file removed, while we opened it
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _is_same(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _busy(folder: Path) -> TrothError:
+    who = "another process"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        about = json.loads((folder / NAME).read_bytes()[:1000])
+        who = f"process {int(about['pid'])} on {about['host']}, since {about['since']}"
+    return TrothError(f"{folder} is being written by {who}; wait for it, or choose another --out")
+
+
+def _is_first() -> bool:
+    return os.environ.get("RANK", "0") == "0"

@@ -1,0 +1,234 @@
+"""What a file may not decide: where texts and keys are sent, which files elsewhere are read, and which code runs.
+
+Plans, records, model folders and requests may have been written by anybody. What they name outside of the folders that
+the user named is refused unless the user repeats it: `--allow` on the command line, `allowing(…)` in Python. What the
+user writes on the command line or in Python is never asked about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from troth.core import catalog, user_code
+from troth.core.errors import TrothError
+
+KEY_VARIABLE = "OPENAI_API_KEY"  # whose key an endpoint is sent where no other variable is named
+# Strict, because two parsers may disagree about the host of an unusual URL.
+_URL = re.compile(
+    r"https?://(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:/[\w./~%+:@,;=$!*-]*)?", re.I | re.A
+)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.A)
+_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?")  # of a model or of data
+_ELSEWHERE = ("checkpoint", "endpoint")  # options of methods that read or ask something outside
+
+_allowed: ContextVar[frozenset[str]] = ContextVar("allowed", default=frozenset())
+
+
+@contextmanager
+def allowing(*names: str) -> Iterator[None]:
+    """Lets files name these, too: URL or URL=KEY_VARIABLE, a path with all below it, or code (my_file.py:name)."""
+    before = _allowed.get()
+    allow(*names)
+    try:
+        yield
+    finally:
+        _allowed.set(before)
+
+
+def allow(*names: str) -> None:
+    """As `allowing`, for the rest of this command."""
+    resolved = {name if _is_absolute_name(name) else str(Path(name).expanduser().resolve()) for name in names}
+    _allowed.set(_allowed.get() | resolved)
+
+
+def allowed() -> frozenset[str]:
+    """What the user allows files to name: paths are absolute, so that another process can be told."""
+    return _allowed.get()
+
+
+def check_allowed(name: str) -> str:
+    """A value of `--allow`, unless it could never allow anything."""
+    url, key = _split(name)
+    if "://" in name:
+        endpoint_parts(url)
+        if key is not None and not _VARIABLE.fullmatch(key):
+            raise TrothError(f"--allow {name}: {key!r} is not the name of an environment variable")
+    elif user_code.read(name) is None and not is_there(str(Path(name).expanduser())):
+        raise TrothError(
+            f"--allow {name}: there is no such file or folder; a key is allowed together with the endpoint that it is "
+            "sent to: --allow https://host/v1=KEY_VARIABLE"
+        )
+    return name
+
+
+class EndpointParts(NamedTuple):
+    """Where a URL leads, as it is compared."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def endpoint_parts(url: str) -> EndpointParts:
+    """The parts of an endpoint's URL; refuses what could be read in two ways, and what holds a secret."""
+    if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
+        raise TrothError(
+            "endpoint must hold no password and no query; put the key into an environment variable "
+            "and name that one: key_variable=…"
+        )
+    if not _URL.fullmatch(url) or "/../" in f"{url}/":
+        raise TrothError(f"endpoint must be a URL such as http://localhost:8000/v1, not {url!r}")
+    parts = urlsplit(url.lower())
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return EndpointParts(parts.scheme, parts.hostname or "", port, urlsplit(url).path.rstrip("/"))
+
+
+def is_there(path: str) -> bool:
+    """Whether a path exists, of a name that no disk can hold, too."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def names_elsewhere(cls: type[Any]) -> list[str]:
+    """The options of a method that name a file or a server."""
+    return [field.name for field in dataclasses.fields(cls) if field.name in _ELSEWHERE]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a name was read: its own name in errors, and the folders that the user named together with it.
+
+    One without folders, a request, may name neither files nor servers, whatever the user allows.
+    """
+
+    name: str
+    folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def file(cls, path: str | Path, *folders: Path) -> Origin:
+        """A file that the user named: its folder and the current one are open to it."""
+        return cls(str(path), (Path(path).absolute().parent, Path.cwd(), *folders))
+
+    def spec(self, kind: str, text: str) -> None:
+        """Refuses a spec with an option that reaches out."""
+        self.code(text)
+        reference = user_code.read(text)
+        name, options = catalog.parse(text if reference is None else reference.name + reference.options)
+        known = reference is None and name in catalog.names(kind)  # whoever builds another says so
+        fields = {each.name: each.default for each in dataclasses.fields(catalog.find(kind, name))} if known else {}
+        key = options.get("key_variable", fields.get("key_variable"))
+        for value in _texts(options):
+            self.value(value, key if isinstance(key, str) else "")
+
+    def value(self, text: str, key_variable: str = "") -> None:
+        """Refuses a URL, a path or code; any other text is only a text."""
+        if "://" in text:
+            self.endpoint(text, key_variable)
+        elif user_code.read(text) is not None:
+            self.code(text)
+        else:
+            self.path(text)
+
+    def model(self, name: str, key_variable: str = "") -> None:
+        """Refuses a model that is asked elsewhere, lies elsewhere or is code; a hub name is none of these."""
+        if "://" in name:
+            self.endpoint(name.partition("#")[0], key_variable)
+        elif user_code.read(name) is not None:
+            self.code(name)
+        elif is_there(name) or not _HUB_NAME.fullmatch(name):
+            self.path(name)
+
+    def data(self, name: str) -> None:
+        """Refuses data that lie elsewhere; a name of the catalog or the hub is none of these."""
+        if name.partition("(")[0].strip() in catalog.names("data"):
+            self.spec("data", name)
+        elif "://" in name or is_there(name) or not _HUB_NAME.fullmatch(name.partition(":")[0]):
+            self.value(name)
+
+    def endpoint(self, url: str, key_variable: str) -> None:
+        """Refuses to send texts to a URL, and a key to any but the URL that the user named for it."""
+        wanted = endpoint_parts(url)
+        keys = [key for name in self._allowed() if "://" in name for key in _keys(name, wanted)]
+        if not keys:
+            raise self._refused(
+                f"the endpoint {url}, to which texts would be sent",
+                f"--allow {url}={key_variable}, or without ={key_variable} where key_variable is ''"
+                if key_variable
+                else f"--allow {url}",
+            )
+        if key_variable and key_variable not in keys:
+            raise self._refused(
+                f"the endpoint {url}, to which the key in {key_variable} would be sent",
+                f"--allow {url}={key_variable}, or write key_variable='' where no key is needed",
+            )
+
+    def path(self, text: str) -> None:
+        """Refuses a path outside of the folders that the user named; links are followed first."""
+        try:
+            place = Path(text).expanduser().resolve()
+        except (OSError, ValueError, RuntimeError):  # no disk holds such a name, so nothing can be read from it
+            return
+        if not self.folders and not is_there(text) and not re.search(r"[/\\~]", text):
+            return  # a word
+        opened = [*map(Path.resolve, self.folders), *(Path(name) for name in self._allowed() if "://" not in name)]
+        if not any(place.is_relative_to(folder) for folder in opened):
+            raise self._refused(f"{text}, which is outside of the folders you named", f"--allow {place}")
+
+    def code(self, text: str) -> None:
+        """Refuses code that the user has not named."""
+        reference = user_code.read(text)
+        if reference is not None and reference.head not in self._allowed():
+            user_code.refuse(text)
+
+    def _allowed(self) -> frozenset[str]:
+        return allowed() if self.folders else frozenset()
+
+    def _refused(self, what: str, way_out: str) -> TrothError:
+        if not self.folders:
+            return TrothError(f"{self.name} names {what}; it cannot do that: use troth explain")
+        return TrothError(f"{self.name} names {what}; a file cannot decide that: repeat it yourself with {way_out}")
+
+
+def _is_absolute_name(name: str) -> bool:
+    return "://" in name or user_code.read(name) is not None
+
+
+def _split(name: str) -> tuple[str, str | None]:
+    """URL and key variable; None where the name has no key."""
+    url, separator, key = name.rpartition("=")
+    return (url, key) if separator else (name, None)
+
+
+def _keys(name: str, wanted: EndpointParts) -> list[str]:
+    """The key that an allowed URL goes with ("" for none), where the wanted one is that URL or below it."""
+    url, key = _split(name)
+    granted = endpoint_parts(url)
+    is_below = wanted.path == granted.path or wanted.path.startswith(f"{granted.path}/")
+    return [key or ""] if wanted[:3] == granted[:3] and is_below else []
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value, and every text in a spec in it."""
+    if isinstance(value, Mapping):
+        value = [part for item in value.items() for part in item]
+    if isinstance(value, str):
+        yield value
+        if "(" in value:
+            try:
+                yield from _texts(catalog.parse(value)[1])
+            except TrothError:
+                return  # a text with brackets
+    elif isinstance(value, Iterable) and not isinstance(value, bytes):
+        for part in value:
+            yield from _texts(part)
