@@ -1,8 +1,9 @@
-"""Several seeds of one example are one example: scores are averaged over seeds first, then examples are compared.
+"""What counts as one example: scores are averaged over its seeds first, then over its cluster, then compared.
 
-One more seed is not one more example. Tests, intervals, letters and rankings are about examples and take what
-`mean_over_seeds` gives; how much the seeds differ among themselves is shown apart, by `spread`. Where seeds are
-trainings, and so chance of their own, `over_seeds` draws them, too, crossed with the examples.
+One more seed is not one more example, nor is one more copy of a text or one more sentence of a document: those are one
+cluster (`core/copies.py`). Tests, intervals, letters and rankings are about clusters and take what `mean_over_seeds`
+gives; how much the seeds differ among themselves is shown apart, by `spread`. Where seeds are trainings, and so chance
+of their own, `over_seeds` draws them, too, crossed with the examples.
 """
 
 from collections.abc import Sequence
@@ -11,21 +12,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from troth import statistics
+from troth.core.copies import Ints
 from troth.statistics import Floats
 
 
-def mean_over_seeds(by_seed: ArrayLike) -> Floats:
+def mean_over_seeds(by_seed: ArrayLike, clusters: Ints | None = None) -> Floats:
     """[seeds, examples] -> [examples]: each example's mean over the seeds that define it; NaN where none does.
+
+    With the cluster of each example: -> [clusters], the mean over the examples of each, whose sizes do not count.
 
     >>> mean_over_seeds([[0.0, 0.5, float("nan")], [1.0, float("nan"), float("nan")]])
     array([0.5, 0.5, nan])
+    >>> mean_over_seeds([[0.0, 1.0, 0.25], [1.0, 1.0, 0.25]], np.array([0, 0, 1]))
+    array([0.75, 0.25])
     """
-    values = np.asarray(by_seed, np.float64)
+    return mean_over_clusters(_mean(np.asarray(by_seed, np.float64)), clusters)
+
+
+def mean_over_clusters(values: ArrayLike, clusters: Ints | None) -> Floats:
+    """[examples, …] -> [clusters, …]: the mean over the examples of each cluster that define it."""
+    each = np.asarray(values, np.float64)
+    if clusters is None or len(clusters) == 0 or clusters.max() + 1 == len(clusters):  # all apart, in their order
+        return each
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order]))
+    return np.stack([_mean(part) for part in np.split(each[order], starts + 1)])
+
+
+def _mean(values: Floats) -> Floats:
+    """The mean over the first axis of what is defined."""
     defined = ~np.isnan(values)
     count = defined.sum(0)
     with np.errstate(invalid="ignore"):
         mean = np.where(defined, values, 0.0).sum(0) / np.where(count, count, np.nan)
-    # Equal seeds have exactly their value as the mean: rounding must not break ties between examples.
+    # Equal values have exactly their value as the mean: rounding must not break ties between examples.
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     return np.asarray(np.where(low == high, low, mean))
 

@@ -18,6 +18,19 @@ from troth.core.errors import TrothError
 Floats = NDArray[np.float64]
 RESAMPLES = 9_999
 _DRAWS_AT_ONCE = 1_000_000  # numbers held while resampling
+# What a model's probabilities move by with the shape of a batch, at most, by its number format. In float32 rounding
+# adds up from layer to layer (128 times the machine epsilon); with half as many bits, sums are still held in float32,
+# and what is left is the rounding of the last layers (twice the epsilon). Scores are no finer than float32.
+_RESOLUTION = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
+
+
+def resolution(dtype: str = "float32") -> float:
+    """The smallest difference of two scores between 0 and 1 that a model of this number format can show.
+
+    >>> resolution(), resolution("bfloat16")
+    (1.52587890625e-05, 0.015625)
+    """
+    return _RESOLUTION.get(dtype.removeprefix("torch."), 2.0**-16)
 
 
 # Combining p-values

@@ -26,7 +26,7 @@ def test_texts_pairs_and_examples_from_memory():
 
 def test_what_is_no_example():
     assert fails(["a", 3]) == "item 1 is int; give an Example, a text or a pair (text, text_pair)"
-    assert fails(3) == "data must be a name, a path or examples, not int"
+    assert fails(3).startswith("data must be a name, a path, a list of texts or Examples, a DataFrame")
     assert fails(["a", Example("0", "b")]) == "two examples have the id '0'; give each its own"
 
 

@@ -294,10 +294,14 @@ def test_a_record_reaches_nothing(here, contacted, capsys, monkeypatch, attack):
     before = sorted(here.parent.rglob("*"))
     code, said = troth(capsys, monkeypatch, "verify", path, *flags)
     assert code in (1, 2)
-    assert re.search(
-        r"with --allow|is code, which runs only|is not one of troth's own|is not there; name it|is not a whole record",
-        said,
-    ), said
+    refusals = (
+        "with --allow",
+        "is code, which",
+        "is not one of troth's own",
+        "is not there; name it",
+        "is not a whole",
+    )
+    assert any(refusal in said for refusal in refusals), said
     assert contacted == []
     assert sorted(here.parent.rglob("*")) == before
     assert SECRET not in said

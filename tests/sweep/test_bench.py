@@ -136,13 +136,13 @@ def test_several_seeds_are_averaged_per_example(tmp_path):
     assert summary.spread == pytest.approx(values.mean(1).std(ddof=1), abs=1e-5)
 
 
-def test_repeated_texts_are_said_to_make_results_too_sure(tmp_path):
-    again = [dataclasses.replace(example, id=f"again {example.id}") for example in DATA[:2]]
-    for examples, repeated in ((DATA[:4], 0), ([*DATA[:4], *again], 2)):
-        board = benching.bench(model(), examples, ["random"], ["sparsity"], tmp_path / f"run{repeated}").leaderboard
-        assert board.repeated == repeated
-        said = [line for line in board.answer() if "repeat the text of another one" in line]
-        assert [line.partition(" examples")[0] for line in said] == (["2 of 6"] if repeated else [])
+def test_repeated_texts_count_once(tmp_path):
+    again = [dataclasses.replace(example, id=f"again {example.id}", text=f"{example.text} ") for example in DATA[:2]]
+    for examples, clusters in ((DATA[:4], None), ([*DATA[:4], *again], 4)):
+        board = benching.bench(model(), examples, ["random"], ["sparsity"], tmp_path / f"run{clusters}").leaderboard
+        assert (board.clusters, board.summaries["random", "sparsity"].count) == (clusters, 4)
+        said = [line for line in board.answer() if "equal or nearly equal texts count as one" in line]
+        assert [line.partition(":")[0] for line in said] == (["The 6 examples are 4 clusters"] if clusters else [])
 
 
 # --- what fails

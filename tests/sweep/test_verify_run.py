@@ -320,7 +320,7 @@ def test_a_run_cannot_name_code_or_an_endpoint(run, tmp_path, monkeypatch, sourc
     for kind in ("explanation", "metric"):
         sealed_again(run, kind, edit)
     in_run_file(lambda about: about.update(models={source: next(iter(about["models"].values()))}))(run, None)
-    with pytest.raises(TrothError, match="is code, which runs only|names the endpoint"):
+    with pytest.raises(TrothError, match=r"is code, which runs only|names the endpoint"):
         verify_run(Store(run), sample=1)
     assert not (tmp_path / "owned").exists()
 

@@ -102,6 +102,9 @@ Limit = Annotated[int, typer.Option(help="At most this many examples of each spl
 TextColumn = Annotated[str | None, typer.Option(help="Column of the text; guessed by default.")]
 PairColumn = Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' for none.")]
+GroupColumn = Annotated[
+    str | None, typer.Option("--group", help="Column of what examples come from (a document): each counts once.")
+]
 Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
 DryRun = Annotated[

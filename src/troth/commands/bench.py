@@ -24,6 +24,7 @@ def bench(
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
+    group: _options.GroupColumn = None,
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Rows may have no label.")] = False,
     limit: Annotated[
         int | None,
@@ -94,7 +95,7 @@ def bench(
         catalog.find("metrics", sort.partition("(")[0])
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
-    options |= {"split": split, "limit": number or None, "columns": columns}
+    options |= {"split": split, "limit": number or None, "columns": columns, "group": group}
     prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
     prompted |= _options.naming(labels, precision)
     prompted |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)

@@ -16,7 +16,8 @@ LabelSet: TypeAlias = tuple[int | str, ...]  # all that hold; empty where none d
 class Example:
     """One input as the user has it; the rationale is what a human marked, as character spans of `text`.
 
-    The label is a class or, for a multi-label model, the set of those that hold.
+    The label is a class or, for a multi-label model, the set of those that hold. The group is what it comes from, such
+    as a document: examples of one group are not independent and count once in a bench.
     """
 
     id: str
@@ -24,11 +25,15 @@ class Example:
     text_pair: str | None = None
     label: int | str | LabelSet | None = None
     rationale: tuple[Span, ...] | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", str(self.id))
         if not is_unicode(self.id):
             raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
+        object.__setattr__(self, "group", None if self.group is None else str(self.group))
+        if self.group is not None and not is_unicode(self.group):
+            raise TrothError(f"example {self.id}: the group is not valid Unicode (a lone surrogate)")
         if not isinstance(self.text, str) or not isinstance(self.text_pair, str | None):
             kind = type(self.text if not isinstance(self.text, str) else self.text_pair).__name__
             raise TrothError(f"example {self.id}: a text must be a string, not {kind}")

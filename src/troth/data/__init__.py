@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ from troth.core import catalog
 from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
-from troth.data._items import as_examples
+from troth.data._items import from_memory
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import tables_in
-from troth.data.sources.hub import read_hub, table_of
+from troth.data.sources.hub import read_hub
 from troth.data.sources.readers import Table, is_data_file, read_file, require_readable
 
 __all__ = ["Data", "Dataset", "entry_of", "load_data"]
@@ -34,16 +34,20 @@ def load_data(
     label: str | None = None,
     rationale: str | None = None,
     id: str | None = None,
+    group: str | None = None,
     labels: Sequence[str] = (),
     unlabelled: bool = False,
 ) -> Data:
-    """Examples from a name ("imdb", "babi(task=2)"), a file, a folder, the hub ("owner/name:config") or any iterable.
+    """Examples from a name ("imdb", "babi(task=2)"), a file, a folder, the hub ("owner/name:config") or from memory.
+
+    In memory: a list of texts, pairs, Examples or rows, a DataFrame, a Series, a dict of lists, an Arrow table.
 
     A bare word is a catalog name; write ./word for a folder. Without `split`: validation, else test, else the only one.
     `limit` takes the first rows; of an entry whose files are sorted by class, the first after a shuffle with seed 0.
     `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
+    `group` names the column of what examples come from, such as a document: in a bench, a group counts once.
     """
-    columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id)
+    columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id, group=group)
     entry = _entry_or_refused(source)
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
@@ -52,12 +56,8 @@ def load_data(
         return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
     if isinstance(source, str | os.PathLike):
         data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
-    elif _is_saved(source):
-        data = to_data(_from_datasets(source, split), columns, tuple(labels), unlabelled)
-    elif isinstance(source, Iterable):
-        data = _from_memory(source, columns, tuple(labels), unlabelled)
     else:
-        raise TrothError(f"data must be a name, a path or examples, not {type(source).__name__}")
+        data = from_memory(source, columns, tuple(labels), unlabelled, split)
     return _limited(data, limit, seed=None)
 
 
@@ -113,34 +113,6 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if _is_hub_name(source):
         return read_hub(str(source), split)
     raise TrothError(f"{source}: no such file or folder")
-
-
-def _is_saved(source: object) -> bool:
-    # A Dataset or DatasetDict of the `datasets` library, told by its shape: importing the library takes a second.
-    return hasattr(source, "column_names") and hasattr(source, "cache_files")
-
-
-def _from_datasets(source: Any, split: str | None) -> Table:
-    if isinstance(source, Mapping):
-        split = choose_split("this DatasetDict", source, split)
-        source = source[split]
-    return table_of(source, "this Dataset", split)
-
-
-def _from_memory(source: Iterable[Any], columns: Columns, labels: tuple[str, ...], unlabelled: bool) -> Data:
-    """Examples, texts, pairs of texts or rows; a bare pair of texts is one example. A text's id is its position."""
-    if isinstance(source, Data):
-        return source
-    items: Any = source if isinstance(source, tuple) else list(source)
-    if items and all(isinstance(item, Mapping) for item in items):
-        return to_data(Table.of("memory", items), columns, labels, unlabelled)
-    examples = list(as_examples(items))
-    seen: set[str] = set()
-    for example in examples:
-        if example.id in seen:
-            raise TrothError(f"two examples have the id {example.id!r}; give each its own")
-        seen.add(example.id)
-    return Data("memory", examples, labels)
 
 
 def _limited(data: Data, limit: int | None, seed: int | None) -> Data:

@@ -78,6 +78,7 @@ class Data(Shown, Sequence[Example]):
         digest = hashlib.blake2b(digest_size=16)
         for example in self.examples:
             parts = [example.id, example.text, example.text_pair, example.label, example.rationale]
+            parts += [] if example.group is None else [example.group]
             digest.update(json.dumps(parts).encode() + b"\n")
         return digest.hexdigest()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from troth import seeds, statistics
 from troth.core import catalog, user_calls
+from troth.core.copies import Ints
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
@@ -28,7 +29,10 @@ Quality: TypeAlias = Literal["faithfulness", "plausibility", "stability"]
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over a data set: the number, its 95 % interval, how many examples it rests on, why others do not."""
+    """A metric over a data set: the number, its 95 % interval, how many examples it rests on, why others do not.
+
+    Examples of one cluster are averaged first and count as one.
+    """
 
     value: float
     low: float
@@ -109,14 +113,14 @@ class Metric(ABC):
         """The score of each, as `ask` gives it."""
         raise NotImplementedError
 
-    def summarize(self, *by_seed: Sequence[Score]) -> Summary:
+    def summarize(self, *by_seed: Sequence[Score], clusters: Ints | None = None) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
 
         Given several seeds' scores, each of the same examples in the same order, every example is averaged over the
-        seeds first: what is drawn and counted are examples.
+        seeds first, then over its cluster (a number for each example): what is drawn and counted are clusters.
         """
         values = np.array([[score.value for score in scores] for scores in by_seed], np.float64)  # [seeds, examples]
-        each = seeds.mean_over_seeds(values)
+        each = seeds.mean_over_seeds(values, clusters)
         measured = [scores for scores, row in zip(by_seed, values, strict=True) if not np.isnan(row).all()]
         extra = _averaged([self.extra(scores) for scores in measured or by_seed[:1]])
         mean, interval = statistics.mean(each), statistics.bca_interval(each)

@@ -4,7 +4,8 @@ Diagnosticity (Chan et al., 2022) is the share of (explanation, random) pairs a 
 and explainers, one random explanation per example. Everything is computed from stored scores by (explainer, metric):
 [examples] or [seeds, examples], examples in the same order, NaN where undefined or not measured. With several seeds, an
 example counts as the share of its pairs of seeds that is ordered rightly: the mean of many random explanations would be
-another, easier opponent than one random explanation. Examples are what is drawn, tested and counted.
+another, easier opponent than one random explanation. Examples are what is drawn, tested and counted; those of one
+cluster count as one, as the mean of their shares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from troth import seeds, statistics
+from troth.core.copies import Ints
 from troth.core.errors import TrothError
 from troth.statistics import Floats
 
@@ -71,7 +73,11 @@ class MetaReport:
 
 
 def diagnosticity(
-    metric: str, explained: Mapping[str, ArrayLike], random: ArrayLike, higher_is_better: bool
+    metric: str,
+    explained: Mapping[str, ArrayLike],
+    random: ArrayLike,
+    higher_is_better: bool,
+    clusters: Ints | None = None,
 ) -> Diagnosticity:
     """One metric's scores of each explainer and of random explanations, examples in the same order.
 
@@ -85,7 +91,7 @@ def diagnosticity(
         if values.shape[-1] != chance.shape[-1]:
             counts = values.shape[-1], chance.shape[-1]
             raise TrothError(f"{metric}: {name} has {counts[0]} scores, the random explainer {counts[1]}")
-    shares = [_outcomes(values, chance, higher_is_better) for values in real.values()]
+    shares = [_outcomes(values, chance, higher_is_better, clusters) for values in real.values()]
     won, tied, lost = np.stack(shares, axis=1)  # each [explainers, examples]
     defined = ~np.isnan(won)
     value, low, high = _share(won, defined)
@@ -99,6 +105,7 @@ def meta_report(
     scores: Mapping[tuple[str, str], ArrayLike],
     higher_is_better: Mapping[str, bool | None],
     random: str = "random",
+    clusters: Ints | None = None,
 ) -> MetaReport:
     """Compares the metrics that have scores of the random explainer and a direction."""
     explainers, metrics = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
@@ -113,9 +120,11 @@ def meta_report(
         elif not explained:
             skipped[metric] = f"there are scores of {random} only"
         else:
-            results.append(diagnosticity(metric, explained, scores[random, metric], better))
+            results.append(diagnosticity(metric, explained, scores[random, metric], better, clusters))
     results.sort(key=lambda result: (np.isnan(result.value), -result.value))
-    means = {result.metric: _means(scores, result, bool(higher_is_better[result.metric])) for result in results}
+    means = {
+        result.metric: _means(scores, result, bool(higher_is_better[result.metric]), clusters) for result in results
+    }
     agreement = {pair: _agreement(means[pair[0]], means[pair[1]]) for pair in combinations(means, 2)}
     return MetaReport(tuple(results), tuple(compare(results)), agreement, skipped)
 
@@ -131,13 +140,14 @@ def compare(results: Sequence[Diagnosticity]) -> list[Comparison]:
     ]
 
 
-def _outcomes(real: Floats, chance: Floats, higher_is_better: bool) -> Floats:
-    """[3, examples]: which share of the pairs of seeds is won, tied and lost; NaN where no pair is defined."""
+def _outcomes(real: Floats, chance: Floats, higher_is_better: bool, clusters: Ints | None) -> Floats:
+    """[3, clusters]: which share of the pairs of seeds is won, tied and lost; NaN where no pair is defined."""
     real, chance = np.broadcast_arrays(real[:, None], chance)  # [seeds, random seeds, examples]
     more, less = real > chance, real < chance
     won, lost = (more, less) if higher_is_better else (less, more)
     outcomes = np.where(np.isnan(real) | np.isnan(chance), np.nan, [won, real == chance, lost])
-    return np.stack([seeds.mean_over_seeds(outcome.reshape(-1, outcome.shape[-1])) for outcome in outcomes])
+    flat = (outcome.reshape(-1, outcome.shape[-1]) for outcome in outcomes)  # [pairs of seeds, examples]
+    return np.stack([seeds.mean_over_seeds(outcome, clusters) for outcome in flat])
 
 
 def _share(counted: NDArray[Any], defined: NDArray[np.bool_]) -> tuple[float, float, float]:
@@ -170,12 +180,12 @@ def _sentence(result: Diagnosticity) -> str:
 
 
 def _means(
-    scores: Mapping[tuple[str, str], ArrayLike], result: Diagnosticity, higher_is_better: bool
+    scores: Mapping[tuple[str, str], ArrayLike], result: Diagnosticity, higher_is_better: bool, clusters: Ints | None
 ) -> dict[str, float]:
     """Each explainer's mean score, turned so that more is better."""
     sign = 1 if higher_is_better else -1
     values = {name: np.atleast_2d(scores[name, result.metric]) for name in result.by_explainer}
-    means = {name: statistics.mean(seeds.mean_over_seeds(by_seed)) for name, by_seed in values.items()}
+    means = {name: statistics.mean(seeds.mean_over_seeds(by_seed, clusters)) for name, by_seed in values.items()}
     return {name: sign * mean for name, mean in means.items() if not np.isnan(mean)}
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from torch import Tensor
 
 from troth import seeds, statistics
+from troth.core.copies import Ints, numbered
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
@@ -182,10 +183,12 @@ class RecursiveErasure(Erasing):
     def _performance(self) -> Performance:
         return self.performance or "accuracy"
 
-    def summarize(self, *by_seed: Sequence[Score]) -> Summary:
-        """RACU of each seed's curves, then its mean over seeds; examples are drawn with all their seeds."""
-        examples = zip(*by_seed, strict=True)
-        defined = [scores for scores in examples if not np.isnan([score.value for score in scores]).any()]
+    def summarize(self, *by_seed: Sequence[Score], clusters: Ints | None = None) -> Summary:
+        """RACU of each seed's curves, then its mean over seeds; clusters are drawn with all that is theirs."""
+        examples = list(zip(*by_seed, strict=True))
+        places = [place for place, some in enumerate(examples) if not np.isnan([score.value for score in some]).any()]
+        defined = [examples[place] for place in places]
+        together = None if clusters is None else numbered(clusters[places].tolist())
         if not defined:
             return Summary(np.nan, np.nan, np.nan, 0, reasons(*by_seed), seeds=len(by_seed))
         records = [[score.record for score in scores] for scores in defined]  # [examples, seeds]
@@ -205,7 +208,7 @@ class RecursiveErasure(Erasing):
         def over_seeds(values: Floats) -> Floats:
             return seeds.mean_over_seeds(np.moveaxis(values, -1, 0))
 
-        flat = counts.reshape(len(counts), -1)
+        flat = seeds.mean_over_clusters(counts.reshape(len(counts), -1), together)
         value, low, high = statistics.bca_of_means(flat, lambda means: over_seeds(racu(means)))
         acu = statistics.bca_of_means(flat, lambda means: over_seeds(np.asarray(formulas.acu(ratios, *curves(means)))))
         explained, random = (curve.mean(0) for curve in curves(flat.mean(0)))
@@ -223,7 +226,7 @@ class RecursiveErasure(Erasing):
         if np.isnan(each).any():
             flat_seeds = "" if np.isnan(each).all() else f" (in {np.isnan(each).sum()} of {len(each)} seeds)"
             why |= {f"{NEVER_FALLS}{flat_seeds}": len(defined)}
-        return Summary(value, low, high, len(defined), why, extra, len(by_seed), seeds.spread(each[:, None]))
+        return Summary(value, low, high, len(flat), why, extra, len(by_seed), seeds.spread(each[:, None]))
 
 
 def _counts(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:

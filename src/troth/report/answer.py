@@ -22,19 +22,28 @@ def findings(board: Leaderboard) -> list[str]:
     """The verdict, what does not decide, which metrics to doubt, what is missing."""
     verdict = board.verdict
     lines = list(verdict.sentences) if verdict is not None else []
-    lines += [*_blunt(board), *_unbounded(board), *_plausible(board), *_validity(board)]
+    lines += [*_clusters(board), *_blunt(board), *_unbounded(board), *_plausible(board), *_validity(board)]
     if board.truncated:
         cut = f"{board.truncated} of {board.examples}"
         lines.append(
             f"{cut} texts are longer than the model reads; their ends were cut off. To read all of them: "
             "--model-option windows=true"
         )
-    if board.repeated:
-        lines.append(
-            f"{board.repeated} of {board.examples} examples repeat the text of another one and count as examples of "
-            "their own, so intervals and tests here are too sure: remove them."
-        )
     return [*lines, *pairs(board), *_failed(board), *_seeds(board)]
+
+
+def _clusters(board: Leaderboard) -> list[str]:
+    """What was counted, where it is not every example."""
+    if board.clusters is None:
+        return []
+    which = "examples of one group, and equal or nearly equal texts," if board.clustering.has_groups else (
+        "equal or nearly equal texts"
+    )  # fmt: skip
+    count = "1 cluster" if board.clusters == 1 else f"{board.clusters} clusters"
+    return [
+        f"The {board.examples} examples are {count}: {which} count as one, by the mean of their scores, in every "
+        "number, interval and test here."
+    ]
 
 
 def _validity(board: Leaderboard) -> list[str]:
@@ -135,7 +144,7 @@ def _seeds(board: Leaderboard) -> list[str]:
     return [
         f"Every example's score is its mean over up to {board.seeds} seeds. From seed to seed a number here varies by "
         f"a standard deviation of at most {largest:.2g} ({explainer} × {metric}); intervals and tests are over "
-        "examples and leave that out."
+        f"{board.counts} and leave that out."
     ]
 
 
@@ -147,7 +156,7 @@ def methods(board: Leaderboard) -> str:
     together = f" on the metrics that decide ({', '.join(board.deciding)})" if board.deciding else ""
     return (
         f"Methods: {len(board.explainers)} explainers were measured with {', '.join(board.metrics)} on "
-        f"{board.examples} examples of {board.data} with {board.model}; {averaged}95 % BCa bootstrap intervals over "
-        f"examples, paired t-tests of mean differences with Holm's correction over all pairs{together} "
+        f"{board.counted} of {board.data} with {board.model}; {averaged}95 % BCa bootstrap intervals over "
+        f"{board.counts}, paired t-tests of mean differences with Holm's correction over all pairs{together} "
         f"(troth {troth.__version__})."
     )

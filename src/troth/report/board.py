@@ -21,7 +21,7 @@ from troth.report.comparing import Analysis
 from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
 from troth.store.current import current
-from troth.store.measured import Measured, joined
+from troth.store.measured import Clusters, Measured, example_keys, joined
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
@@ -44,7 +44,7 @@ class Leaderboard(Shown, Exportable):
     metrics: tuple[str, ...]
     directions: Mapping[str, bool | None]  # metric -> higher is better
     summaries: Mapping[tuple[str, str], Summary]
-    values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per example, averaged over seeds
+    values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per cluster, averaged over seeds and examples
     groups: Mapping[str, Mapping[str, str]]  # metric -> explainer -> letters; a shared one: no significant difference
     beats_random: Mapping[tuple[str, str], bool]
     seconds: Mapping[str, float]  # explainer -> per example
@@ -56,12 +56,13 @@ class Leaderboard(Shown, Exportable):
     truncated: int = 0  # examples longer than the model reads
     about: Mapping[str, Any] = field(default_factory=dict)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
-    repeated: int = 0  # examples whose text another one has already
+    clusters: int | None = None  # of copies or of one group, where they are fewer than the examples
     reported: Mapping[str, str] = field(default_factory=dict)  # metric that decides nothing -> why
     plausible: tuple[str, ...] = ()  # metrics of agreement with humans, to be shown apart: no faithfulness
     relative_to: Mapping[str, str] = field(default_factory=dict)  # metric without bounds -> what it divides by
     compared: Mapping[tuple[str, str], float] = field(default_factory=dict)  # what is ranked, where not the number
     analysis: Analysis | None = field(default=None, repr=False)  # behind letters and verdict
+    clustering: Clusters = field(default_factory=Clusters, repr=False)
     cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
 
     @property
@@ -71,7 +72,17 @@ class Leaderboard(Shown, Exportable):
     @property
     def title(self) -> str:
         how = f" ({self.setting})" if self.setting else ""
-        return f"{self.model} on {self.examples} examples of {self.data}{how}"
+        return f"{self.model} on {self.counted} of {self.data}{how}"
+
+    @property
+    def counted(self) -> str:
+        """How many examples there are, and how many of them are independent."""
+        return f"{self.examples} examples" + ("" if self.clusters is None else f" ({self.clusters} clusters)")
+
+    @property
+    def counts(self) -> str:
+        """What intervals and tests are over."""
+        return "examples" if self.clusters is None else "clusters"
 
     @property
     def seeds(self) -> int:
@@ -86,7 +97,9 @@ class Leaderboard(Shown, Exportable):
     @property
     def verdict(self) -> Verdict | None:
         """What may be said of the explainers; None where scores by example are not known."""
-        return judge(self.analysis, self.explainers, self.seconds, RANDOM) if self.analysis is not None else None
+        if self.analysis is None:
+            return None
+        return judge(self.analysis, self.explainers, self.seconds, RANDOM, self.counts)
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
@@ -158,11 +171,16 @@ def _leaderboard(
             metric_cells.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
     judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in metric_cells}
     measured = {key: Measured.read(store, some) for key, some in metric_cells.items()}
-    summaries = {key: judges[key[1]].summarize(*scores.by_seed) for key, scores in measured.items()}
+    clustering = Clusters.read(store, explanations)
+    summaries = {
+        key: judges[key[1]].summarize(*scores.by_seed, clusters=clustering.of(scores.keys))
+        for key, scores in measured.items()
+    }
     about = store.about() or {}
     keys = joined([scores.keys for scores in measured.values()])
+    together = clustering.of(keys)
     by_seed = {key: scores.values(keys) for key, scores in measured.items()}  # [seeds, examples]
-    values = {key: seeds.mean_over_seeds(some) for key, some in by_seed.items()}
+    values = {key: seeds.mean_over_seeds(some, together) for key, some in by_seed.items()}
     explainers = list(dict.fromkeys(cell.specs["explainer"] for cell in explanations))
     reported = {metric: why for metric, made in judges.items() if (why := made.why_not_deciding)}
     plausible = tuple(metric for metric, made in judges.items() if made.measures == "plausibility")
@@ -171,7 +189,7 @@ def _leaderboard(
     by_metric = {
         metric: {name: values[name, metric] for name in explainers if (name, metric) in values} for metric in metrics
     }
-    analysis = Analysis.of(by_metric, directions, reported)
+    analysis = Analysis.of(by_metric, directions, reported, statistics.resolution(_dtype(setting, about)))
     costs = {name: [cell for cell in explanations if cell.specs["explainer"] == name] for name in explainers}
     rows = {name: max(1, sum(cell.rows for cell in some)) for name, some in costs.items()}
     board = Leaderboard(
@@ -190,9 +208,9 @@ def _leaderboard(
         passes={name: sum(cell.forward + cell.backward for cell in some) / rows[name] for name, some in costs.items()},
         failures={_title(cell): cell.error for cell in failed},
         skipped=about.get("left_out", {}),
-        meta=meta_report(by_seed, directions, RANDOM) if {RANDOM} < {name for name, _ in by_seed} else None,
+        meta=meta_report(by_seed, directions, RANDOM, together) if {RANDOM} < {name for name, _ in by_seed} else None,
         truncated=_truncated(store, explanations),
-        repeated=_repeated(store, explanations),
+        clusters=_clusters(store, explanations, clustering),
         cells=names,
         about=about,
         stamps=_stamps(store, judges, checks[0] if checks else None),
@@ -201,6 +219,7 @@ def _leaderboard(
         relative_to={metric: divisor for metric, made in judges.items() if (divisor := made.divides_by)},
         compared={key: statistics.mean(some) for key, some in values.items() if judges[key[1]].pooled},
         analysis=analysis,
+        clustering=clustering,
     )
     return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
 
@@ -217,12 +236,20 @@ def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
     return int(np.count_nonzero(store.table(explanations[0].name).column("truncated").to_numpy()))
 
 
-def _repeated(store: Store, explanations: Sequence[Stored]) -> int:
-    data = next((name for cell in explanations for name in cell.parents[:1] if store.has(name)), None)
-    if data is None:
-        return 0
-    texts = list(zip(*(store.table(data).column(name).to_pylist() for name in ("text", "text_pair")), strict=True))
-    return len(texts) - len(set(texts))
+def _clusters(store: Store, explanations: Sequence[Stored], clustering: Clusters) -> int | None:
+    """How many clusters were explained; None where every example is one."""
+    largest = max(explanations, key=lambda cell: cell.rows, default=None)
+    if largest is None:
+        return None
+    ids = store.table(largest.name).column("example_id").to_pylist()
+    count = len(set(clustering.of(example_keys(str(largest.specs.get("data_fingerprint", "")), ids)).tolist()))
+    return count if count < len(ids) else None
+
+
+def _dtype(setting: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """The number format of the model; that of most where a run does not say."""
+    noted = about.get("models", {}).get(setting["model"], {}).get("dtype", "float32")
+    return str((setting.get("model_options") or {}).get("dtype") or noted)
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:

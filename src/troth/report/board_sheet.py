@@ -12,7 +12,7 @@ from troth.report.rows import LEADERBOARD, records
 
 NOTES = (
     "Best of each column in bold.",
-    "Brackets: 95 % intervals over examples.",
+    "Brackets: 95 % intervals over {counts}.",
     "Explainers that share a letter do not differ significantly on that metric (paired t-tests, Holm's correction).",
     "An arrow points to the better side.",
 )
@@ -44,7 +44,11 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
         ],
         records=records([board]),
         fields=LEADERBOARD.names,
-        notes=[*NOTES, "ms and passes are per example.", *options_note(board.metrics)],
+        notes=[
+            *(note.format(counts=board.counts) for note in NOTES),
+            "ms and passes are per example.",
+            *options_note(board.metrics),
+        ],
         draw=lambda figure: figures.draw_board(figure, board, explainers),
     )
 

@@ -3,7 +3,9 @@
 Scores are paired by example. A pair is compared by the mean of its differences with Student's test, and the interval
 is that test's own: it leaves 0 out exactly where the adjusted p-value is below 0.05. Holm's correction is over all
 pairs on all metrics that decide together; a metric that decides nothing is a family of its own. No p-value may be
-smaller than one that flips signs could give, 2^(1 − differing examples): a handful of examples proves nothing.
+smaller than one that flips signs could give, 2^(1 − differing examples): a handful of examples proves nothing. An
+example is what is independent: a cluster of copies or of one group counts once, by its mean. Differences smaller than
+the model's number format can show are none.
 """
 
 from __future__ import annotations
@@ -20,8 +22,7 @@ from troth import statistics
 from troth.statistics import Floats
 
 LEVEL, POWER = 0.05, 0.8
-FEWEST = 10  # examples, below which nothing is told apart
-_SAME = 1e-6  # a model's answers move by so much with the shape of a batch
+FEWEST = 10  # examples or clusters, below which nothing is told apart
 MOST = 100_000  # examples, beyond which nobody measures
 
 ByMetric = Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> one value per example, in the same order
@@ -68,7 +69,7 @@ class Comparison:
     def needed(self) -> float:
         """About how many examples would show a difference of the size that is seen; infinite beyond `MOST`."""
         enough, low = MOST, FEWEST - 1
-        if self._detectable(enough) > abs(self.difference):
+        if not self._detectable(enough) <= abs(self.difference):  # also where the spread is not known
             return float("inf")
         while enough - low > 1:  # what can be seen falls with every example
             middle = (enough + low) // 2
@@ -105,14 +106,20 @@ class Analysis:
     comparisons: Mapping[tuple[str, str, str], Comparison]  # metric, first, second
 
     @classmethod
-    def of(cls, by_metric: ByMetric, directions: Mapping[str, bool | None], reported: Collection[str] = ()) -> Analysis:
+    def of(
+        cls,
+        by_metric: ByMetric,
+        directions: Mapping[str, bool | None],
+        reported: Collection[str] = (),
+        resolution: float = statistics.resolution(),
+    ) -> Analysis:
         """Compares every two explainers on every metric; those that are only `reported` decide nothing."""
         deciding = tuple(metric for metric in by_metric if directions[metric] is not None and metric not in reported)
         families = [deciding, *((metric,) for metric in by_metric if metric not in deciding)]
         comparisons = {}
         for family in families:
             raw = [
-                _compared(metric, first, second, by_metric[metric], directions[metric] is not False)
+                _compared(metric, first, second, by_metric[metric], directions[metric] is not False, resolution)
                 for metric in family
                 for first, second in combinations(by_metric[metric], 2)
             ]
@@ -174,10 +181,14 @@ def _number(value: float) -> str:
     return text.replace("-", "−", 1) if value < 0 else text
 
 
-def _compared(metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool) -> Comparison:
-    differences = values[first] - values[second]
+def _compared(
+    metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool, resolution: float
+) -> Comparison:
+    one, other = values[first], values[second]
+    # Scores above 1, such as log-odds, are as fine as their size allows.
+    noise = resolution * np.fmax(1.0, np.fmax(abs(one), abs(other)))
+    differences = np.where(abs(one - other) < noise, 0.0, one - other)
     differences = differences[~np.isnan(differences)]
-    differences[abs(differences) < _SAME] = 0.0
     count, differing = len(differences), int(np.count_nonzero(differences))
     difference = float(differences.mean()) if count else float("nan")
     spread = float(differences.std(ddof=1)) if count > 1 else float("nan")

@@ -15,7 +15,7 @@ from troth.core.types import Attribution, Question, Score
 from troth.engine.looks import Ask
 from troth.metrics import Explain, Metric, Summary
 from troth.store.cells import canonical
-from troth.store.measured import Measured
+from troth.store.measured import Clusters, Measured
 from troth.store.store import Store, Stored
 
 
@@ -83,8 +83,9 @@ def diff(first: Store, second: Store) -> Difference:
 
 
 def summary(store: Store, cells: Sequence[Stored]) -> Summary:
-    """A metric over its cells, as the metric sums itself up; seeds are averaged per example first."""
-    return _metric(cells[0]).summarize(*Measured.read(store, cells).by_seed)
+    """A metric over its cells, as the metric sums itself up; seeds and clusters are averaged first."""
+    measured = Measured.read(store, cells)
+    return _metric(cells[0]).summarize(*measured.by_seed, clusters=Clusters.read(store, cells).of(measured.keys))
 
 
 class _Unknown(Metric):

@@ -98,11 +98,11 @@ def _curves(board: Leaderboard, measured: Scores) -> list[dict[str, Any]]:
     curves = []
     for metric in board.metrics:
         inserts = bool(getattr(_built(metric), "inserts", False))
+        scores = {name: _by_example(measured[name, metric]) for name in board.explainers if (name, metric) in measured}
         lines = {
             name: curve
-            for name in board.explainers
-            if (name, metric) in measured
-            and (curve := mean_curve(_by_example(measured[name, metric]).values(), inserts)) is not None
+            for name, some in scores.items()
+            if (curve := mean_curve(some.values(), inserts, board.clustering.of(list(some)))) is not None
         }
         if lines:
             curves.append({"metric": metric, "kept": next(iter(lines.values()))["kept"], "lines": lines})

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from troth import statistics
+from troth import seeds, statistics
+from troth.core.copies import Ints, numbered
 from troth.core.types import Score
 
 Floats = NDArray[np.float64]
@@ -46,20 +47,25 @@ def curve_of(record: Mapping[str, Any], inserts: bool = False) -> Curve | None:
     return None
 
 
-def mean_curve(by_example: Iterable[Sequence[Score]], inserts: bool = False) -> dict[str, Any] | None:
+def mean_curve(
+    by_example: Iterable[Sequence[Score]], inserts: bool = False, clusters: Ints | None = None
+) -> dict[str, Any] | None:
     """The mean over examples with its 95 % interval at every share; None where no score has a curve.
 
-    An example has a score for each seed; their curves are averaged first.
+    An example has a score for each seed; their curves are averaged first, then those of a cluster.
     """
     found = [[curve for score in scores if (curve := curve_of(score.record, inserts)) is not None]
              for scores in by_example]  # fmt: skip
     examples = [some for some in found if some]
+    if clusters is not None:
+        clusters = numbered(clusters[[bool(some) for some in found]].tolist())
     if not examples:
         return None
     ratios = examples[0][0].ratios
     if any(curve.ratios != ratios for some in examples for curve in some):
         ratios = _GRID
-    values = np.array([np.mean([_at(ratios, curve) for curve in some], 0) for some in examples])
+    each = np.array([np.mean([_at(ratios, curve) for curve in some], 0) for some in examples])
+    values = seeds.mean_over_clusters(each, clusters)
     bands = [statistics.bca_interval(column) for column in values.T]
     return {
         "ratios": [round(ratio, 4) for ratio in ratios],

@@ -20,11 +20,11 @@ LEADERBOARD = pa.schema(
         "metric": pa.string(),
         "higher_is_better": pa.bool_(),
         "value": pa.float64(),  # each example averaged over seeds, then summed up as the metric says
-        "low": pa.float64(),  # 95 % interval over examples
+        "low": pa.float64(),  # 95 % interval over examples, or clusters of them
         "high": pa.float64(),
         "letters": pa.string(),  # a shared letter: no significant difference
         "beats_random": pa.bool_(),
-        "examples": pa.int64(),
+        "examples": pa.int64(),  # that the number rests on; a cluster of them counts as one
         "undefined": pa.int64(),
         "seeds": pa.int32(),
         "seed_spread": pa.float64(),  # standard deviation of the seeds' own numbers
@@ -54,7 +54,8 @@ def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str,
         for metric, stamp in board.stamps.items()
     }
     return {
-        "model": board.model, "data": board.data, "examples": board.examples, "rows": rows, "answer": board.answer(),
+        "model": board.model, "data": board.data, "examples": board.examples,
+        "clusters": board.clusters or board.examples, "rows": rows, "answer": board.answer(),
         "failures": dict(board.failures), "skipped": dict(board.skipped), "validity": validity,
     }  # fmt: skip
 

@@ -27,8 +27,17 @@ class Verdict:
     useless: tuple[str, ...] = ()
 
 
-def judge(analysis: Analysis, order: Sequence[str], seconds: Mapping[str, float], random: str = "random") -> Verdict:
-    """The verdict on explainers, given from the best mean place to the worst, with the seconds each takes."""
+def judge(
+    analysis: Analysis,
+    order: Sequence[str],
+    seconds: Mapping[str, float],
+    random: str = "random",
+    counts: str = "examples",
+) -> Verdict:
+    """The verdict on explainers, given from the best mean place to the worst, with the seconds each takes.
+
+    `counts` is what a score is of: examples, or clusters of them.
+    """
     real = [name for name in order if name != random]
     if why := _why_open(analysis, real, order, random):
         return Verdict("open", (f"No verdict: {why}.",))
@@ -37,7 +46,7 @@ def judge(analysis: Analysis, order: Sequence[str], seconds: Mapping[str, float]
     if not compared:
         return Verdict("open", ("No verdict: no metric that decides has scores of random and of another explainer.",))
     if max(pair.count for pair in compared) < FEWEST:
-        return Verdict("too few", (_too_few(against_random[_first(real, against_random)][0]),))
+        return Verdict("too few", (_too_few(against_random[_first(real, against_random)][0], counts),))
     better = [name for name in real if analysis.is_better(name, random)]
     mixed = [name for name in real if {name, random} <= {pair.better for pair in against_random[name]}]
     useless = tuple(name for name in real if against_random[name] and name not in (*better, *mixed))
@@ -47,14 +56,14 @@ def judge(analysis: Analysis, order: Sequence[str], seconds: Mapping[str, float]
     if not better:
         closest = max(compared, key=lambda pair: pair.size)
         none = "None is better than random here" if len(real) > 1 else f"{real[0]} is not better than random here"
-        return Verdict("none", (f"{none} ({closest}).", *_power(closest)), (), useless)
+        return Verdict("none", (f"{none} ({closest}).", *_power(closest, counts)), (), useless)
     # Of those that nothing is better than, the one with the best mean place.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
     alike = [name for name in real if name != leader and not analysis.is_better(leader, name)]
     rivals = [name for name in alike if name in better]
     if alike:
-        sentences = _tie(analysis, leader, rivals, alike, seconds)
+        sentences = _tie(analysis, leader, rivals, alike, seconds, counts)
     else:
         sentences = [_winner(analysis, leader, [name for name in real if name != leader], random)]
     if useless:
@@ -85,7 +94,12 @@ def _winner(analysis: Analysis, leader: str, others: Sequence[str], random: str)
 
 
 def _tie(
-    analysis: Analysis, leader: str, rivals: Sequence[str], alike: Sequence[str], seconds: Mapping[str, float]
+    analysis: Analysis,
+    leader: str,
+    rivals: Sequence[str],
+    alike: Sequence[str],
+    seconds: Mapping[str, float],
+    counts: str,
 ) -> list[str]:
     """`alike` cannot be told from the leader; of them, `rivals` are better than random, too."""
     others = rivals or alike
@@ -104,20 +118,20 @@ def _tie(
     else:
         advice = f"use {leader}, the only one that is shown to be better than random"
     tie = f"Cannot tell {joined([leader, *others])} apart ({why}); {advice}."
-    return [tie, *(_power(pairs[0]) if pairs and not disagree else ())]
+    return [tie, *(_power(pairs[0], counts) if pairs and not disagree else ())]
 
 
-def _power(pair: Comparison) -> tuple[str, ...]:
+def _power(pair: Comparison, counts: str) -> tuple[str, ...]:
     """What so many examples could have shown, and how many it takes."""
     if np.isinf(pair.detectable) or not np.isinf(pair.needed):
-        return (_too_few(pair),)
+        return (_too_few(pair, counts),)
     return (
-        f"With {pair.count} examples, differences under {pair.detectable:.2g} in {pair.metric} cannot be seen; "
-        f"{pair.first} and {pair.second} are so close that no number of examples is likely to tell them apart.",
+        f"With {pair.count} {counts}, differences under {pair.detectable:.2g} in {pair.metric} cannot be seen; "
+        f"{pair.first} and {pair.second} are so close that no number of {counts} is likely to tell them apart.",
     )
 
 
-def _too_few(pair: Comparison) -> str:
+def _too_few(pair: Comparison, counts: str) -> str:
     seen = (
         "no difference can be seen"
         if np.isinf(pair.detectable)
@@ -127,7 +141,7 @@ def _too_few(pair: Comparison) -> str:
         f"use at least {FEWEST}" if np.isinf(pair.needed) else
         f"about {_rounded(pair.needed):,} would do to tell {pair.first} from {pair.second}"
     )  # fmt: skip
-    return f"Too few examples: with {pair.count}, {seen}; {would}."
+    return f"Too few {counts}: with {pair.count}, {seen}; {would}."
 
 
 def _rounded(count: float) -> int:

@@ -1,14 +1,16 @@
-"""The scores of one explainer by one metric: every seed's, of the same examples in the same order."""
+"""The scores of one explainer by one metric: every seed's, of the same examples in the same order; and which of these
+examples count as one."""
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Self
 
 import numpy as np
 
+from troth.core.copies import Ints, clusters, numbered
 from troth.core.types import Score
 from troth.metrics import NOT_MEASURED
 from troth.statistics import Floats
@@ -47,6 +49,39 @@ class Measured:
         places = {key: place for place, key in enumerate(self.keys)}
         values = [[seed[places[key]].value if key in places else math.nan for key in keys] for seed in self.by_seed]
         return np.array(values, np.float64).reshape(len(self.by_seed), len(keys))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Which examples count as one: copies of one text, and those of one group that the user has named."""
+
+    by_example: Mapping[Key, Hashable] = field(default_factory=dict)
+    has_groups: bool = False
+
+    @classmethod
+    def read(cls, store: Store, cells: Iterable[Stored]) -> Self:
+        """Those of the data that explanations or scores are of; a run of an earlier format may hold no data."""
+        # The data are an explanation's first parent and a metric's second.
+        parents = {
+            name: str(cell.specs.get("data_fingerprint", ""))
+            for cell in cells
+            for name in cell.parents[cell.kind == "metric" :][:1]
+            if store.has(name)
+        }
+        by_example: dict[Key, Hashable] = {}
+        has_groups = False
+        for name, fingerprint in parents.items():
+            table = store.table(name)
+            ids, texts, pairs = (table.column(column).to_pylist() for column in ("example_id", "text", "text_pair"))
+            groups = table.column("group_name").to_pylist() if "group_name" in table.column_names else None
+            has_groups |= groups is not None
+            together = ((name, number) for number in clusters(texts, pairs, groups).tolist())
+            by_example.update(zip(example_keys(fingerprint, ids), together, strict=True))
+        return cls(by_example, has_groups)
+
+    def of(self, keys: Sequence[Key]) -> Ints:
+        """[keys] the number of each example's cluster; one whose text is not known is alone."""
+        return numbered(self.by_example.get(key, key) for key in keys)
 
 
 def seed_groups(cells: Iterable[Stored]) -> list[list[Stored]]:

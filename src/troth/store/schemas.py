@@ -11,6 +11,7 @@ EXAMPLES = pa.schema(
         "label_index": pa.int32(),  # where it numbers them
         "rationale_starts": pa.list_(pa.int32()),
         "rationale_ends": pa.list_(pa.int32()),
+        "group_name": pa.string(),  # only where the user has named groups; `group` is a word of SQL
     }
 )
 EXPLANATIONS = pa.schema(

@@ -37,9 +37,11 @@ def examples_to_table(examples: Iterable[Example]) -> pa.Table:
                 "label_index": None if named else label,
                 "rationale_starts": starts,
                 "rationale_ends": ends,
+                "group_name": example.group,
             }
         )
-    return pa.Table.from_pylist(rows, schema=EXAMPLES)
+    table = pa.Table.from_pylist(rows, schema=EXAMPLES)
+    return table if any(row["group_name"] is not None for row in rows) else table.drop_columns(["group_name"])
 
 
 def table_to_examples(table: pa.Table) -> list[Example]:
@@ -52,6 +54,7 @@ def table_to_examples(table: pa.Table) -> list[Example]:
             rationale=None
             if row["rationale_starts"] is None
             else tuple(zip(row["rationale_starts"], row["rationale_ends"], strict=True)),
+            group=row.get("group_name"),
         )
         for row in table.to_pylist()
     ]

@@ -13,9 +13,8 @@ from troth.core.display import Shown
 from troth.core.errors import TrothError
 from troth.core.export import Exportable
 from troth.core.sheet import Sheet
-from troth.core.types import Example
 from troth.core.units import UnitName
-from troth.data import Data
+from troth.data import Source
 from troth.metrics import Metric
 from troth.models import Segments
 from troth.report.board import Leaderboard, leaderboards
@@ -53,7 +52,7 @@ class Bench(Shown, Exportable):
 @arguments.typed
 def bench(
     model: Any = "embedded",
-    data: str | Data | Iterable[Example] = "reviews",
+    data: Source = "reviews",
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None = None,
     metrics: Sequence[str | Metric] | Literal["all"] | None = None,
     out: str | Path | None = None,
@@ -61,6 +60,7 @@ def bench(
     split: str | None = None,
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
+    group: str | None = None,
     units: UnitName = "word",
     target: str | int = "predicted",
     against: str | int | None = None,
@@ -81,6 +81,7 @@ def bench(
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
     Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
     examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
+    `group` is the column of what examples come from, such as a document: each group counts once (docs/validity.md).
     `command` is noted in run.json.
     `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
@@ -90,6 +91,8 @@ def bench(
     arguments.of_kind("units", units, str, "a name such as word or passage; spans of your own go with troth.explain")
     if limit is not None:
         arguments.of_kind("limit", limit, int, "a whole number")
+    if group is not None:
+        arguments.of_kind("group", group, str, "the name of a column")
     if out is not None:
         arguments.of_kind("out", out, (str, Path), "a folder")
     if isinstance(explainers, str) and explainers != "all":
@@ -98,7 +101,7 @@ def bench(
         metrics = [metrics]
     context = Context()
     plan = plan_of(
-        context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, units=units,
+        context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, group=group, units=units,
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
     subject = context.model(ExplanationSpec.of(next(plan.of("explanation"))))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
 from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.core.units import UnitName, spans_of, word_spans
-from troth.data import Data, load_data
+from troth.data import Data, Source, load_data
 from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.cells import Plan
@@ -33,18 +34,23 @@ _EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examp
 def plan_of(
     context: Context,
     model: Any,
-    data: str | Data | Iterable[Example],
+    data: Source,
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
     metrics: Sequence[str | Metric] | Literal["all"] | None,
     *,
     split: str | None = None,
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
+    group: str | None = None,
     seeds: Sequence[int] = (0,),
     masking: str | None = None,
     **options: Any,
 ) -> Plan:
     """The plan of a bench, with defaults filled in. A limit draws examples with seed 0, classes by their shares."""
+    if group is not None:
+        columns = {**(columns or {}), "group": group}
+        if isinstance(data, Data):
+            raise TrothError(f"the data are loaded already; name the group there: load_data(…, group={group!r})")
     whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
     examples = whole if limit is None else whole.sample(limit)
     context.trust(model[0] if isinstance(model, tuple) else model)

@@ -166,6 +166,8 @@ def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
     spec = model_spec(context, model)
     loaded = context.model(spec)
     about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
+    if not loaded.erases_only:
+        about["dtype"] = str(loaded.dtype).removeprefix("torch.")
     if loaded.outputs == "labels":
         about["notes"] = ["multi-label: of each example one label is explained and measured, by its own probability"]
     if spec.model_options:

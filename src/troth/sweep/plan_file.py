@@ -43,6 +43,7 @@ class _Data:
     label: str = ""
     rationale: str = ""
     id: str = ""
+    group: str = ""
     labels: Sequence[str] | Mapping[str, Any] = ()
     unlabelled: bool = False
 

@@ -17,6 +17,7 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.data._items import Texts as Texts
 from troth.data._items import as_examples as as_examples
+from troth.data._items import read_texts
 from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
 from troth.engine.prober import Prober
 from troth.engine.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
@@ -159,14 +160,15 @@ def explain_each(
 
 def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segments) -> Iterator[list[Encoding]]:
     """The encodings of the texts, some at a time."""
-    if isinstance(texts, Data):
-        texts = match_labels(texts, model.labels, model.name, model.outputs)
+    source = read_texts(texts)
+    if isinstance(source, Data):
+        source = match_labels(source, model.labels, model.name, model.outputs)
     if not isinstance(units, str):
-        examples = list(as_examples(texts))
+        examples = list(source)
         each = zip(examples, _own_units(units, examples), strict=True)
         return (model.encode([example], own, segments) for example, own in each)
-    source = iter(as_examples(texts))
-    return iter(lambda: model.encode(islice(source, _CHUNK), units, segments), [])
+    rest = iter(source)
+    return iter(lambda: model.encode(islice(rest, _CHUNK), units, segments), [])
 
 
 def _targets(

@@ -36,6 +36,7 @@ class Columns:
     label: str | None = None
     rationale: str | None = None
     id: str | None = None
+    group: str | None = None  # never guessed; may be one of the columns above, too
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabe
     else:
         gold = [None] * len(texts)
         notes.append(f"label: none; columns: {_listed(table.columns)}")
-    examples = [Example(*parts) for parts in zip(ids, texts, pairs, gold, rationales, strict=True)]
+    groups = _groups(table, chosen["group"])
+    examples = [Example(*parts) for parts in zip(ids, texts, pairs, gold, rationales, groups, strict=True)]
     return Data(table.source, _shortened(examples, notes), labels, tuple(notes), table.split)
 
 
@@ -104,8 +106,8 @@ def _choose(table: Table, columns: Columns) -> dict[str, _Chosen]:
         if name and name not in table.columns:
             option = role.replace("_", "-")
             raise TrothError(f"{table.source} has no column {name!r} (--{option}); columns: {_listed(table.columns)}")
-    taken = {name for name in given.values() if name}
-    chosen = {}
+    taken = {name for role, name in given.items() if name and role != "group"}
+    chosen = {"group": _Chosen("group", given["group"] or "", guessed=False)}
     for role, usual in _USUAL.items():
         name = given[role]
         found = name if name is not None else _guess(table.columns, usual.split(), taken)
@@ -167,6 +169,14 @@ def _ids(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str], _C
     if column.name:
         notes.append(f"id: the row's place; column {column.name!r} does not tell rows apart")
     return [str(place) for place in range(len(values))], _Chosen("id", "", column.guessed)
+
+
+def _groups(table: Table, column: _Chosen) -> list[str | None]:
+    values = column.values(table)
+    for number, value in enumerate(values, start=1):
+        if column.name and (value is None or str(value).strip() == ""):
+            raise TrothError(f"{table.source}: row {number} has no {column.name} (--group); fill it in or drop the row")
+    return [None if value is None else str(value) for value in values]
 
 
 def _rationales(
