@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from troth.commands._completion import names_of
-from troth.core import catalog, hub, spec_text, terminal
+from troth.core import catalog, hub, reading, spec_text, terminal
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
@@ -216,7 +215,9 @@ def more(model_options: list[str] | None) -> dict[str, Any]:
         if not separator or not name.isidentifier():
             raise TrothError(f"--model-option must be name=value, such as windows=true, not {each!r}")
         try:
-            options[name] = json.loads(value)
+            options[name] = reading.parse_json(value)
+        except reading.ExcessError as error:
+            raise TrothError(f"--model-option {name} {error}") from None
         except ValueError:
             options[name] = value
     return options

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.core.types import Attribution
@@ -94,10 +95,12 @@ def files_of(path: Path) -> list[Path]:
 def read(path: Path) -> dict[str, Any]:
     """What a record says, known to be one; not that its signature holds."""
     try:
-        facts = json.loads(path.read_bytes())
+        facts = reading.json_of(path)
     except OSError as error:
         raise TrothError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except reading.ExcessError as error:
+        raise TrothError(f"{path} is not a record: it {error}") from None
+    except ValueError:
         raise TrothError(f"{path} is not a record: it is not JSON") from None
     if not isinstance(facts, dict) or facts.get("kind") != _KIND:
         raise TrothError(f"{path} is not a record of troth explain --record")
