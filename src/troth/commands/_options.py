@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from troth.commands._completion import names_of
 from troth.core import catalog, hub, reading, spec_text, terminal
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
+_MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
+
+
+class Command(TyperCommand):
+    """A command whose numbers are finite, fit into 64 bits and, for seeds, are not negative."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for option in self.params:
+            value = ctx.params.get(option.name)
+            for number in value if isinstance(value, list) else [value]:
+                _require_bounded(option.opts[0], number, least=0 if option.name == "seed" else -_MOST)
+        return rest
+
+
+def _require_bounded(option: str, number: object, least: int) -> None:
+    if isinstance(number, float):
+        require(option, number, math.isfinite(number), "a finite number")
+    elif isinstance(number, int):
+        wanted = f"0 to {_MOST:,}" if least == 0 else f"at most {_MOST:,}"
+        require(option, str(number)[:60], least <= number <= _MOST, wanted)
 
 
 def several(*names: str, help: str, kind: str | None = None) -> Any:

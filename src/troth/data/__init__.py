@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
@@ -43,7 +44,14 @@ def load_data(
     `limit` takes the first rows; of an entry whose files are sorted by class, the first after a shuffle with seed 0.
     `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
     """
+    for name, value in {"split": split, "text": text, "text_pair": text_pair, "label": label}.items():
+        arguments.of_kind(name, value, (str, NoneType), "a text")
+    arguments.of_kind("rationale", rationale, (str, NoneType), "the name of a column")
+    arguments.of_kind("id", id, (str, NoneType), "the name of a column")
+    labels = _class_names(labels)
     columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id)
+    if isinstance(source, str) and not source.strip():
+        raise TrothError("data must be a name, a path or examples, not an empty text")
     entry = _entry_or_refused(source)
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
@@ -51,14 +59,21 @@ def load_data(
         data = without_labels(entry.load(split)) if label == "" else entry.load(split)
         return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
     if isinstance(source, str | os.PathLike):
-        data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
+        data = to_data(_read(source, split), columns, labels, unlabelled)
     elif _is_saved(source):
-        data = to_data(_from_datasets(source, split), columns, tuple(labels), unlabelled)
+        data = to_data(_from_datasets(source, split), columns, labels, unlabelled)
     elif isinstance(source, Iterable):
-        data = _from_memory(source, columns, tuple(labels), unlabelled)
+        data = _from_memory(source, columns, labels, unlabelled)
     else:
         raise TrothError(f"data must be a name, a path or examples, not {type(source).__name__}")
     return _limited(data, limit, seed=None)
+
+
+def _class_names(labels: Any) -> tuple[str, ...]:
+    if isinstance(labels, Sequence | Mapping) and not isinstance(labels, str | bytes):
+        if all(isinstance(name, str) and name.encode(errors="replace").decode() == name for name in labels):
+            return tuple(labels)
+    raise TrothError(f'labels must be a list of texts such as ["neg", "pos"], not {ascii(labels)[:60]}')
 
 
 def entry_of(source: object) -> Dataset | None:
@@ -73,9 +88,16 @@ def entry_of(source: object) -> Dataset | None:
 
 def _entry_or_refused(source: object) -> Dataset | None:
     """As `entry_of`; a bare word that is neither an entry nor a path is refused as an unknown name."""
-    if isinstance(source, str) and _word(source).isidentifier() and not Path(source).exists():
+    if isinstance(source, str) and _word(source).isidentifier() and not _exists(Path(source)):
         catalog.find("data", _word(source))
     return entry_of(source)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long
+        return False
 
 
 def _word(source: str) -> str:
@@ -89,7 +111,7 @@ def find_data(source: str) -> None:
         return
     if path.is_dir():
         tables_in(path)
-    elif path.exists():
+    elif _exists(path):
         require_readable(path)
     elif not _is_hub_name(source):
         raise TrothError(f"{source}: no such file or folder")
@@ -105,7 +127,7 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if path.is_dir():
         tables = tables_in(path)
         return tables[choose_split(str(source), tables, split)]()
-    if path.exists():
+    if _exists(path):
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
             raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
@@ -133,6 +155,8 @@ def _from_memory(source: Iterable[Any], columns: Columns, labels: tuple[str, ...
         return source
     items: Any = source if isinstance(source, tuple) else list(source)
     if items and all(isinstance(item, Mapping) for item in items):
+        if wrong := next((key for item in items for key in item if not isinstance(key, str)), None):
+            raise TrothError(f"a row has the column {ascii(wrong)[:40]}; name columns by texts")
         return to_data(Table.of("memory", items), columns, labels, unlabelled)
     examples = list(as_examples(items))
     seen: set[str] = set()
