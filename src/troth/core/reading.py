@@ -27,7 +27,7 @@ PLAN = 1 << 20  # bytes of a plan file
 SETTINGS = 64 << 20  # of JSON that describes something, of code, of standard input
 DATA = 2 << 30  # of examples, scores and word vectors
 LINE = 64 << 20  # of one line of data
-_RATIO, _ALWAYS = 100, 16 << 20  # text is rarely compressed more than 20 to 1; small files may be
+_RATIO, _ALWAYS = 100, 1 << 20  # text is rarely compressed more than 20 to 1; small files may be
 _DEPTH = 100
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -90,15 +90,24 @@ def opened(path: str | os.PathLike[str], limit: int = SETTINGS) -> Iterator[io.B
     _require_regular(path, os.stat(path), limit)  # before it is opened: opening some devices does something
     with open(path, "rb", buffering=0, opener=_without_waiting) as file:
         _require_regular(path, os.fstat(file.fileno()), limit)
-        compressed = _Counted(file, path, limit)
         if not os.fspath(path).endswith(".gz"):
-            yield io.BufferedReader(compressed)
+            yield io.BufferedReader(_Counted(file, path, limit))
             return
         try:
-            with gzip.GzipFile(fileobj=io.BufferedReader(compressed)) as unzipped:
-                yield io.BufferedReader(_Counted(unzipped, path, limit, compressed))
+            with _unzipped(file, path, limit) as counted:  # all of it, before anybody makes objects of its lines
+                while counted.read(1 << 20):
+                    pass
+            file.seek(0)
+            with _unzipped(file, path, limit) as stream:
+                yield stream
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise UnreadableError(f"{Path(path).name} is not a whole gzip file") from None
+
+
+def _unzipped(file: Any, path: Any, limit: int) -> io.BufferedReader:
+    compressed = _Counted(file, path, limit)
+    unzipped = gzip.GzipFile(fileobj=io.BufferedReader(compressed))
+    return io.BufferedReader(_Counted(unzipped, path, limit, compressed))
 
 
 def require_size(path: str | os.PathLike[str], count: int, limit: int, holds: str = "has") -> None:

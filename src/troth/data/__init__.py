@@ -70,9 +70,9 @@ def load_data(
 
 
 def _class_names(labels: Any) -> tuple[str, ...]:
-    if isinstance(labels, Sequence | Mapping) and not isinstance(labels, str | bytes):
-        if all(isinstance(name, str) and name.encode(errors="replace").decode() == name for name in labels):
-            return tuple(labels)
+    several = isinstance(labels, Sequence | Mapping) and not isinstance(labels, str | bytes)
+    if several and all(isinstance(name, str) and name.encode(errors="replace").decode() == name for name in labels):
+        return tuple(labels)
     raise TrothError(f'labels must be a list of texts such as ["neg", "pos"], not {ascii(labels)[:60]}')
 
 
@@ -88,16 +88,9 @@ def entry_of(source: object) -> Dataset | None:
 
 def _entry_or_refused(source: object) -> Dataset | None:
     """As `entry_of`; a bare word that is neither an entry nor a path is refused as an unknown name."""
-    if isinstance(source, str) and _word(source).isidentifier() and not _exists(Path(source)):
+    if isinstance(source, str) and _word(source).isidentifier() and not os.path.exists(source):
         catalog.find("data", _word(source))
     return entry_of(source)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name that is too long
-        return False
 
 
 def _word(source: str) -> str:
@@ -109,9 +102,9 @@ def find_data(source: str) -> None:
     path = Path(source)
     if _entry_or_refused(source) is not None:
         return
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long
         tables_in(path)
-    elif _exists(path):
+    elif os.path.exists(path):
         require_readable(path)
     elif not _is_hub_name(source):
         raise TrothError(f"{source}: no such file or folder")
@@ -124,10 +117,10 @@ def _is_hub_name(source: str | os.PathLike[str]) -> bool:
 
 def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long
         tables = tables_in(path)
         return tables[choose_split(str(source), tables, split)]()
-    if _exists(path):
+    if os.path.exists(path):
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
             raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")

@@ -88,15 +88,16 @@ def _process(sources: Sources, sql: str, limits: Limits, rows: int) -> Iterator[
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     answers, questions = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sources, sql, limits, rows, questions), daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread before DuckDB does
-        process.start()
-    questions.close()
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread before DuckDB does
+            process.start()
+        questions.close()
         yield answers, process
     finally:
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
         answers.close()
 
 

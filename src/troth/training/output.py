@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from troth.core.errors import TrothError
@@ -50,6 +50,19 @@ def claim(folder: Path, marker: str) -> None:
             claim_file(folder, marker).touch()
     except OSError as error:
         raise _cannot_write(folder, error) from None
+
+
+@contextmanager
+def claimed(folder: Path, marker: str) -> Iterator[None]:
+    """As `claim`; where the work is refused before it has written anything, the folder goes again."""
+    claim(folder, marker)
+    try:
+        yield
+    except TrothError:
+        if [*folder.iterdir()] == [claim_file(folder, marker)]:
+            settle(folder, marker)
+            folder.rmdir()
+        raise
 
 
 def settle(folder: Path, marker: str) -> None:

@@ -90,24 +90,24 @@ def train(
         if _is_first():
             _tidy(folder)
         return Trained(folder, report)
-    output.claim(folder, reports.NAME)
-    if not resume and _is_first():
-        (folder / reports.NAME).unlink(missing_ok=True)
-    labeled = planned.labeled
-    fitted = fit(
-        model,
-        planned.recipe,
-        corpus_of(model, labeled.training),
-        corpus_of(model, labeled.validation),
-        planned.settings,
-        others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
-        folder=folder / _CHECKPOINTS if checkpoints else None,
-        identity=identity,
-        resume=resume,
-        checkpoint_seconds=checkpoint_seconds,
-        progress=progress,
-        cpu=cpu,
-    )
+    with output.claimed(folder, reports.NAME):
+        if not resume and _is_first():
+            (folder / reports.NAME).unlink(missing_ok=True)
+        labeled = planned.labeled
+        fitted = fit(
+            model,
+            planned.recipe,
+            corpus_of(model, labeled.training),
+            corpus_of(model, labeled.validation),
+            planned.settings,
+            others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
+            folder=folder / _CHECKPOINTS if checkpoints else None,
+            identity=identity,
+            resume=resume,
+            checkpoint_seconds=checkpoint_seconds,
+            progress=progress,
+            cpu=cpu,
+        )
     return write(folder, model, planned, identity, fitted, notes)
 
 

@@ -19,6 +19,7 @@ Row = Mapping[str, Any]
 _FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
 _DOCUMENT = reading.DATA // 4  # of a JSON file that is parsed as a whole
 _BATCH = 256  # rows of a parquet file
+_RATIO, _ALWAYS = 1_000, 64 << 20  # texts that repeat are stored once
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,16 @@ def _parquet(path: Path) -> Table:
     try:
         file = pyarrow.parquet.ParquetFile(path)
         reading.require_size(path, declared_size(file.metadata), reading.DATA, "expands to")
-        rows, expanded = list[Row](), 0
-        for batch in file.iter_batches(_BATCH):  # a short text that repeats is stored once
+        expanded = 0
+        for batch in file.iter_batches(_BATCH):  # a long text that repeats is stored once
             expanded += batch.nbytes
             reading.require_size(path, expanded, reading.DATA, "expands to over")
-            rows += batch.to_pylist()
+            if expanded > max(_ALWAYS, _RATIO * path.stat().st_size):
+                raise TrothError(
+                    f"{path.name} expands to more than {_RATIO:,} times its size, as no data does; if you trust it, "
+                    "write it again with use_dictionary=False"
+                )
+        rows = [row for batch in file.iter_batches(_BATCH) for row in batch.to_pylist()]
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, RecursionError) as problem:
         # Values that Python cannot hold, too: bytes that are not UTF-8, dates beyond its calendar.
         reason = str(problem).partition("\n")[0][:100]
