@@ -29,6 +29,7 @@ DATA = 2 << 30  # of examples, scores and word vectors
 LINE = 64 << 20  # of one line of data
 _RATIO, _ALWAYS = 100, 1 << 20  # text is rarely compressed more than 20 to 1; small files may be
 _DEPTH = 100
+_BUFFER = 1 << 17
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -59,11 +60,14 @@ def json_of(path: str | os.PathLike[str], limit: int = SETTINGS) -> Any:
 
 def lines(path: str | os.PathLike[str], limit: int = DATA) -> Iterator[str]:
     r"""The lines of a UTF-8 file with their ends; only \n ends a line. Nothing but the line is in memory."""
-    name = Path(path).name
+    name, longest = Path(path).name, allowed(LINE)
     with opened(path, limit) as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(LINE + 1), b""), start=1):
-            if len(line) > LINE:
-                raise UnreadableError(f"{name}: line {number} is longer than {size(LINE)}; put one example on a line")
+        for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), start=1):
+            if len(line) > longest:
+                raise UnreadableError(
+                    f"{name}: line {number} is longer than {size(longest)}; put one example on a line, "
+                    f"or raise the limit with {VARIABLE}={size(2 * longest, '')}"
+                )
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
@@ -91,7 +95,7 @@ def opened(path: str | os.PathLike[str], limit: int = SETTINGS) -> Iterator[io.B
     with open(path, "rb", buffering=0, opener=_without_waiting) as file:
         _require_regular(path, os.fstat(file.fileno()), limit)
         if not os.fspath(path).endswith(".gz"):
-            yield io.BufferedReader(_Counted(file, path, limit))
+            yield io.BufferedReader(_Counted(file, path, limit), _BUFFER)
             return
         try:
             with _unzipped(file, path, limit) as counted:  # all of it, before anybody makes objects of its lines
@@ -106,8 +110,8 @@ def opened(path: str | os.PathLike[str], limit: int = SETTINGS) -> Iterator[io.B
 
 def _unzipped(file: Any, path: Any, limit: int) -> io.BufferedReader:
     compressed = _Counted(file, path, limit)
-    unzipped = gzip.GzipFile(fileobj=io.BufferedReader(compressed))
-    return io.BufferedReader(_Counted(unzipped, path, limit, compressed))
+    unzipped = gzip.GzipFile(fileobj=io.BufferedReader(compressed, _BUFFER))
+    return io.BufferedReader(_Counted(unzipped, path, limit, compressed), _BUFFER)
 
 
 def require_size(path: str | os.PathLike[str], count: int, limit: int, holds: str = "has") -> None:

@@ -120,7 +120,7 @@ def _delimited(path: Path, kind: str) -> Table:
     lines = reading.lines(path)
     first = next(lines, "")
     delimiter = "\t" if kind == "tsv" else max(",;\t", key=first.count)
-    csv.field_size_limit(reading.LINE)  # the default refuses texts over 128 KiB
+    csv.field_size_limit(min(reading.allowed(reading.LINE), 2**31 - 1))  # the default refuses texts over 128 KiB
     # A line may also end in \r alone, as on old Macs.
     pieces = (piece for line in chain([first], lines) for piece in io.StringIO(line, newline=""))
     if kind == "tsv":
