@@ -76,3 +76,64 @@ def test_imports_point_upwards():
             if LAYERS.index(other) > LAYERS.index(part) and (part, other) not in ALLOWED:
                 wrong.append(f"{path.relative_to(SOURCE)} imports {other}")
     assert not wrong, wrong
+
+
+# Calls that read a file, or parse what may be one. Only `core/reading.py` makes them for files that users name.
+READS = {"open", "read_text", "read_bytes", "load", "loads", "decompress"}
+READS |= {"ParquetFile", "read_table", "reader", "DictReader"}
+MODULES = {"json", "tomllib", "gzip", "zlib", "bz2", "lzma", "pq", "parquet", "csv", "io", "os"}
+# Others may, each for its reason.
+READERS = {
+    "core/reading.py": "the one reader",
+    "core/card.py": "the package's own files",
+    "core/catalog.py": "the package's own files",
+    "core/files.py": "writes",
+    "core/hashing.py": "bytes of regular files, in pieces",
+    "core/locks.py": "the first thousand bytes of a lock",
+    "core/terminal.py": "standard streams",
+    "cli.py": "standard streams",
+    "commands/_available.py": "the package's own files",
+    "commands/serve.py": "an answer of at most a megabyte, from this machine",
+    "data/reviews.py": "the package's own files",
+    "data/sources/readers.py": "rows of lines that the reader gave, and Parquet after its size was checked",
+    "models/__init__.py": "the package's own files",
+    "models/_answers.py": "answers that were written here, read one line at a time",
+    "models/_endpoint.py": "what a server says",
+    "models/_tokenizer_trial.py": "a process of its own, which imports nothing of the package",
+    "report/citing.py": "the package's own files",
+    "report/run_page.py": "the package's own files",
+    "store/claims.py": "claims, and facts of the system",
+    "store/segments.py": "the store's own files, sealed by their hash",
+    "store/sql_process.py": "facts of the system",
+    "store/tables.py": "columns of the store",
+    "studies/__init__.py": "what was just written as JSON",
+    "studies/_writing.py": "what was just written as JSON, and tables of an earlier call to compare with",
+    "studies/fmm/_faithfulness.py": "columns of the store",
+    "studies/published/__init__.py": "the package's own files",
+    "sweep/machine.py": "facts of the system",
+    "sweep/ray_process.py": "facts of the system",
+    "training/record.py": "what was just written as JSON",
+    "sweep/verify_run.py": "columns of the store",
+    "verbs/fit.py": "what was just written as JSON",
+    "verbs/verify.py": "what was just written as JSON",
+}
+
+
+def reads_in(path: Path) -> set[str]:
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    found = set()
+    for called in calls:
+        if isinstance(called, ast.Name) and called.id == "open":
+            found.add("open")
+        elif isinstance(called, ast.Attribute) and called.attr in READS:
+            owner = called.value.attr if isinstance(called.value, ast.Attribute) else getattr(called.value, "id", None)
+            if called.attr in ("read_text", "read_bytes") or owner in MODULES:
+                found.add(f"{owner}.{called.attr}")
+    return found
+
+
+def test_files_that_users_name_are_read_in_one_place():
+    reading = {str(path.relative_to(SOURCE)): reads_in(path) for path in SOURCE.rglob("*.py")}
+    unbounded = {name: sorted(calls) for name, calls in reading.items() if calls and name not in READERS}
+    assert not unbounded, f"read these through troth.core.reading: {unbounded}"
+    assert not [name for name in READERS if not reading.get(name)], "these need no exception any more"

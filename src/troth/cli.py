@@ -17,10 +17,12 @@ from rich.text import Text
 
 import troth
 from troth import commands
+from troth.commands import _options
 from troth.core import hub, terminal
 from troth.core.errors import TrothError
 
 _FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
+_LONGEST = 2_000  # characters of an error
 # Objects between two garbage collections. Importing torch and transformers makes many and no garbage: with Python's own
 # 700, an eighth of the time that a short command takes is spent on looking for some.
 _COLLECT_AFTER = 10_000
@@ -36,7 +38,7 @@ app = typer.Typer(
 for _module in pkgutil.iter_modules(commands.__path__):
     if not _module.name.startswith("_"):
         _file = importlib.import_module(f"troth.commands.{_module.name}")
-        app.command(_module.name.rstrip("_"))(getattr(_file, _module.name))
+        app.command(_module.name.rstrip("_"), cls=_options.Command)(getattr(_file, _module.name))
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,6 +88,8 @@ def _run() -> int:
         if error.filename is None:
             return _print_fault()
         return _print_error(f"{error.filename}: {error.strerror}; choose another place")
+    except MemoryError as error:
+        return _print_error(f"there is not enough memory ({str(error)[:200] or 'it is full'}); use less at a time")
     except Exception as error:
         return _print_error(_of_usage(error)) if hasattr(error, "format_message") else _print_fault()
     if code == _INTERRUPTED:
@@ -95,6 +99,8 @@ def _run() -> int:
 
 def _print_error(line: str, trace: str = "") -> int:
     """One line, and the traceback of the user's own code where that raised."""
+    if len(line) > _LONGEST:  # a value of a megabyte is not repeated
+        line = f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 2 :]}"
     errors = terminal.Console(stderr=True, soft_wrap=True)
     errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
     if trace:

@@ -24,7 +24,7 @@ WRITERS = {
     "train": lambda out: train("plain", DATA, "scratch(layers=1, hidden=8)", out, epochs=1, cpu=True, progress=False),
     "train --lambda search": lambda out: search("salience", DATA, "bilstm_attention", out, epochs=1, progress=False),
     "fit": lambda out: fit("embedded", "reviews", out, progress=False),
-    "fresh (Python)": lambda out: fresh(load_model("embedded"), {}, "scratch", out),
+    "fresh (Python)": lambda out: fresh(load_model("embedded"), {"train": [], "validation": []}, "scratch", out),
     "fresh": lambda out: _fresh.compare("reviews", "scratch", out),
     "study": lambda out: list(studies.carry_out(Roar(), studies.Setting(out), ["synthetic"])),
 }

@@ -35,6 +35,8 @@ class Said:
     out: str
     err: str
     written: list[str]  # what was not there before
+    seconds: float  # of the processor
+    megabytes: int  # the most memory that it, or a child of its own, had
 
 
 class Forks:
@@ -105,10 +107,12 @@ def call(given: dict[str, Any]) -> dict[str, Any]:
         child = os.fork()
         if child == 0:
             command(given, place, room)
-        status = wait(child)
+        status, used = wait(child)
         texts = [(place / name).read_bytes().decode(errors="surrogateescape") for name in ("out", "err")]
         written = [path.encode(errors="replace").decode() for path in sorted(tree(room) - before)]
-        return {"code": status, "out": texts[0], "err": texts[1], "written": written}
+        return {"code": status, "out": texts[0], "err": texts[1], "written": written} | {
+            "seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss >> 10
+        }  # fmt: skip
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -130,7 +134,7 @@ def command(given: dict[str, Any], place: Path, room: Path) -> None:
                 target = "/dev/full"
             os.dup2(os.open(target, os.O_WRONLY), number)
         (place / "in").write_text(given.get("stdin", ""))
-        os.dup2(os.open(place / "in", os.O_RDONLY), 0)
+        os.dup2(os.open(given.get("stdin_from") or place / "in", os.O_RDONLY), 0)
         encoding = given.get("encoding", "utf-8")
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
@@ -157,15 +161,15 @@ def command(given: dict[str, Any], place: Path, room: Path) -> None:
         os._exit(code)
 
 
-def wait(child: int) -> int:
-    """The child's exit code, 98 for one that had to be ended."""
+def wait(child: int) -> tuple[int, resource.struct_rusage]:
+    """The child's exit code, 98 for one that had to be ended, and what it used."""
     pidfd = os.pidfd_open(child)
     try:
         late = not select.select([pidfd], [], [], PATIENCE)[0]
         if late:
             os.killpg(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return 98 if late else code
+        _, status, used = os.wait4(child, 0)
+        return 98 if late else os.waitstatus_to_exitcode(status), used
     finally:
         os.close(pidfd)
         time.sleep(0)

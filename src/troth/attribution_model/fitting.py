@@ -117,6 +117,11 @@ def choose(model: TextClassifier, examples: Sequence[Example], settings: Setting
     checking = min(settings.validation, len(order) // 6)
     chosen = [examples[place] for place in order[: checking + settings.examples]]
     encodings = [encoding for encoding in model.encode(chosen, settings.units) if encoding.n_units]
+    if len(encodings) <= checking:
+        empty = len(chosen) - len(encodings)
+        raise TrothError(
+            f"{empty:,} of {len(chosen):,} texts are empty, so none is left to fit on; give texts of words"
+        )
     probabilities = _probabilities(model, encodings)
     return Examples(encodings[checking:], probabilities[checking:]), Examples(
         encodings[:checking], probabilities[:checking]

@@ -4,7 +4,6 @@ it was made.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
-from troth.core import trust
+from troth.core import reading, trust
 from troth.core.errors import TrothError
 from troth.core.files import write_json, writing_into
 from troth.core.hashing import files_digest
@@ -43,7 +42,7 @@ def facts(folder: str | Path) -> dict[str, Any]:
         found, out = ("no attribution model is in", "NEW_FOLDER") if there else ("there is no folder", folder)
         raise TrothError(f"{found} {folder}; fit one: troth fit attributive_masking --out {out}")
     try:
-        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        about: dict[str, Any] = reading.json_of(path)
         if not isinstance(about, dict) or not {"labels", "variant", "loss", "metric"} <= about.keys():
             raise ValueError("something is missing")
         trust.Origin.file(path).spec("metrics", str(about["metric"]))

@@ -7,7 +7,6 @@ recorded. A trial that is written down is not done again.
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ import numpy as np
 
 from troth.attribution_model.fitting import Sampler, is_better
 from troth.attribution_model.losses import DualMask
-from troth.core import catalog, draws
+from troth.core import catalog, draws, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json
 
@@ -146,7 +145,7 @@ def _resumed(
     if not file.is_file():
         return []
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
+        known = reading.json_of(file)
         trials = [{"lambdas": dict(trial["lambdas"]), "scores": dict(trial["scores"])} for trial in known["trials"]]
         same = known["identity"] == identity and known["sampler"] == sampler
     except (ValueError, TypeError, KeyError):

@@ -7,7 +7,6 @@ Where no record leads to an encoder, the classifier's own is taken and the reaso
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
-from troth.core import catalog, trust
+from troth.core import catalog, reading, trust
 from troth.core.errors import TrothError
 from troth.core.hub import offline_where_unreachable
 from troth.models import TextClassifier, short_name
@@ -142,7 +141,7 @@ def _read(name: str, file: str) -> dict[str, Any] | None:
     else:
         path = _cached(name, file, local_files_only=True, _raise_exceptions_for_missing_entries=False)
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8")) if path else None
+        record = reading.json_of(path) if path else None
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None

@@ -12,11 +12,12 @@ from rich.text import Text
 from troth.core.terminal import Console, visible
 
 _GAP = 2  # between columns
+_LONGEST = 20_000  # characters of a value
 _WIDE = 20  # a wider text may be wrapped
 
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints all columns and all of their values; none is dropped or cut."""
+    """Prints all columns and all of their values; only a text of many pages is cut."""
     names = [visible(name) for name in names]  # before widths are measured
     texts = [[_text(value) for value in row] for row in rows]
     numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
@@ -49,4 +50,7 @@ def _print_lists(console: Console, names: Sequence[str], texts: Sequence[Sequenc
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters; see --csv)")

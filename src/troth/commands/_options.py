@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import os
 import sys
 import warnings
@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from troth.commands._completion import names_of
-from troth.core import catalog, hub, spec_text, terminal, trust
+from troth.core import catalog, hub, reading, spec_text, terminal, trust
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
+_MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
 # What --model-option cannot set, and the way to it.
 _NO_MODEL_OPTIONS = {
     "model": "the model is named by --model; that of a server after its address: --model https://…/v1#NAME",
@@ -25,6 +27,26 @@ _NO_MODEL_OPTIONS = {
     "home": "load_model has no such option",
     "trust_remote_code": "code of a model's folder is never run; in Python, load it yourself and pass it to load_model",
 }
+
+
+class Command(TyperCommand):
+    """A command whose numbers are finite, fit into 64 bits and, for seeds, are not negative."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for option in self.params:
+            value = ctx.params.get(option.name)
+            for number in value if isinstance(value, list) else [value]:
+                _require_bounded(option.opts[0], number, least=0 if option.name == "seed" else -_MOST)
+        return rest
+
+
+def _require_bounded(option: str, number: object, least: int) -> None:
+    if isinstance(number, float):
+        require(option, number, math.isfinite(number), "a finite number")
+    elif isinstance(number, int):
+        wanted = f"0 to {_MOST:,}" if least == 0 else f"at most {_MOST:,}"
+        require(option, str(number)[:60], least <= number <= _MOST, wanted)
 
 
 def several(*names: str, help: str, kind: str | None = None) -> Any:
@@ -262,7 +284,9 @@ def more(model_options: list[str] | None) -> dict[str, Any]:
         if name in _NO_MODEL_OPTIONS:
             raise TrothError(f"--model-option {each}: {_NO_MODEL_OPTIONS[name]}")
         try:
-            options[name] = json.loads(value)
+            options[name] = reading.parse_json(value)
+        except reading.ExcessError as error:
+            raise TrothError(f"--model-option {name} {error}") from None
         except ValueError:
             options[name] = value
     return options

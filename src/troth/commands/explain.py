@@ -209,12 +209,12 @@ def _refuse_without_data(**options: Any) -> None:
 
 
 def _lines() -> list[str]:
+    from troth.core import reading
     from troth.core.errors import TrothError
 
     try:
-        lines = (
-            [] if sys.stdin is None or sys.stdin.isatty() else [line.rstrip("\n") for line in sys.stdin if line.strip()]
-        )
+        given = [] if sys.stdin is None or sys.stdin.isatty() else reading.standard_input()
+        lines = [line.rstrip("\n") for line in given if line.strip()]
     except UnicodeDecodeError:
         raise TrothError("standard input is not UTF-8; convert it: iconv -f latin1 -t utf-8") from None
     except (OSError, ValueError):  # standard input is closed

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from troth.commands import _options
-from troth.core import terminal
+from troth.core import reading, terminal
 from troth.core.errors import TrothError
 
 if TYPE_CHECKING:
     from troth.store.store import Store
 
+_LONGEST = 86_400  # seconds
+_LEAST, _MOST = 64 << 20, 1 << 40  # bytes
 _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
 
@@ -27,6 +29,8 @@ def query(
     limit: Annotated[int, typer.Option(help="Rows shown; 0 shows all.")] = 50,
     as_csv: Annotated[bool, typer.Option("--csv", help="All rows as csv, unrounded.")] = False,
     as_json: _options.Json = False,
+    seconds: Annotated[float, typer.Option(help="Stop the query after this many seconds.")] = 60.0,
+    memory: Annotated[str, typer.Option(help="The most memory that the query may take: 1GB.")] = "1GB",
 ) -> None:
     """Answers SQL over a run, read-only. The views: leaderboard (the numbers that bench prints), scores (a row per
     example and seed), explanations, examples, checks, cells. Try: describe leaderboard
@@ -41,13 +45,19 @@ def query(
     from troth.store.plain_values import plain_rows
     from troth.store.query import View
     from troth.store.query import query as ask
+    from troth.store.sql_process import Limits
     from troth.store.store import open_run
 
     _options.require("--limit", limit, limit >= 0, "0 or more")
+    _options.require("--seconds", seconds, 0 < seconds <= _LONGEST, f"above 0, and at most {_LONGEST:,}")
+    limits = Limits(seconds, reading.bytes_of(memory, "--memory"))
+    _options.require("--memory", memory, _LEAST <= limits.memory <= _MOST, "64MB to 1024GB")
     if as_csv and as_json:
         raise TrothError("--csv and --json are two formats; choose one")
     store = open_run(run, sound=True)
-    answer = ask(store, sql, {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))})
+    views = {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))}
+    rows = 0 if as_csv or as_json or not limit else min(limit + 1, 1 << 62)  # one more shows that there are more
+    answer = ask(store, sql, views, rows=rows, limits=limits)
     for path, why in store.unreadable.items():
         terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to fix it", err=True)
     names = answer.column_names
@@ -60,7 +70,7 @@ def query(
         console = Console()
         _grid.show(console, names, plain_rows(shown))
         if shown.num_rows < answer.num_rows:
-            console.print(f"[dim]{shown.num_rows} of {answer.num_rows:,} rows; --limit 0 shows all[/]")
+            console.print(f"[dim]the first {shown.num_rows:,} rows; --limit 0 shows all[/]")
     if re.search(r"\bscores\b", sql, re.IGNORECASE) and _AVERAGES.search(sql):
         for line in _why_not_the_leaderboard(store):
             terminal.echo(line, err=True)

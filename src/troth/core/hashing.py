@@ -66,7 +66,7 @@ def files_digest(folder: Path) -> str:
 
 
 def _file_hash(path: Path) -> str:
-    with open(path, "rb") as file:
+    with open(path, "rb") as file:  # a regular file, whatever its size: it is read in pieces
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

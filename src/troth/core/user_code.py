@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from troth.core import reading
 from troth.core.errors import TrothError, unknown
 from troth.core.user_calls import failure, said
 
@@ -69,14 +70,14 @@ def load(reference: Reference, home: Path) -> Any:
 def text_of(reference: Reference, home: Path) -> str:
     """The text of the file that a reference names, or of its module's file."""
     if reference.is_file:
-        return (home / reference.where).read_text(encoding="utf-8")
+        return reading.text(home / reference.where)
     file = getattr(sys.modules.get(reference.where), "__file__", None)
-    return Path(file).read_text(encoding="utf-8") if file and file.endswith(".py") else ""
+    return reading.text(file) if file and file.endswith(".py") else ""
 
 
 def _from_file(path: Path, reference: Reference) -> Any:
     try:
-        text = path.read_bytes()
+        text = reading.content(path)
     except OSError:
         raise TrothError(f"{reference.head}: there is no file {path}") from None
     # One module per text: a file that was changed is read again, one that was not keeps its classes.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from troth.core import catalog
+from troth.core import arguments, catalog
 from troth.core.errors import NoSplitError, TrothError
 from troth.data._base import Data, Dataset, choose_split
 from troth.data._classes import without_labels
@@ -21,7 +22,7 @@ from troth.data.sources.readers import Table, is_data_file, read_file, require_r
 
 __all__ = ["Data", "Dataset", "entry_of", "load_data"]
 
-Source = str | os.PathLike[str] | Dataset | Iterable[Any]
+Source = str | os.PathLike[str] | Dataset | Iterable[Any] | Any  # `from_memory` refuses what holds no examples
 
 
 def load_data(
@@ -47,7 +48,14 @@ def load_data(
     `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
     `group` names the column of what examples come from, such as a document: in a bench, a group counts once.
     """
+    for name, value in {"split": split, "text": text, "text_pair": text_pair, "label": label}.items():
+        arguments.of_kind(name, value, (str, NoneType), "a text")
+    for name, value in {"rationale": rationale, "id": id, "group": group}.items():
+        arguments.of_kind(name, value, (str, NoneType), "the name of a column")
+    labels = _class_names(labels)
     columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id, group=group)
+    if isinstance(source, str) and not source.strip():
+        raise TrothError("data must be a name, a path or examples, not an empty text")
     entry = _entry_or_refused(source)
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
@@ -55,10 +63,17 @@ def load_data(
         data = without_labels(entry.load(split)) if label == "" else entry.load(split)
         return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
     if isinstance(source, str | os.PathLike):
-        data = to_data(_read(source, split), columns, tuple(labels), unlabelled)
+        data = to_data(_read(source, split), columns, labels, unlabelled)
     else:
-        data = from_memory(source, columns, tuple(labels), unlabelled, split)
+        data = from_memory(source, columns, labels, unlabelled, split)
     return _limited(data, limit, seed=None)
+
+
+def _class_names(labels: Any) -> tuple[str, ...]:
+    several = isinstance(labels, Sequence | Mapping) and not isinstance(labels, str | bytes)
+    if several and all(isinstance(name, str) and name.encode(errors="replace").decode() == name for name in labels):
+        return tuple(labels)
+    raise TrothError(f'labels must be a list of texts such as ["neg", "pos"], not {ascii(labels)[:60]}')
 
 
 def entry_of(source: object) -> Dataset | None:
@@ -73,7 +88,7 @@ def entry_of(source: object) -> Dataset | None:
 
 def _entry_or_refused(source: object) -> Dataset | None:
     """As `entry_of`; a bare word that is neither an entry nor a path is refused as an unknown name."""
-    if isinstance(source, str) and _word(source).isidentifier() and not Path(source).exists():
+    if isinstance(source, str) and _word(source).isidentifier() and not os.path.exists(source):
         catalog.find("data", _word(source))
     return entry_of(source)
 
@@ -87,9 +102,9 @@ def find_data(source: str) -> None:
     path = Path(source)
     if _entry_or_refused(source) is not None:
         return
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long
         tables_in(path)
-    elif path.exists():
+    elif os.path.exists(path):
         require_readable(path)
     elif not _is_hub_name(source):
         raise TrothError(f"{source}: no such file or folder")
@@ -102,10 +117,10 @@ def _is_hub_name(source: str | os.PathLike[str]) -> bool:
 
 def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long
         tables = tables_in(path)
         return tables[choose_split(str(source), tables, split)]()
-    if path.exists():
+    if os.path.exists(path):
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
             raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")

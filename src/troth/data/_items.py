@@ -16,7 +16,9 @@ from troth.data.sources.hub import table_of
 from troth.data.sources.readers import Table
 
 # Objects with columns or of one dimension are known by their shape: pandas, pyarrow and the like are not imported.
-Texts = str | tuple[str, str] | Example | Iterable[Any]
+Texts = (
+    str | tuple[str, str] | Example | Iterable[Any] | Any
+)  # tables of other libraries, too; `read_texts` refuses the rest
 _WANTED = {
     "texts": "a text, an Example, a pair of texts, a list of them, a DataFrame or a dict of lists",
     "data": "a name, a path, a list of texts or Examples, a DataFrame or a dict of lists",

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.data._base import rows
 from troth.data._paper_splits import PaperSplits
@@ -56,8 +57,8 @@ def read_stories(path: Path) -> Table:
     """A file of the archive: numbered lines, a story begins at 1, a question has its answer and facts behind tabs."""
     found: list[dict[str, Any]] = []
     story: dict[int, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        match = re.fullmatch(r"(\d+) ([^\t]+?)\s*(?:\t(\w+)\t([\d ]+))?", line)
+    for number, line in enumerate(reading.lines(path), start=1):
+        match = re.fullmatch(r"(\d+) ([^\t]+?)\s*(?:\t(\w+)\t([\d ]+))?", line.rstrip("\r\n"))
         if match is None:
             raise TrothError(f"{path.name}: line {number} is no line of a bAbI story")
         place, sentence, answer, facts = int(match[1]), match[2], match[3], match[4]

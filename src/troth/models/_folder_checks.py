@@ -8,7 +8,6 @@ table of characters is tried out in a process of its own (`_tokenizer_trial`), w
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 import subprocess
@@ -17,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.models import _tokenizer_trial
 
@@ -80,10 +80,11 @@ def _settings(path: Path) -> dict[str, Any]:
     if size > _MOST_BYTES:
         raise BadFileError(f"{path.name} has {size >> 20} MB; one that describes a model has a few kB")
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, OSError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-        raise BadFileError(f"{path.name} is not JSON: {why}") from None
+        settings = reading.parse_json(reading.text(path))
+    except reading.ExcessError as error:
+        raise BadFileError(f"{path.name} {error}") from None
+    except (ValueError, OSError) as error:
+        raise BadFileError(f"{path.name} is not JSON: {str(error)[:200]}") from None
     if not isinstance(settings, dict):
         raise BadFileError(f"{path.name} holds a {type(settings).__name__}; it must hold settings by their names")
     return settings
@@ -158,7 +159,7 @@ def check_size(network: Any, dtype_bytes: int) -> None:
 def check_tokenizer(source: str) -> None:
     """Tries out a tokenizer whose file could hang, panic or abort; takes 0.1 s, and nothing for the others."""
     path = file_of(source, "tokenizer.json")
-    text = path.read_bytes() if path is not None else b""
+    text = reading.content(path, reading.DATA) if path is not None else b""
     if not any(mark in text for mark in _TRIED):
         return
     arguments = [sys.executable, "-I", _tokenizer_trial.__file__]

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from troth.core.errors import TrothError
 from troth.store.segments import Segment
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
+from troth.store.sql_process import Limits, Sources, select
 from troth.store.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
@@ -33,75 +34,42 @@ class View:
     rows: Callable[[], pa.Table]
 
 
-def query(store: Store, sql: str, views: Mapping[str, View] | None = None) -> pa.Table:
+def query(
+    store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: Limits | None = None
+) -> pa.Table:
     """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are.
 
-    A column whose name another has already is numbered: value, value_2.
+    The first `rows` rows; 0 gives all. A column whose name another has already is numbered: value, value_2.
     """
-    import duckdb
-
-    connection = connect(store)
-    try:
-        statements = connection.extract_statements(sql)
-        kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
-        if kinds != ["SELECT"]:
-            other = next((kind for kind in kinds if kind != "SELECT"), "nothing" if not kinds else "several statements")
-            raise TrothError(f"a run can only be read: give one SELECT, not {other}")
-        for name, view in (views or {}).items():
-            named = name in sql.lower()
-            connection.register(name, view.rows() if named else view.columns.empty_table())
-        answer = connection.sql(sql).to_arrow_table()
-        return answer.rename_columns(_numbered(answer.column_names))
-    except duckdb.Error as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise TrothError(" ".join(lines[:2]) if len(lines) > 1 and "Candidate" in lines[1] else lines[0]) from None
-    finally:
-        connection.close()
+    if not sql.isascii() and sql.encode(errors="replace").decode() != sql:
+        raise TrothError("the SQL is not valid Unicode (a lone surrogate); write it as UTF-8")
+    sources = _sources(store)
+    for name, view in (views or {}).items():
+        sources.tables[name] = view.rows() if name in sql.lower() else view.columns.empty_table()
+    return select(sources, sql, limits or Limits(), rows)
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
-    """Every name once: a, a, a_2 become a, a_3, a_2."""
-    taken, unique = set(names), list[str]()
-    for name in names:
-        number, free = 2, name
-        while free in unique or (free != name and free in taken):
-            free, number = f"{name}_{number}", number + 1
-        unique.append(free)
-    return unique
-
-
-def connect(store: Store) -> Any:
-    """A DuckDB connection that sees the run's views, and no other file."""
-    import duckdb
-
+def _sources(store: Store) -> Sources:
     store.refresh()
     segments = store.segments()
-    stored = store.cells()
-    connection = duckdb.connect()
-    connection.execute("set allowed_directories = ?", [[str(store.folder.absolute())]])
-    connection.execute("set enable_external_access = false")
-    connection.execute("set lock_configuration = true")
-    table = cells_table(stored)
-    connection.register("stored_cells", table)
-    connection.execute("create view cells as select * from stored_cells")
+    table = cells_table(store.cells())
+    tables, statements = {"stored_cells": table}, ["create view cells as select * from stored_cells"]
     for kind in sorted({segment.kind for segment in segments} | VIEWS.keys()):
         of_kind = [segment for segment in segments if segment.kind == kind]
         name, columns = VIEWS.get(kind, (kind, None))
-        _create_view(connection, name, columns, store, of_kind, table.column_names)
-    return connection
+        if of_kind:
+            own = {column for segment in of_kind for column in segment.columns.names}
+            rows = _rows(store, of_kind)
+        else:
+            # A query over a run without explanations answers with no rows, not with an error.
+            empty = pa.schema([("cell", pa.string()), *columns]).empty_table()
+            tables[f"no_{name}"] = empty
+            own, rows = set(empty.column_names), f'select *, null as filename from "no_{name}"'
+        statements.append(_view(name, own, rows, table.column_names))
+    return Sources(str(store.folder.absolute()), tables, statements)
 
 
-def _create_view(
-    connection: Any, name: str, columns: Any, store: Store, segments: Sequence[Segment], specs: Sequence[str]
-) -> None:
-    if segments:
-        own = {column for segment in segments for column in segment.columns.names}
-        rows = _rows(store, segments)
-    else:
-        # A query over a run without explanations answers with no rows, not with an error.
-        empty = pa.schema([("cell", pa.string()), *columns]).empty_table()
-        connection.register(f"no_{name}", empty)
-        own, rows = set(empty.column_names), f'select *, null as filename from "no_{name}"'
+def _view(name: str, own: Set[str], rows: str, specs: Sequence[str]) -> str:
     of_cell = [
         f'cells."{column}" as "spec_{column}"' if column in own else f'cells."{column}"'
         for column in specs
@@ -109,7 +77,7 @@ def _create_view(
     ]
     shown = ", ".join([*of_cell, "stored.* exclude (filename)"])
     joined = f"({rows}) stored join cells on cells.name = stored.cell"
-    connection.execute(f'create view "{name}" as select {shown} from {joined}')
+    return f'create view "{name}" as select {shown} from {joined}'
 
 
 def _rows(store: Store, segments: Sequence[Segment]) -> str:

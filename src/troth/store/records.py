@@ -1,11 +1,11 @@
 """The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.shapes import fault
 
@@ -116,8 +116,8 @@ def load(path: Path) -> Any:
     if not path.is_file() and (path.is_symlink() or path.exists()):
         raise DamagedError(path, "a link to nowhere" if not path.exists() else "not a file")
     try:
-        return json.loads(path.read_bytes())
-    except RecursionError:
-        raise DamagedError(path, "nested too deeply") from None
+        return reading.json_of(path)
+    except reading.ExcessError as error:
+        raise DamagedError(path, str(error)) from None
     except ValueError as error:
         raise DamagedError(path, f"not JSON: {str(error)[:80]}") from None

@@ -19,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from troth.core import shapes
+from troth.core import reading, shapes
 from troth.store import records
 from troth.store.cells import Cell
 from troth.store.records import DamagedError
@@ -46,8 +46,9 @@ class Segment:
         if _FACTS not in metadata:
             raise DamagedError(path, "not a file of troth's")
         try:
-            facts = json.loads(zlib.decompress(base64.b64decode(metadata[_FACTS])))
-        except (ValueError, RecursionError, zlib.error):
+            unzipped = zlib.decompressobj().decompress(base64.b64decode(metadata[_FACTS]), reading.SETTINGS)
+            facts = reading.parse_json(unzipped)
+        except (ValueError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
         if wrong := shapes.fault(facts, Sequence[records.Finished]):
             raise DamagedError(path, str(wrong))

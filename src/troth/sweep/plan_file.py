@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from troth.core import shapes, trust, user_code
+from troth.core import reading, shapes, trust, user_code
 from troth.core.errors import TrothError, unknown
 from troth.core.units import UNIT_NAMES
 from troth.store.cells import Plan
@@ -83,14 +83,16 @@ class PlanFile:
     def read(cls, path: str | Path) -> PlanFile:
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
-            content = tomllib.loads(text)
+            text = reading.text(path, reading.PLAN)
+            content = reading.parse_toml(text)
         except FileNotFoundError:
             raise TrothError(f"there is no plan file {path}") from None
-        except (IsADirectoryError, UnicodeDecodeError, RecursionError):
+        except (IsADirectoryError, UnicodeDecodeError):
             raise TrothError(f"{path} is not a plan file: a plan is TOML text") from None
         except tomllib.TOMLDecodeError as error:
             raise TrothError(f"{path}: {_lower(str(error))}") from None
+        except reading.ExcessError as error:
+            raise TrothError(f"{path} {error}") from None
         read = cls(path, text, content)
         read._check()
         return read

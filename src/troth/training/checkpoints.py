@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import remedy, writing_aside
 
@@ -63,8 +64,8 @@ class Checkpoints:
     def state(self, checkpoint: Path) -> dict[str, Any]:
         """What the loop knew at a checkpoint."""
         try:
-            state = json.loads((checkpoint / "state.json").read_text())
-        except (OSError, ValueError, RecursionError) as error:
+            state = reading.json_of(checkpoint / "state.json")
+        except (OSError, ValueError) as error:
             raise DamagedError(f"state.json cannot be read ({reason(error)})") from None
         if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in ("identity", "state")):
             raise DamagedError("state.json is not one of ours")

@@ -46,10 +46,21 @@ def require_writable(out: Path) -> Path:
 
 @contextmanager
 def held(folder: Path, marker: str) -> Iterator[None]:
-    """Makes the folder ours and keeps every other process out of it."""
+    """Makes the folder ours and keeps every other process out of it.
+
+    Where the work is refused before it has written anything, the folder is left as it was.
+    """
+    is_new = not folder.is_dir()
     claim(folder, marker)
-    with locks.held(folder):
-        yield
+    try:
+        with locks.held(folder):
+            yield
+    except TrothError:
+        if [*folder.iterdir()] == [claim_file(folder, marker)]:
+            settle(folder, marker)
+            if is_new:
+                folder.rmdir()
+        raise
 
 
 def claim(folder: Path, marker: str) -> None:

@@ -11,12 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from troth.core import catalog, trust
+from troth.core import catalog, reading, trust
 from troth.core.errors import TrothError
 from troth.data import Data
 from troth.data.sources.published import Published
 from troth.models import TextClassifier
-from troth.training import recipes
+from troth.training import recipes, reports
 from troth.training.examples import entry_of, load_labeled
 from troth.training.recipes.masked import Masked
 
@@ -55,15 +55,22 @@ class Record:
 def record_of(model: TextClassifier) -> Record | None:
     """The record in the folder that a model was loaded from; of models of other origins nothing is known."""
     folder = getattr(model.model, "name_or_path", None)
+    if not folder:
+        return None
+    file = Path(folder) / reports.NAME
     try:
-        if not folder:
+        if not reports.is_ours(file):
             return None
-        file = Path(folder) / "train.json"
-        report = json.loads(file.read_text(encoding="utf-8"))
+        report = reading.json_of(file)
+    except reading.ExcessError as problem:
+        raise TrothError(f"{file} {problem}; restore it, or move it away to go without it") from None
+    except (OSError, ValueError):
+        return None
+    try:
         identity, asked = report["identity"], report.get("asked", {})
         masking, share = _masked(str(identity["recipe"]))
         return Record(masking, share, file, dict(asked), str(identity.get("validation data", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, TrothError):
+    except (KeyError, TypeError, AttributeError, TrothError):
         return None
 
 

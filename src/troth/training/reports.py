@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import math
 import os
 import platform
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json
 from troth.training import output, quality
@@ -35,7 +35,8 @@ def own(out: str | os.PathLike[str]) -> Path:
 
 def is_ours(file: Path) -> bool:
     """Whether a train.json is one of ours, perhaps damaged: other tools call their training data so."""
-    return b'"identity"' in file.read_bytes()[:200]
+    with reading.opened(file, reading.DATA) as stream:
+        return b'"identity"' in stream.read(200)
 
 
 def finished(folder: Path, identity: Mapping[str, Any], notes: list[str]) -> Mapping[str, Any] | None:
@@ -63,8 +64,8 @@ def finished(folder: Path, identity: Mapping[str, Any], notes: list[str]) -> Map
 def read(file: Path) -> dict[str, Any] | None:
     """A whole report; None where it is not."""
     try:
-        report = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        report = reading.json_of(file)
+    except (OSError, ValueError):
         return None
     whole = isinstance(report, dict) and all(isinstance(report.get(name), kind) for name, kind in _PARTS.items())
     return report if whole and isinstance(report["scores"].get("validation"), dict) else None

@@ -48,6 +48,7 @@ class Settings:
         object.__setattr__(self, "no_decay", tuple(self.no_decay))
         if isinstance(self.class_weights, list):  # as train.json has it
             object.__setattr__(self, "class_weights", tuple(self.class_weights))
+        _require("seed", self.seed, -(2**63) <= self.seed < 2**63, "a whole number of at most 64 bits")
         _require("epochs", self.epochs, 1 <= self.epochs <= MOST_EPOCHS, f"1 to {MOST_EPOCHS:,}")
         _require("batch_size", self.batch_size, self.batch_size >= 1, "1 or more")
         for name in ("rows_per_pass", "learning_rate", "head_learning_rate", "clip"):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
 from troth.core.units import join
@@ -33,11 +32,13 @@ class StoredScores:
     def read(cls, path: str) -> Self:
         """From a file; every entry has id, spans and scores, and segments where there are second texts."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = reading.text(path, reading.DATA)
+            lines = text.splitlines()
+            rows = reading.parse_json(text) if text.lstrip().startswith("[") else [*map(reading.parse_json, lines)]
         except OSError as error:
             raise TrothError(f"cannot read the scores in {path}: {error.strerror}") from None
-        try:
-            rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
+        except reading.ExcessError as error:
+            raise TrothError(f"{path} {error}") from None
         except ValueError:
             raise TrothError(
                 f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -15,8 +13,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
+from troth.core import reading
 from troth.core.errors import TrothError
 
+_VECTORS = 4 * reading.DATA  # only the lines of known words are kept
 SPECIAL = {
     "pad_token": "[PAD]",
     "cls_token": "[CLS]",
@@ -88,19 +88,21 @@ def _read_once(file: Path, _changed: int, wanted: frozenset[str]) -> dict[str, l
 
 
 def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
-    content = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        content = reading.json_of(file, reading.DATA)
+    except ValueError as problem:
+        raise TrothError(f"{file.name} is not a JSON of word vectors ({str(problem)[:80]})") from None
     # Some packages wrap the vectors and append numbers of their own to each; `dimensions` says where it ends.
     vectors, size = (content["vectors"], content.get("dimensions")) if "vectors" in content else (content, None)
     return ((word, vectors[word][:size]) for word in wanted if word in vectors)
 
 
 def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
-    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            word, _, rest = line.rstrip("\n").partition(" ")
-            if word not in wanted or (number == 1 and rest.strip().isdigit()):  # fastText begins with its size
-                continue
-            try:
-                yield word, [float(part) for part in rest.split()]
-            except ValueError:
-                raise TrothError(f"{file.name}: line {number} holds no numbers behind its word") from None
+    for number, line in enumerate(reading.lines(file, _VECTORS), start=1):
+        word, _, rest = line.rstrip("\r\n").partition(" ")
+        if word not in wanted or (number == 1 and rest.strip().isdigit()):  # fastText begins with its size
+            continue
+        try:
+            yield word, [float(part) for part in rest.split()]
+        except ValueError:
+            raise TrothError(f"{file.name}: line {number} holds no numbers behind its word") from None

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from troth.core import arguments, catalog, locks
+from troth.core import arguments, catalog, locks, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside, write_json
 from troth.core.types import Attribution, Example
@@ -205,17 +205,16 @@ def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> No
 
 def imported(path: Path) -> list[Example]:
     """The inputs an exported file holds."""
-    with path.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = [reading.parse_json(line) for line in reading.lines(path)]
     return [Example(row["id"], row["text"], row.get("text_pair"), row["label"]) for row in rows]
 
 
 def _stored(path: Path, how: Mapping[str, Any], count: int) -> list[Example] | None:
     """The inputs an earlier call exported in the same way; None where there are none, or damaged ones."""
     try:
-        if json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) != how:
+        if reading.json_of(path.with_suffix(".json")) != how:
             return None
         found = imported(path)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, TrothError):
         return None
     return found if len(found) == count else None

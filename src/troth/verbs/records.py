@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from troth.core import shapes, strict_json
+from troth.core import reading, shapes
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.core.types import Attribution
@@ -83,8 +83,7 @@ def signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
 def read_key(path: Path) -> bytes:
     """The bytes of a key file, all of them."""
     try:
-        with open(path, "rb") as file:
-            key = file.read(_LONGEST_KEY + 1)
+        key = reading.content(path)
     except OSError as error:
         raise TrothError(f"cannot read the key file {path}: {error.strerror}") from None
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
@@ -120,14 +119,15 @@ def files_of(path: Path) -> list[Path]:
 def read(path: Path) -> dict[str, Any]:
     """What a record says, with every field of its type and no other; not that its signature or its content holds."""
     try:
-        facts = strict_json.loads(path.read_bytes())
+        facts = reading.parse_json(reading.content(path), strict=True)
     except OSError as error:
         raise TrothError(f"{path}: {error.strerror}") from None
     except json.JSONDecodeError:
         raise TrothError(f"{path} is not a record: it is not JSON") from None
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise TrothError(f"{path} is not a record: {why}") from None
+    except reading.ExcessError as error:
+        raise TrothError(f"{path} is not a record: it {error}") from None
+    except ValueError as error:
+        raise TrothError(f"{path} is not a record: {error}") from None
     if not isinstance(facts, dict) or facts.get("kind") != _KIND:
         raise TrothError(f"{path} is not a record of troth explain --record")
     version = facts.get("format")

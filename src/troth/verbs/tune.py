@@ -4,7 +4,6 @@ development predictions with the smallest share of tokens erased.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json, writing_into
 from troth.core.types import Example
@@ -107,7 +107,7 @@ def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any
 
 def _stored(file: Path) -> float | None:
     try:
-        return float(json.loads(file.read_text())["flip_fraction"])
+        return float(reading.json_of(file)["flip_fraction"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.data.sources.rationales import token_spans
 from troth.data.sources.readers import Table, read_lines
@@ -41,7 +42,7 @@ class _Documents:
             if not path.is_file() or not path.resolve().is_relative_to(self.folder.resolve()):
                 raise TrothError(f"{where} names the document {name!r}, which is not in docs")
             try:
-                self.texts[name] = path.read_text(encoding="utf-8")
+                self.texts[name] = reading.text(path)
             except UnicodeDecodeError:
                 raise TrothError(f"docs/{name} is not UTF-8; save the file as UTF-8") from None
         return self.texts[name]

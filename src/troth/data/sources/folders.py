@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.data._base import standard_split
 from troth.data.sources.eraser import is_eraser, read_eraser
@@ -65,6 +65,8 @@ def _shards(paths: list[Path], split: str) -> Table:
 def _saved(folder: Path, split: str) -> Table:
     import datasets
 
+    for file in folder.glob("*.arrow"):
+        reading.require_file(file, reading.DATA)
     try:
         saved = datasets.load_from_disk(str(folder))
     except Exception as problem:  # many kinds of damage, one remedy
@@ -75,8 +77,8 @@ def _saved(folder: Path, split: str) -> Table:
 def _record(path: Path) -> dict[str, Any]:
     """What `datasets` notes of a folder it saved."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as problem:
+        found = reading.json_of(path)
+    except (OSError, ValueError) as problem:
         raise _not_saved(path.parent, f"{path.name}: {problem}") from None
     if not isinstance(found, dict):
         raise _not_saved(path.parent, f"{path.name} is not a JSON object")

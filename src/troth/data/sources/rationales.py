@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from troth.core.reading import parse_json
 from troth.core.units import Span
 
 
@@ -14,8 +14,8 @@ def read_rationale(value: Any, text: str) -> tuple[Span, ...] | None:
     """Character spans from [[start, end], …] or ERASER's groups of token offsets; a ValueError says what is wrong."""
     if isinstance(value, str):
         try:
-            value = json.loads(value) if value.strip() else None
-        except (ValueError, RecursionError):
+            value = parse_json(value) if value.strip() else None
+        except ValueError:
             raise ValueError("the rationale is text, not a list of [start, end]") from None
     if value is None:
         return None

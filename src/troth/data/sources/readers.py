@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from troth.core import reading
 from troth.core.errors import TrothError
 
 Row = Mapping[str, Any]
 
 _FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
+_DOCUMENT = reading.DATA // 4  # of a JSON file that is parsed as a whole
+_BATCH = 256  # rows of a parquet file
+_RATIO, _ALWAYS = 1_000, 64 << 20  # texts that repeat are stored once
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,10 @@ def read_file(path: Path) -> Table:
     """All rows of a file."""
     require_readable(path)
     kind = file_format(path)
-    table = _parquet(path) if kind == "parquet" else _parse(path.name, kind, _text(path))
+    try:
+        table = _parquet(path) if kind == "parquet" else _parse(path, kind)
+    except OSError as problem:
+        raise TrothError(f"{path}: {problem.strerror}") from None
     if not table.rows:
         raise TrothError(f"{path.name} holds no rows")
     return table
@@ -64,91 +70,70 @@ def read_file(path: Path) -> Table:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON-lines file."""
-    return _lines(path.name, _text(path))
+    return _objects(path.name, reading.lines(path))
 
 
-def _parse(source: str, kind: str, text: str) -> Table:
+def _parse(path: Path, kind: str) -> Table:
     if kind == "jsonl":
-        return Table.of(source, _lines(source, text))
+        return Table.of(path.name, read_lines(path))
     if kind == "json":
-        return Table.of(source, _json(source, text))
-    return _delimited(source, kind, text)
+        return Table.of(path.name, _json(path))
+    return _delimited(path, kind)
 
 
-def _text(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-        if path.name.endswith(".gz"):
-            raw = gzip.decompress(raw)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise TrothError(f"{path.name} is not a whole gzip file") from None
-    except OSError as problem:
-        raise TrothError(f"{path}: {problem.strerror}") from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        raise TrothError(f"{path.name}: line {line} is not UTF-8; save the file as UTF-8") from None
-
-
-def _lines(source: str, text: str) -> list[dict[str, Any]]:
+def _objects(source: str, lines: Iterable[str]) -> list[dict[str, Any]]:
     found = []
-    # Only \n ends a line: str.splitlines would also break at U+2028 inside a text.
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = reading.parse_json(line)
             except json.JSONDecodeError as problem:
                 raise TrothError(f"{source}: line {number} is not JSON ({problem.msg})") from None
-            except (RecursionError, ValueError) as problem:
-                raise TrothError(f"{source}: line {number} {_excess(problem)}") from None
+            except reading.ExcessError as problem:
+                raise TrothError(f"{source}: line {number} {problem}") from None
             if not isinstance(row, dict):
                 raise TrothError(f"{source}: line {number} is not a JSON object but {type(row).__name__}")
             found.append(row)
     return found
 
 
-def _json(source: str, text: str) -> list[dict[str, Any]]:
+def _json(path: Path) -> list[dict[str, Any]]:
+    text = "".join(reading.lines(path, _DOCUMENT))
     try:
-        content = json.loads(text)
+        content = reading.parse_json(text)
     except json.JSONDecodeError as problem:
         if problem.msg == "Extra data":  # JSON lines under the name .json, as `datasets` writes them
-            return _lines(source, text)
-        raise TrothError(f"{source}: line {problem.lineno} is not JSON ({problem.msg})") from None
-    except (RecursionError, ValueError) as problem:
-        raise TrothError(f"{source} {_excess(problem)}") from None
+            return _objects(path.name, text.split("\n"))
+        raise TrothError(f"{path.name}: line {problem.lineno} is not JSON ({problem.msg})") from None
+    except reading.ExcessError as problem:
+        raise TrothError(f"{path.name} {problem}") from None
     if isinstance(content, dict):
         lists = [value for value in content.values() if isinstance(value, list)]
         content = lists[0] if len(lists) == 1 else content
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise TrothError(f"{source}: expected a list of objects, one per row")
+        raise TrothError(f"{path.name}: expected a list of objects, one per row")
     return content
 
 
-def _excess(problem: Exception) -> str:
-    """What JSON allows and Python does not."""
-    if isinstance(problem, RecursionError):
-        return "is nested too deeply; a row is an object of texts, numbers and short lists"
-    return "holds a whole number of more digits than can be read; write it as text"
-
-
-def _delimited(source: str, kind: str, text: str) -> Table:
+def _delimited(path: Path, kind: str) -> Table:
     """A tsv is read as it stands, quotes included, as its format says; a csv may be cut by , or ; or tab."""
-    header_line = text.partition("\n")[0]
-    delimiter = "\t" if kind == "tsv" else max(",;\t", key=header_line.count)
-    csv.field_size_limit(2**31 - 1)  # the default refuses texts over 128 KiB
-    lines = io.StringIO(text, newline="")
+    lines = reading.lines(path)
+    first = next(lines, "")
+    delimiter = "\t" if kind == "tsv" else max(",;\t", key=first.count)
+    csv.field_size_limit(min(reading.allowed(reading.LINE), 2**31 - 1))  # the default refuses texts over 128 KiB
+    # A line may also end in \r alone, as on old Macs.
+    pieces = (piece for line in chain([first], lines) for piece in io.StringIO(line, newline=""))
     if kind == "tsv":
-        records = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        records = csv.reader(pieces, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     else:
-        records = csv.reader(lines, delimiter=delimiter, strict=True)
+        records = csv.reader(pieces, delimiter=delimiter, strict=True)
     try:
         header = next(records, [])
-        rows = list(_records(source, header, records))
+        rows = list(_records(path.name, header, records))
     except csv.Error as problem:
-        raise TrothError(f"{source}: line {records.line_num}: {problem}") from None
+        raise TrothError(f"{path.name}: line {records.line_num}: {problem}") from None
     unusual = {";": "semicolons", "\t": "tabs"}.get(delimiter) if kind == "csv" else None
-    return Table(source, tuple(header), rows, notes=(f"columns: cut by {unusual}",) if unusual else ())
+    return Table(path.name, tuple(header), rows, notes=(f"columns: cut by {unusual}",) if unusual else ())
 
 
 def _records(source: str, header: list[str], records: Iterator[list[str]]) -> Iterator[dict[str, str]]:
@@ -167,25 +152,47 @@ def _parquet(path: Path) -> Table:
     import pyarrow
     import pyarrow.parquet
 
+    reading.require_file(path, reading.DATA)
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-        rows = table.to_pylist()
+        file = pyarrow.parquet.ParquetFile(path)
+        reading.require_size(path, declared_size(file.metadata), reading.DATA, "expands to")
+        expanded = 0
+        for batch in file.iter_batches(_BATCH):  # a long text that repeats is stored once
+            expanded += batch.nbytes
+            reading.require_size(path, expanded, reading.DATA, "expands to over")
+            if expanded > max(_ALWAYS, _RATIO * path.stat().st_size):
+                raise TrothError(
+                    f"{path.name} expands to more than {_RATIO:,} times its size, as no data does; if you trust it, "
+                    "write it again with use_dictionary=False"
+                )
+        rows = [row for batch in file.iter_batches(_BATCH) for row in batch.to_pylist()]
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, RecursionError) as problem:
         # Values that Python cannot hold, too: bytes that are not UTF-8, dates beyond its calendar.
         reason = str(problem).partition("\n")[0][:100]
         raise TrothError(f"{path.name} cannot be read as parquet ({reason})") from None
-    known, note = _class_names(table.schema.metadata)
-    return Table(path.name, tuple(table.column_names), rows, known, notes=(note,) if note else ())
+    known, note = _class_names(file.schema_arrow.metadata)
+    return Table(path.name, tuple(file.schema_arrow.names), rows, known, notes=(note,) if note else ())
+
+
+def declared_size(metadata: Any) -> int:
+    """The bytes that a parquet file says it expands to: at least eight per value, however it is stored."""
+    columns = [
+        metadata.row_group(group).column(place)
+        for group in range(metadata.num_row_groups)
+        for place in range(metadata.num_columns)
+    ]
+    declared = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
+    return max(int(declared), 8 * int(metadata.num_rows))
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> tuple[dict[str, tuple[str, ...]], str]:
     """The class names that `datasets` writes next to the schema, and what to say where others wrote something else."""
     try:
-        features = json.loads((metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        features = reading.parse_json((metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         found = {name: feature["names"] for name, feature in features.items() if "names" in feature}
         for names in found.values():
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise TypeError("class names are a list of texts")
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return {}, "class names: none; the file's metadata is not as `datasets` writes it"
     return {name: tuple(names) for name, names in found.items()}, ""

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from troth.core import catalog
+from troth.core import catalog, reading
 from troth.core.types import Encoding, Example, Question
 from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
@@ -82,7 +82,7 @@ def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
     """The validation score after every epoch, on each set of inputs the epoch was chosen by; the parent: a training."""
     spec = HistorySpec.of(cell)
     folder = context.folder(spec.training.removeprefix("cell:"))
-    report = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+    report = reading.json_of(folder / "train.json")
     rows = [
         {
             "epoch": entry["epoch"], "inputs": inputs, "score": scores[spec.performance],

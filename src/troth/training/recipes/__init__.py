@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
 
 from torch import Tensor
 
-from troth.core import arguments, catalog
+from troth.core import arguments, catalog, reading
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows
 from troth.models import Output, TextClassifier
@@ -123,7 +122,7 @@ def files_of(recipe: Recipe) -> dict[str, str]:
     found = {}
     for path in (path for part in parts_of(recipe) for path in part.files()):
         try:
-            found[path] = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+            found[path] = hashlib.blake2b(reading.content(path, reading.DATA), digest_size=16).hexdigest()
         except OSError as error:
             raise TrothError(f"cannot read {path}: {error.strerror}") from None
     return found
