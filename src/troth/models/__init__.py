@@ -32,7 +32,7 @@ def short_name(model: str) -> str:
     return Path(model).name if Path(model).is_absolute() else model
 
 
-@arguments.typed
+@arguments.typed()
 def load_model(
     source: Any = None,
     /,

@@ -50,10 +50,14 @@ class Bench(Shown, Exportable):
         return self.leaderboard._parts()
 
 
-@arguments.typed
+@arguments.typed(
+    explainers='a list such as ["random", …], or "all"', metrics='a list such as ["random", …], or "all"',
+    seeds="a list of whole numbers", out="a folder",
+    units="a name such as word or passage; spans of your own go with troth.explain",
+)  # fmt: skip
 def bench(
     model: Any = "embedded",
-    data: str | Data | Iterable[Example] = "reviews",
+    data: str | Path | Data | Iterable[Example] = "reviews",
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None = None,
     metrics: Sequence[str | Metric] | Literal["all"] | None = None,
     out: str | Path | None = None,
@@ -84,14 +88,6 @@ def bench(
     `command` is noted in run.json.
     `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
-    for name, value in (("explainers", explainers), ("metrics", metrics)):
-        arguments.methods(name, value)
-    arguments.iterable("seeds", seeds, "a list of whole numbers")
-    arguments.of_kind("units", units, str, "a name such as word or passage; spans of your own go with troth.explain")
-    if limit is not None:
-        arguments.of_kind("limit", limit, int, "a whole number")
-    if out is not None:
-        arguments.of_kind("out", out, (str, Path), "a folder")
     if isinstance(explainers, str) and explainers != "all":
         explainers = [explainers]
     if isinstance(metrics, str) and metrics != "all":

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 from troth.core import catalog
@@ -33,7 +34,7 @@ _EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examp
 def plan_of(
     context: Context,
     model: Any,
-    data: str | Data | Iterable[Example],
+    data: str | Path | Data | Iterable[Example],
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
     metrics: Sequence[str | Metric] | Literal["all"] | None,
     *,

@@ -60,7 +60,7 @@ class Plan:
         return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
 
-@arguments.typed
+@arguments.typed()
 @quiet()
 def train(
     recipe: recipes.RecipeLike,
@@ -112,7 +112,7 @@ def train(
     return write(folder, model, planned, identity, fitted, notes)
 
 
-@arguments.typed
+@arguments.typed()
 def plan(
     recipe: recipes.RecipeLike,
     data: Source,

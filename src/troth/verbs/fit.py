@@ -48,7 +48,7 @@ class Fitted:
     reports: Mapping[str, Mapping[str, Any]]
 
 
-@arguments.typed
+@arguments.typed()
 @quiet()
 def fit(
     model: Any,
