@@ -116,7 +116,7 @@ def parted(
     if not shared:
         return references, tested, []
     note = f"{shared:,} of {len(tested):,} examples to test are also references, which makes them look in distribution"
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=4)
     return references, tested, [note]
 
 
