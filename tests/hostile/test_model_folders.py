@@ -18,7 +18,7 @@ from troth.core.errors import TrothError
 from troth.models import _folder_checks
 from troth.training import bases
 
-MOST_SECONDS, MOST_BYTES = 10, 2 << 30
+MOST_SECONDS, MOST_BYTES = 10, 1 << 30
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def good(tmp_path_factory):
 
 def refused(call):
     """The line of an error, which came soon and took little memory."""
-    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(TrothError) as error:
         call()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert time.monotonic() - begun < MOST_SECONDS
-    assert peak == before or peak << 10 < MOST_BYTES
+    assert time.process_time() - begun < MOST_SECONDS  # of work: the machine may be busy
+    assert (peak - before) << 10 < MOST_BYTES
     line = str(error.value)
     assert "\n" not in line
     assert len(line) < 700
@@ -160,7 +160,7 @@ def test_an_adapter_on_a_broken_base(good, tmp_path):
     assert "num_hidden_layers is 1000000000" in refused(lambda: package.load_model(str(tmp_path / "lora")))
 
 
-@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 16, os.urandom(64)], ids=range(4))
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 16, bytes(range(64))], ids=range(4))
 def test_a_broken_gguf_file(tmp_path, content):
     (tmp_path / "model.gguf").write_bytes(content)
     line = refused(lambda: package.load_model(str(tmp_path / "model.gguf"), prompt="{text}", class_words=["a", "b"]))
