@@ -315,7 +315,7 @@ def test_undefined_logits_are_named(bad, monkeypatch):
 
 def test_a_keep_of_the_wrong_width_or_between_0_and_1_is_refused():
     (question,) = questions(texts=["a good film"])
-    with pytest.raises(ValueError, match=r"keep must be \[rows, 3 units\], not \[1, 4\]"):
+    with pytest.raises(TrothError, match=r"keep must be \[rows, 3 units\], not \[1, 4\]"):
         Prober(fakes.encoder()).ask(looking(question, torch.ones(1, 4)))
     with pytest.raises(TrothError, match="delete erases whole units; to fade them use zero, mix"):
         Prober(fakes.encoder()).ask(looking(question, [[1.0, 0.5, 1]], Delete()))

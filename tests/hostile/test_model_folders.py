@@ -14,11 +14,12 @@ from tests.hostile.models_table import ABSENT, BERT, BILLION, ROBERTA, T5, chars
 import fakes
 import troth as package
 from troth.attribution_model import saving
+from troth.core import trust
 from troth.core.errors import TrothError
 from troth.models import _folder_checks
 from troth.training import bases
 
-MOST_SECONDS, MOST_BYTES = 10, 2 << 30
+MOST_SECONDS, MOST_BYTES = 10, 1 << 30
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +36,12 @@ def good(tmp_path_factory):
 
 def refused(call):
     """The line of an error, which came soon and took little memory."""
-    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(TrothError) as error:
         call()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert time.monotonic() - begun < MOST_SECONDS
-    assert peak == before or peak << 10 < MOST_BYTES
+    assert time.process_time() - begun < MOST_SECONDS  # of work: the machine may be busy
+    assert (peak - before) << 10 < MOST_BYTES
     line = str(error.value)
     assert "\n" not in line
     assert len(line) < 700
@@ -146,9 +147,10 @@ def test_a_broken_adapter(good, tmp_path, change, said):
     adapted = peft.get_peft_model(fakes.hf_model("bert", classes=2), config)
     adapted.peft_config["default"].base_model_name_or_path = str(good / "bert")
     adapted.save_pretrained(tmp_path / "lora")
-    assert package.load_model(str(tmp_path / "lora")).labels == ("LABEL_0", "LABEL_1")
     folder = spoiled(tmp_path / "lora", tmp_path / "bad", "adapter_config.json", change)
-    assert said in refused(lambda: package.load_model(str(folder)))
+    with trust.allowing(str(good)):
+        assert package.load_model(str(tmp_path / "lora")).labels == ("LABEL_0", "LABEL_1")
+        assert said in refused(lambda: package.load_model(str(folder)))
 
 
 def test_an_adapter_on_a_broken_base(good, tmp_path):
@@ -160,7 +162,7 @@ def test_an_adapter_on_a_broken_base(good, tmp_path):
     assert "num_hidden_layers is 1000000000" in refused(lambda: package.load_model(str(tmp_path / "lora")))
 
 
-@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 16, os.urandom(64)], ids=range(4))
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 16, bytes(range(64))], ids=range(4))
 def test_a_broken_gguf_file(tmp_path, content):
     (tmp_path / "model.gguf").write_bytes(content)
     line = refused(lambda: package.load_model(str(tmp_path / "model.gguf"), prompt="{text}", class_words=["a", "b"]))

@@ -190,12 +190,13 @@ def test_labels_must_fit():
     assert said(Recorder(), labels=["a", "b", "c"]) == "Recorder gives 2 probabilities, but 3 labels were given"
 
 
-def test_a_function_that_fails_fails_as_itself():
+def test_a_function_that_fails_is_one_line_with_its_own_error_as_the_cause():
     def predict(texts):
         raise ConnectionError("the service is down")
 
-    with pytest.raises(ConnectionError, match="the service is down"):
+    with pytest.raises(TrothError, match="predict raised ConnectionError: the service is down") as error:
         troth.explain(predict, "a good film", "leave_one_out")
+    assert isinstance(error.value.__cause__, ConnectionError)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_tensors_of_any_kind():
         ([1, 2], {"spans": [(0, 1)]}, "example 0: 2 scores for 1 spans; there must be one each"),
         ([1, 2], {"tokens": ["A"]}, "example 0: 2 scores for 1 tokens; there must be one each"),
         (np.ones((7, 16)), {}, "example 0: scores of shape [7, 16]; give one number per unit"),
-        (3.0, {}, "example 0: scores of shape []; give one number per unit"),
+        (3.0, {}, "scores must be one number per unit, token or span, not 3.0"),
         ([1, 2, float("nan"), 4, 5, 6, 7], {}, "example 0: score 2 is NaN or infinite"),
         ([1, float("inf")], {"spans": [(0, 1), (2, 3)]}, "example 0: score 1 is NaN or infinite"),
         ([1], {"spans": [(20, 27)]}, "example 0: span (20, 27) lies outside a text of 26 characters"),

@@ -22,23 +22,30 @@ _WORDS = {
 }  # fmt: skip
 
 
-def typed(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuses an argument of the wrong kind by its annotation; what that does not say is left to the function."""
+def typed(**words: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Refuses arguments of the wrong kind by their annotations; what those do not say is left to the function.
 
-    @wraps(function)
-    def call(*arguments: P.args, **options: P.kwargs) -> R:
-        signature, kinds = _annotated(function)
-        try:
-            given = signature.bind(*arguments, **options).arguments
-        except TypeError:
-            return function(*arguments, **options)  # Python's own words for one too few or too many
-        for name, value in given.items():
-            if not _is_any(value, kinds[name]):
-                wanted = [_WORDS.get(kind, kind.__name__) for kind in kinds[name] if kind is not types.NoneType]
-                raise TrothError(f"{name} must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(value)}")
-        return function(*arguments, **options)
+    `words` say what an argument must be, where the names of its kinds do not.
+    """
 
-    return call
+    def checked(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*arguments: P.args, **options: P.kwargs) -> R:
+            signature, kinds = _annotated(function)
+            try:
+                given = signature.bind(*arguments, **options).arguments
+            except TypeError:
+                return function(*arguments, **options)  # Python's own words for one too few or too many
+            for name, value in given.items():
+                if not _is_any(value, kinds[name]):
+                    known = [_WORDS.get(kind, kind.__name__) for kind in kinds[name] if kind is not types.NoneType]
+                    wanted = words.get(name, " or ".join(dict.fromkeys(known)))
+                    raise TrothError(f"{name} must be {wanted}, not {_shown(value)}")
+            return function(*arguments, **options)
+
+        return call
+
+    return checked
 
 
 @cache

@@ -32,7 +32,7 @@ def short_name(model: str) -> str:
     return Path(model).name if Path(model).is_absolute() else model
 
 
-@arguments.typed
+@arguments.typed()
 def load_model(
     source: Any = None,
     /,
@@ -70,7 +70,7 @@ def load_model(
             "tokenizer with transformers yourself and pass both: load_model(model, tokenizer=…)"
         )
     if source is None and "model" in options:
-        warn_renamed("load_model(model=…)", "load_model(…), without a name")
+        warn_renamed("load_model(model=…)", "load_model(…), without a name", stacklevel=3)
         source = options.pop("model")
     for label in labels or ():
         arguments.of_kind("each of labels", label, str, "the name of a class")

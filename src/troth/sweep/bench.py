@@ -49,7 +49,11 @@ class Bench(Shown, Exportable):
         return self.leaderboard._parts()
 
 
-@arguments.typed
+@arguments.typed(
+    explainers='a list such as ["random", …], or "all"', metrics='a list such as ["random", …], or "all"',
+    seeds="a list of whole numbers", out="a folder",
+    units="a name such as word or passage; spans of your own go with troth.explain", group="the name of a column",
+)  # fmt: skip
 def bench(
     model: Any = "embedded",
     data: Source = "reviews",
@@ -85,16 +89,6 @@ def bench(
     `command` is noted in run.json.
     `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
-    for name, value in (("explainers", explainers), ("metrics", metrics)):
-        arguments.methods(name, value)
-    arguments.iterable("seeds", seeds, "a list of whole numbers")
-    arguments.of_kind("units", units, str, "a name such as word or passage; spans of your own go with troth.explain")
-    if limit is not None:
-        arguments.of_kind("limit", limit, int, "a whole number")
-    if group is not None:
-        arguments.of_kind("group", group, str, "the name of a column")
-    if out is not None:
-        arguments.of_kind("out", out, (str, Path), "a folder")
     if isinstance(explainers, str) and explainers != "all":
         explainers = [explainers]
     if isinstance(metrics, str) and metrics != "all":

@@ -11,9 +11,10 @@ joins hidden units by Fisher and leaves each reference out of its own distributi
 the null and can be as small as 1 / (references + 1). Where `paper` has no power, the verdict is "not tested".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -123,11 +124,11 @@ class Check:
         }
 
 
-@arguments.typed
+@arguments.typed()
 def check(
     model: Any,
-    data: str | Data,
-    validation: str | Data | None = None,
+    data: str | Path | Data | Iterable[Example],
+    validation: str | Path | Data | Iterable[Example] | None = None,
     explainers: Sequence[str | Explainer] = ("random",),
     masking: str | Masking = "mask_token",
     step: float = 0.1,

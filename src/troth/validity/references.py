@@ -6,13 +6,16 @@ against references that are all masked, masked inputs pass on nearly any model, 
 """
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from troth.core import catalog
 from troth.core.errors import NoSplitError, TrothError
+from troth.core.types import Example
 from troth.data import Data, load_data
 from troth.maskings import Masking
 from troth.models import TextClassifier
@@ -92,7 +95,9 @@ def held_out_beside(model: TextClassifier, tested: Data) -> tuple[Data | None, s
 
 
 def parted(
-    data: str | Data, validation: str | Data | None, model: TextClassifier | None = None
+    data: str | Path | Data | Iterable[Example],
+    validation: str | Path | Data | Iterable[Example] | None,
+    model: TextClassifier | None = None,
 ) -> tuple[Data, Data, list[str]]:
     """References, test examples, and what must be said of them.
 
@@ -111,7 +116,7 @@ def parted(
     if not shared:
         return references, tested, []
     note = f"{shared:,} of {len(tested):,} examples to test are also references, which makes them look in distribution"
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=4)
     return references, tested, [note]
 
 

@@ -58,7 +58,10 @@ def explain(
 ) -> Explanations: ...
 
 
-@arguments.typed
+@arguments.typed(
+    target='"predicted", "gold", a class index, a label or a list', explainer="a name, an object, or a list of them",
+    texts="a text, an Example, a pair of texts, or a list of them", units="a name, or a list of (start, end)",
+)  # fmt: skip
 def explain(
     model: Any,
     texts: Texts,
@@ -84,12 +87,7 @@ def explain(
     sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of such
     per text (docs/units.md). `progress` is a bar on a terminal or in a notebook.
     """
-    arguments.of_kind("seed", seed, int, "a whole number")
-    arguments.of_kind(
-        "target", target, (str, int, list, tuple), '"predicted", "gold", a class index, a label or a list'
-    )
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
-    arguments.iterable("explainer", several, "a name, an object, or a list of them")
     methods = by_name(several)
     classifier = load_model(model)
     require_class(classifier, target, several=True)

@@ -49,7 +49,7 @@ class Fitted:
     reports: Mapping[str, Mapping[str, Any]]
 
 
-@arguments.typed
+@arguments.typed()
 @quiet()
 def fit(
     model: Any,

@@ -151,7 +151,7 @@ class Fresh:
         return quality("macro_f1", self.logits[split], labels)
 
 
-@arguments.typed
+@arguments.typed()
 def fresh(
     support: TextClassifier,
     splits: Mapping[str, Data],

@@ -28,7 +28,7 @@ _MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
 _UNKNOWN = ("[UNK]", "<unk>")
 
 
-@arguments.typed
+@arguments.typed(scores="one number per unit, token or span")
 def import_scores(
     model: Any,
     example: Example | str | tuple[str, str],
@@ -95,7 +95,9 @@ def attribution_of(
 def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
     """The scores as an array that single precision, in which they are kept, can hold."""
     try:
-        given = np.asarray(scores.detach().cpu() if isinstance(scores, Tensor) else scores)
+        if isinstance(scores, Tensor) and not scores.is_complex():
+            scores = scores.detach().double().cpu()
+        given = np.asarray(scores)
         numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError, RuntimeError, OverflowError):
         numbers = None

@@ -47,10 +47,12 @@ def measure(
 ) -> dict[str, Scores]: ...
 
 
-@arguments.typed
+@arguments.typed(
+    attributions="what explain gives: a list of attributions", metric="a name, an object, or a list of them"
+)
 def measure(
     model: Any,
-    attributions: Iterable[Attribution],
+    attributions: Iterable[Attribution] | Attribution,
     metric: str | Metric | Iterable[str | Metric],
     *,
     explainer: str | Explainer | None = None,
@@ -65,10 +67,6 @@ def measure(
     """
     if isinstance(attributions, Attribution):
         attributions = [attributions]
-    arguments.iterable("attributions", attributions, "what explain gives: a list of attributions")
-    arguments.of_kind("seed", seed, int, "a whole number")
-    if not isinstance(metric, Metric):
-        arguments.iterable("metric", metric, "a name, an object, or a list of them")
     attributions, classifier = list(attributions), load_model(model)
     for attribution in attributions:
         arguments.of_kind("each of attributions", attribution, Attribution, "an Attribution")

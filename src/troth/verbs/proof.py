@@ -58,7 +58,7 @@ def prove(
 ) -> Attributions: ...
 
 
-@arguments.typed
+@arguments.typed()
 def prove(
     model: Any,
     attributions: Iterable[Attribution] | Mapping[str, Sequence[Attribution]],
