@@ -6,7 +6,7 @@ from __future__ import annotations
 _BASE = ["--data", "data.jsonl", "--base", "scratch", "--out", "new"]
 GOOD = {
     "explain": ["a good film", "-m", "model", "-e", "gradient"],
-    "verify": ["record"],
+    "verify": ["record", "--model", "model"],
     "bench": [
         *["-m", "model", "-d", "data.jsonl", "-e", "random", "--metrics", "sparsity"],
         *["--workers", "1", "--limit", "3", "--out", "new"],
