@@ -21,6 +21,7 @@ def megabytes(process):
 
 
 @needs_linux
+@pytest.mark.full
 def test_what_is_freed_goes_back_to_the_system():
     """Small tensors lie in the heap; those that stay among them keep glibc from giving back what is below."""
     code = """
