@@ -435,7 +435,7 @@ def test_ctrl_c_leaves_no_half_written_file(models, tmp_path, arguments):
     try:
         assert process.stderr.readline() == "started\n"
         process.send_signal(signal.SIGINT)
-        _out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 130

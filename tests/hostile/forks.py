@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds for one call
+PATIENCE = 300.0  # seconds for one child
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def test_it_serves_until_it_is_interrupted_in_the_middle_of_work(tmp_path):
     with started(tmp_path, "--json") as process:
         url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
         assert url.startswith("http://127.0.0.1:")
-        answer = httpx.post(f"{url}api/explain", json={"text": "a dull film"}, timeout=60, trust_env=False)
+        answer = httpx.post(f"{url}api/explain", json={"text": "a dull film"}, timeout=300, trust_env=False)
         assert answer.json()[0]["target_label"] == "negative"
         asked = {"text": "a dull film " * 60, "explainers": ["lime(samples=10000)"]}
         with httpx.stream(
@@ -76,12 +76,12 @@ def test_it_serves_until_it_is_interrupted_in_the_middle_of_work(tmp_path):
             f"{url}api/explain",
             json=asked,
             headers={"accept": "text/event-stream"},
-            timeout=60,
+            timeout=300,
             trust_env=False,
         ) as streamed:
             assert any("progress" in line for line in streamed.iter_lines())
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "stopped\n")
 
 

@@ -265,7 +265,7 @@ def driver(store, *arguments, **options) -> subprocess.Popen:
 def test_two_processes_share_a_store_and_do_nothing_twice(tmp_path):
     plan = ladder(8, 4, sleep=0.02, journal=f"{tmp_path / 'run'}.journal")
     both = [driver(tmp_path / "run", "local", 1, 8, 4) for _ in range(2)]
-    told = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+    told = [json.loads(process.communicate(timeout=300)[0]) for process in both]
     computed, found, complete = zip(*told, strict=True)
     assert sum(computed) == 40
     assert [one + other for one, other in zip(computed, found, strict=True)] == [40, 40]
