@@ -18,6 +18,7 @@ EXPLAINERS = catalog.names("explainers")
 CHEAP = {
     "lime": "lime(samples=60)",
     "kernel_shap": "kernel_shap(samples=60)",
+    "partition_shap": "partition_shap(samples=120)",
     "gradient_shap": "gradient_shap(samples=4)",
     "integrated_gradients": "integrated_gradients(steps=4)",
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=3)",

@@ -46,6 +46,7 @@ print((most[0] - before) / 1e6)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 @pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.parametrize("steps", [6, 50])
 def test_integrated_gradients_of_512_tokens_take_less_than_200_mb_above_the_model(steps):
     done = subprocess.run(

@@ -98,6 +98,7 @@ def test_two_thousand_cells(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_hundred_thousand_cells(tmp_path):
     planned, resumed, asked = check_scale(tmp_path, 100_000)
     assert planned < 15
@@ -127,6 +128,7 @@ def overhead(tmp_path: Path, cells: int) -> float:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 200)
@@ -135,6 +137,7 @@ def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_ten_thousand_cells_cost_little_each(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 10_000)

@@ -121,6 +121,7 @@ def test_data_set_p_value_by_hand():
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_ten_times_faster_than_comparing_all_pairs():
     known, asked = draw((2000, 2, 96), 12), draw((500, 2, 96), 13)
 
