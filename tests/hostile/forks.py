@@ -36,6 +36,8 @@ class Said:
     out: str
     err: str
     written: list[str]  # what was not there before
+    seconds: float  # of the processor, for all calls of the child
+    megabytes: int  # the most memory that the child, or a child of its own, had
 
 
 class Forks:
@@ -111,12 +113,13 @@ def call(given: dict[str, Any]) -> list[dict[str, Any]]:
         child = os.fork()
         if child == 0:
             live(given, place, room)
-        status = wait(child)
+        status, used = wait(child)
+        usage = {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss >> 10}
         answers = place / "answers"
         lines = answers.read_text().splitlines() if answers.exists() else []
         finished = [json.loads(line) for line in lines]
         died = [{"code": status, "out": "", "err": "the child died", "written": []}]
-        return finished + died * (len(given["calls"]) - len(finished))
+        return [{**answer, **usage} for answer in finished + died * (len(given["calls"]) - len(finished))]
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -154,7 +157,8 @@ def command(arguments: list[str], given: dict[str, Any], place: Path, room: Path
             opened = os.open(target, os.O_WRONLY)
             os.dup2(opened, number)
             os.close(opened)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        (place / "in").write_text(given.get("stdin", ""))
+        os.dup2(os.open(given.get("stdin_from") or place / "in", os.O_RDONLY), 0)
         encoding = given.get("encoding", "utf-8")
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
@@ -179,15 +183,15 @@ def command(arguments: list[str], given: dict[str, Any], place: Path, room: Path
     return code
 
 
-def wait(child: int) -> int:
-    """The child's exit code, 98 for one that had to be ended."""
+def wait(child: int) -> tuple[int, resource.struct_rusage]:
+    """The child's exit code, 98 for one that had to be ended, and what it used."""
     pidfd = os.pidfd_open(child)
     try:
         late = not select.select([pidfd], [], [], PATIENCE)[0]
         if late:
             os.killpg(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return 98 if late else code
+        _, status, used = os.wait4(child, 0)
+        return 98 if late else os.waitstatus_to_exitcode(status), used
     finally:
         os.close(pidfd)
         time.sleep(0)
