@@ -395,16 +395,14 @@ troth.cli.main()
 @pytest.mark.parametrize(
     "arguments",
     [
-        [
-            "explain",
-            *[f"a good film {number}" for number in range(9)],
-            "-e",
-            "leave_one_out",
-            "-e",
-            "beam_search",
-            "--html",
-            "page.html",
-        ],
+        pytest.param(
+            [
+                "explain",
+                *[f"a good film {number}" for number in range(9)],
+                *["-e", "leave_one_out", "-e", "beam_search", "--html", "page.html"],
+            ],
+            marks=pytest.mark.full,
+        ),
         [
             "bench",
             "--label",

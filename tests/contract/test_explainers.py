@@ -8,7 +8,7 @@ import torch
 
 import fakes
 import troth
-from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, refusals, state_of
+from kinds import KINDS, MARKS, TEXTS, close, fingerprint_of, model_of, readable, refusals, state_of
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.verbs.explain import explain_each
@@ -43,7 +43,10 @@ def run(kind, name, texts, **options):
 
 def cases():
     return [
-        pytest.param(kind, name, id=f"{name}-{kind}") for name in EXPLAINERS if name not in NEEDS_MORE for kind in KINDS
+        pytest.param(kind, name, id=f"{name}-{kind}", marks=MARKS.get(kind, []))
+        for name in EXPLAINERS
+        if name not in NEEDS_MORE
+        for kind in KINDS
     ]
 
 
