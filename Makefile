@@ -1,24 +1,32 @@
 # Everything works on a fresh machine with Python 3.11 or newer: `make demo`, `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/installed
+RUNTIME := .venv/runtime
+DEVELOPER := .venv/developer
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
-# apt fetches while pip does.
+# apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install demo test test-full lint unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install demo test test-full test-random pytest lint unicode chromium page bench-speed bench-check study-smoke docs clean
 
-install: $(STAMP)
+install: $(DEVELOPER)
 
 # Installed again only when what is to be installed has changed, so it works offline afterwards.
-$(STAMP): pyproject.toml constraints.txt
+# What users need, which is all that the demo needs.
+$(RUNTIME): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev,docs,ray,peft,hpo,gguf]'
-	touch $(STAMP)
+	$(PIP) setuptools
+	$(PIP) --no-build-isolation --editable .
+	touch $(RUNTIME)
 
-demo: install
+# All extras: what tests, documentation, Ray, LoRA adapters, searches and GGUF files need.
+$(DEVELOPER): $(RUNTIME)
+	$(PIP) --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
+	touch $(DEVELOPER)
+
+demo: $(RUNTIME)
 	$(BIN)/troth bench
 
 lint: install
@@ -41,11 +49,25 @@ chromium: | unicode
 page:
 	cd page && npm install --no-audit --no-fund && npm run build
 
-test: lint unicode chromium
-	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile
+# The quick tests: the same examples every time. A worker that is done takes over half of what the other has left.
+PYTEST := $(BIN)/python -m pytest
+TWO := -n 2 --dist worksteal
+test: pytest lint
 
+pytest: install unicode chromium
+	$(PYTEST) -m "not full" $(TWO)
+
+# All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
+# those that measure time or memory.
+test-full: export HYPOTHESIS_PROFILE := explore
 test-full: lint unicode chromium
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not alone" $(TWO)
+	$(PYTEST) -m alone
+
+# The quick tests in five random orders; `make test-random ORDERS=3` repeats one.
+ORDERS ?= 1 2 3 4 5
+test-random: install unicode chromium
+	for seed in $(ORDERS); do $(PYTEST) -m "not full" $(TWO) -p randomly --randomly-seed=$$seed --randomly-dont-reset-seed || exit 1; done
 
 # Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.
 bench-speed: install

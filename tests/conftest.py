@@ -1,5 +1,6 @@
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -9,8 +10,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
+from hypothesis.internal.conjecture import providers
 
 from fakes import CORPUS, hf_model, tokenizer_for
 from films import film
@@ -18,12 +21,45 @@ from films import film
 # Two cores thrash when each test spreads over both.
 torch.set_num_threads(1)
 
-# Time is measured elsewhere; here a busy machine must not fail a test.
-hypothesis.settings.register_profile("patient", deadline=None)
-hypothesis.settings.load_profile("patient")
+# A busy machine must not fail a test, so neither profile has time limits. `fixed`, the default, tries the same examples
+# every time; `explore` tries new ones and prints what reproduces a failure.
+_PATIENT = {"deadline": None, "print_blob": True, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("fixed", derandomize=True, database=None, **_PATIENT)
+hypothesis.settings.register_profile(
+    "explore",
+    derandomize=False,
+    database=hypothesis.database.DirectoryBasedExampleDatabase(".hypothesis/examples"),
+    max_examples=500,
+    **_PATIENT,
+)
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
+hypothesis.settings.load_profile(_PROFILE)
+if _PROFILE == "fixed":
+    # Hypothesis mixes in constants of the modules of this project that are loaded, which depends on the tests before.
+    providers._get_local_constants = lambda: providers._local_constants
 
 # Started in the background by a shell, a process ignores Ctrl-C, and so would all it starts; the tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _seed():
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup():
+    """A fixture is built the same, whichever test needs it first."""
+    _seed()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """What a test draws from the shared generators depends on no other test."""
+    _seed()
+    return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from troth.models import _endpoint
 
 WORDS = {"awful": 3.0, "cold": 1.0, "dull": 2.0, "joy": -2.0, "good": -3.0}
 
@@ -65,7 +68,7 @@ ANSWERS = {"/v1/chat/completions": chat, "/v1/completions": completions, "/gener
 
 
 class Server(ThreadingHTTPServer):
-    """`plan` is what is done with each request in turn; then all are answered well."""
+    """`plan` is what is done with each request in turn (a number is seconds of silence); then all are answered well."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -110,6 +113,8 @@ class Handler(BaseHTTPRequestHandler):
     def step(self, step, body):
         if isinstance(step, float):
             time.sleep(step)
+        elif callable(step):
+            step()
         elif step is not None:
             return step
         return 200, {}, json.dumps(ANSWERS[self.path](body)).encode()
@@ -130,6 +135,16 @@ def serving(*plan):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def time_out(monkeypatch, number):
+    """The client waits briefly for the answer to one request, and as long as it takes for all others."""
+    numbers, ask = itertools.count(1), _endpoint._OPENER.open
+
+    def ask_briefly(request, timeout):
+        return ask(request, timeout=1.0 if next(numbers) == number else 60.0)
+
+    monkeypatch.setattr(_endpoint._OPENER, "open", ask_briefly)
 
 
 def failure(status, message="", **headers):

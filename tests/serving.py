@@ -46,11 +46,11 @@ def server_of(models, folder, **options):
         yield port, app._app.state.queue
     finally:
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=60)
         place.close()
 
 
-def until(holds, seconds=20):
+def until(holds, seconds=120):
     """Waits until something holds; fails where it never does."""
     end = time.monotonic() + seconds
     while not holds():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,16 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 sys.meta_path.append(Forwarding())
+
+
+def _import_rich() -> None:
+    """rich draws from Python's `random` when it is first imported; done here, the user's state can be restored."""
+    state = random.getstate()
+    import_module("rich.style")
+    random.setstate(state)
+
+
+_import_rich()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
 """Prompted models on the command line and in sweeps, and the example script."""
 
 import json
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -97,16 +96,15 @@ def test_a_sweep_knows_a_prompted_model_by_all_its_options(folder):
     assert Context().model(stored).fingerprint == spec.model_fingerprint
 
 
-def test_the_example_runs(tmp_path):
+def test_the_example_runs(tmp_path, monkeypatch, capsys):
     tokenizer = fakes.end_of_text("Positive", "Negative")
     tokenizer.chat_template = "{% for m in messages %}user: {{ m['content'] }}\n{% endfor %}answer:\n"
     tokenizer.model_max_length = 512
     folder = fakes.saved_causal(tmp_path / "tiny", "llama", tokenizer, max_position_embeddings=512)
     script = ROOT / "examples" / "prompted_smollm2.py"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, str(script), str(folder), "out.html"]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
-    assert run.returncode == 0, run.stderr
-    assert "user: Is this film review Positive or Negative?" in run.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), str(folder), "out.html"])
+    runpy.run_path(str(script), run_name="__main__")
+    assert "user: Is this film review Positive or Negative?" in capsys.readouterr().out
     page = (tmp_path / "out.html").read_text()
     assert page.count('class="prompt"') == 8

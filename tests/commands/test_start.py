@@ -1,7 +1,6 @@
 """What a short command imports: a list and the help need no torch, one explanation no more than its model does."""
 
 import os
-import resource
 import subprocess
 import sys
 
@@ -17,30 +16,27 @@ BLOCKED = (
 
 
 def without(names, *command):
-    """What a command prints in a process that cannot import the names, and the CPU seconds it took."""
+    """What a command prints in a process that cannot import the names."""
     code = BLOCKED.format(names=names, command=["troth", *command])
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
         env={**os.environ, "COLUMNS": "200", "TERM": "dumb"},
     )  # fmt: skip
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert run.returncode == 0, run.stderr
-    return run.stdout, sum(getattr(after, part) - getattr(before, part) for part in ("ru_utime", "ru_stime"))
+    return run.stdout
 
 
 @pytest.mark.parametrize("command", [("--help",), *(("list", kind) for kind in KINDS)], ids=" ".join)
 def test_lists_and_help_need_no_torch(command):
-    output, seconds = without(["torch", "transformers", "numpy"], *command)
+    output = without(["torch", "transformers", "numpy"], *command)
     if command[0] == "list":
         folder = "data" if command[1] == "datasets" else command[1]
         assert all(name in output for name in catalog.names(folder))
     else:
         assert "explain" in output
-    assert seconds < 3  # 0.3 on a quiet machine; a busy one must not fail a test
 
 
 def test_one_explanation_imports_only_what_its_model_needs():
     """scipy and accelerate are not named here: transformers imports them itself."""
-    output, _ = without(["datasets", "duckdb", "matplotlib", "pandas", "pyarrow", "sklearn"], "explain", "a fine film")
+    output = without(["datasets", "duckdb", "matplotlib", "pandas", "pyarrow", "sklearn"], "explain", "a fine film")
     assert "positive" in output

@@ -8,7 +8,7 @@ import torch
 
 import fakes
 import troth
-from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, refusals, state_of
+from kinds import KINDS, MARKS, TEXTS, close, fingerprint_of, model_of, readable, refusals, state_of
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.verbs.explain import explain_each
@@ -18,6 +18,7 @@ EXPLAINERS = catalog.names("explainers")
 CHEAP = {
     "lime": "lime(samples=60)",
     "kernel_shap": "kernel_shap(samples=60)",
+    "partition_shap": "partition_shap(samples=120)",
     "gradient_shap": "gradient_shap(samples=4)",
     "integrated_gradients": "integrated_gradients(steps=4)",
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=3)",
@@ -42,7 +43,10 @@ def run(kind, name, texts, **options):
 
 def cases():
     return [
-        pytest.param(kind, name, id=f"{name}-{kind}") for name in EXPLAINERS if name not in NEEDS_MORE for kind in KINDS
+        pytest.param(kind, name, id=f"{name}-{kind}", marks=MARKS.get(kind, []))
+        for name in EXPLAINERS
+        if name not in NEEDS_MORE
+        for kind in KINDS
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import fakes
-from kinds import KINDS, model_of, readable, refusals
+from kinds import KIND_CASES, model_of, readable, refusals
 from troth.core import catalog
 from troth.core.types import Example, Question
 from troth.engine.looks import Look
@@ -24,7 +24,7 @@ def ask(prober, question, keep, masking):
     return prober.ask(look()).logits
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KIND_CASES)
 @pytest.mark.parametrize("name", MASKINGS)
 def test_masking(kind, name):
     model, masking = model_of(kind), catalog.build("maskings", name)

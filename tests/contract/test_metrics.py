@@ -6,7 +6,7 @@ import torch
 
 import fakes
 import troth
-from kinds import KINDS, TEXTS, close, fingerprint_of, model_of, readable, refusals
+from kinds import KIND_CASES, TEXTS, close, fingerprint_of, model_of, readable, refusals
 from troth.core import catalog
 from troth.core.types import Example, Score
 from troth.engine.prober import Prober
@@ -25,7 +25,7 @@ def run(kind, name):
         return model, attributions, troth.measure(model, attributions, name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KIND_CASES)
 @pytest.mark.parametrize("name", METRICS)
 def test_metric(kind, name):
     before = fingerprint_of(kind)

@@ -45,7 +45,9 @@ print((most[0] - before) / 1e6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-@pytest.mark.parametrize("steps", [6, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.alone
+@pytest.mark.parametrize("steps", [6, 50])
 def test_integrated_gradients_of_512_tokens_take_less_than_200_mb_above_the_model(steps):
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(steps)],

@@ -1,6 +1,6 @@
 """The command line in a forked child: troth is imported once, then each call takes milliseconds and shares nothing.
 
-forks.py reads one JSON line per call from standard input and answers with one: exit code, output, error, files written.
+forks.py reads one JSON line per child from standard input and answers with one: what each call did.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds for one call
+PATIENCE = 300.0  # seconds for one child
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Said:
     out: str
     err: str
     written: list[str]  # what was not there before
-    seconds: float  # of the processor
-    megabytes: int  # the most memory that it, or a child of its own, had
+    seconds: float  # of the processor, for all calls of the child
+    megabytes: int  # the most memory that the child, or a child of its own, had
 
 
 class Forks:
@@ -50,10 +51,16 @@ class Forks:
 
     def __call__(self, *arguments: str, room: Path | None = None, **settings: Any) -> Said:
         """One call in a copy of the folder `room`."""
-        given = {"arguments": [os.fsencode(one).hex() for one in arguments], "room": room and str(room), **settings}
+        (said,) = self.several([arguments], room=room, **settings)
+        return said
+
+    def several(self, calls: Iterable[Sequence[str]], *, room: Path | None = None, **settings: Any) -> list[Said]:
+        """Calls in one child, one after another: a fork takes longer than refusing an option."""
+        encoded = [[os.fsencode(argument).hex() for argument in arguments] for arguments in calls]
+        given = {"calls": encoded, "room": room and str(room), **settings}
         self._process.stdin.write(json.dumps(given).encode() + b"\n")
         self._process.stdin.flush()
-        return Said(**json.loads(self._process.stdout.readline()))
+        return [Said(**answer) for answer in json.loads(self._process.stdout.readline())]
 
     def close(self) -> None:
         self._process.stdin.close()
@@ -95,7 +102,7 @@ def warm() -> None:
     gc.freeze()  # a child that collects would copy every page
 
 
-def call(given: dict[str, Any]) -> dict[str, Any]:
+def call(given: dict[str, Any]) -> list[dict[str, Any]]:
     place = Path(tempfile.mkdtemp(prefix="hostile-"))
     try:
         room = place / "room"
@@ -103,36 +110,53 @@ def call(given: dict[str, Any]) -> dict[str, Any]:
             shutil.copytree(given["room"], room, symlinks=True)
         else:
             room.mkdir()
-        before = tree(room)
         child = os.fork()
         if child == 0:
-            command(given, place, room)
+            live(given, place, room)
         status, used = wait(child)
-        texts = [(place / name).read_bytes().decode(errors="surrogateescape") for name in ("out", "err")]
-        written = [path.encode(errors="replace").decode() for path in sorted(tree(room) - before)]
-        return {"code": status, "out": texts[0], "err": texts[1], "written": written} | {
-            "seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss >> 10
-        }  # fmt: skip
+        usage = {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss >> 10}
+        answers = place / "answers"
+        lines = answers.read_text().splitlines() if answers.exists() else []
+        finished = [json.loads(line) for line in lines]
+        died = [{"code": status, "out": "", "err": "the child died", "written": []}]
+        return [{**answer, **usage} for answer in finished + died * (len(given["calls"]) - len(finished))]
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def command(given: dict[str, Any], place: Path, room: Path) -> None:
+def live(given: dict[str, Any], place: Path, room: Path) -> None:
     """The life of the child; it never returns."""
     import torch
 
-    code = 99
     try:
         # A fork leaves torch's pool of threads to be made again; two loading threads at once would both try.
         torch.set_num_threads(1)
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        before = tree(room)
+        with open(place / "answers", "w") as answers:
+            for arguments in given["calls"]:
+                code = command([os.fsdecode(bytes.fromhex(one)) for one in arguments], given, place, room)
+                texts = [(place / name).read_bytes().decode(errors="surrogateescape") for name in ("out", "err")]
+                written = [path.encode(errors="replace").decode() for path in sorted(tree(room) - before)]
+                answer = {"code": code, "out": texts[0], "err": texts[1], "written": written}
+                answers.write(json.dumps(answer) + "\n")
+    finally:
+        os._exit(99)
+
+
+def command(arguments: list[str], given: dict[str, Any], place: Path, room: Path) -> int:
+    code = 99
+    try:
         os.chdir(room)
         for number, name in ((1, "out"), (2, "err")):
             target = os.devnull if given.get("stdout") == "null" and number == 1 else str(place / name)
-            (place / name).touch()
+            (place / name).write_bytes(b"")
             if number == 1 and given.get("stdout") == "full":
                 target = "/dev/full"
-            os.dup2(os.open(target, os.O_WRONLY), number)
+            opened = os.open(target, os.O_WRONLY)
+            os.dup2(opened, number)
+            os.close(opened)
         (place / "in").write_text(given.get("stdin", ""))
         os.dup2(os.open(given.get("stdin_from") or place / "in", os.O_RDONLY), 0)
         encoding = given.get("encoding", "utf-8")
@@ -142,8 +166,7 @@ def command(given: dict[str, Any], place: Path, room: Path) -> None:
         if given.get("stdout") == "closed":
             sys.stdout = None
             os.close(1)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        sys.argv = ["troth", *(os.fsdecode(bytes.fromhex(one)) for one in given["arguments"])]
+        sys.argv = ["troth", *arguments]
         from troth import cli
 
         try:
@@ -157,8 +180,7 @@ def command(given: dict[str, Any], place: Path, room: Path) -> None:
         import traceback
 
         os.write(2, traceback.format_exc().encode(errors="replace"))
-    finally:
-        os._exit(code)
+    return code
 
 
 def wait(child: int) -> tuple[int, resource.struct_rusage]:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from troth.core import catalog
@@ -14,7 +14,6 @@ from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.sweep.plan_file import PlanFile
 
-quick = settings(max_examples=100)
 ANY_CHARACTER = st.characters(codec=None, exclude_categories=())  # lone surrogates, too
 # What each format is made of, so that not all is refused at the first byte.
 CSV = [
@@ -74,19 +73,16 @@ def read(name, content, reader):
         assert list(Path(folder).iterdir()) == [path]
 
 
-@quick
 @given(bytes_like(CSV))
 def test_any_csv(content):
     read("data.csv", content, load_data)
 
 
-@quick
 @given(bytes_like(JSONL))
 def test_any_jsonl(content):
     read("data.jsonl", content, load_data)
 
 
-@quick
 @given(bytes_like(TOML))
 def test_any_plan(content):
     read("plan.toml", content, PlanFile.read)
@@ -100,7 +96,6 @@ values = st.recursive(
 KEYS = ["models", "data", "explainers", "metrics", "seeds", "units", "target", "masking", "limit", "out", "other"]
 
 
-@quick
 @given(st.dictionaries(st.sampled_from(KEYS), values))
 def test_a_plan_of_any_values(plan):
     lines = [f"{key} = {toml(value)}\n" for key, value in plan.items() if value is not None]
@@ -117,7 +112,6 @@ def toml(value):
     return json.dumps(value)
 
 
-@quick
 @given(st.text(ANY_CHARACTER, max_size=60) | made_of(SPEC))
 @example("\ud800")
 @example("(" * 20_000)
@@ -140,7 +134,6 @@ plain = st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False
 plain |= st.text(max_size=10).filter(lambda text: text.isprintable())
 
 
-@quick
 @given(st.dictionaries(st.sampled_from(["samples", "width", "of", "masking"]), plain | st.tuples(plain, plain)))
 def test_options_are_read_as_they_are_written(options):
     text = ", ".join(f"{name}={value!r}" for name, value in options.items())
@@ -148,7 +141,6 @@ def test_options_are_read_as_they_are_written(options):
 
 
 @pytest.mark.parametrize("kind", ["explainers", "metrics", "maskings"])
-@quick
 @given(st.data())
 def test_a_spec_builds_what_it_is_the_spec_of(kind, data):
     name = data.draw(st.sampled_from(catalog.names(kind)))

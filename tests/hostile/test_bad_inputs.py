@@ -28,12 +28,13 @@ def options():
 def cases():
     for command, option, kind in options():
         wrong = NO_INTEGER if "int" in kind else NO_NUMBER if "float" in kind else []
-        for value in [*wrong, *BAD.get(f"{command} {option.name}", BAD.get(option.name, []))]:
-            yield command, option.opts[0], value
+        values = [*wrong, *BAD.get(f"{command} {option.name}", BAD.get(option.name, []))]
+        if values:
+            yield pytest.param(command, option.opts[0], values, id=f"{command} {option.opts[0]}")
 
 
-def check(troth, room, arguments):
-    said = troth(*arguments, room=room)
+def refusal(said):
+    """The one line that a call printed; nothing else came of it."""
     assert said.code == 2, (said.code, said.out[-300:], said.err[-600:])
     assert said.err.startswith("troth: ")
     assert said.err.count("\n") == 1, said.err
@@ -44,16 +45,18 @@ def check(troth, room, arguments):
     return said.err
 
 
-@pytest.mark.parametrize(("command", "option", "value"), cases())
-def test_a_bad_option(troth, room, command, option, value):
-    line = check(troth, room, [command, *GOOD[command], option, value])
+@pytest.mark.parametrize(("command", "option", "values"), cases())
+def test_bad_values_of_an_option(troth, room, command, option, values):
     name = option.lstrip("-")
-    method, _, given = value.partition("(")
-    parts = [method, *re.findall(r"=(-?[\w.]+)", given)] if given else []  # of a spec
-    named = (value[:40], visible(value)[:40], repr(value)[1:40], name, name.replace("-", "_"), *parts)
-    assert value == "" or any(name in line for name in named), line
+    calls = [[command, *GOOD[command], option, value] for value in values]
+    for value, said in zip(values, troth.several(calls, room=room), strict=True):
+        line = refusal(said)
+        method, _, given = value.partition("(")
+        parts = [method, *re.findall(r"=(-?[\w.]+)", given)] if given else []  # of a spec
+        named = (value[:40], visible(value)[:40], repr(value)[1:40], name, name.replace("-", "_"), *parts)
+        assert value == "" or any(name in line for name in named), (value, line)
 
 
 @pytest.mark.parametrize(("arguments", "line"), OTHERS)
 def test_bad_arguments(troth, room, arguments, line):
-    assert line in check(troth, room, arguments)
+    assert line in refusal(troth(*arguments, room=room))

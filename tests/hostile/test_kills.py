@@ -115,7 +115,8 @@ def check(place, name, kills, *more):
     survives(lambda: begun(command, arguments, place), place / "run", lambda: RESULTS[name](place), kills)
 
 
-@pytest.mark.parametrize("name", [pytest.param("train", marks=pytest.mark.full), "study"])
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["train", "study"])
 def test_two_kills(place, name):
     check(place, name, 2)
 

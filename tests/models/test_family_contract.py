@@ -12,6 +12,7 @@ import troth
 import zoo
 from troth.core.errors import TrothError
 from troth.core.types import Example
+from troth.models._changes import own_attention_type
 
 TEXTS = ["a good film", "my new phone is fast , bright and a joy to use", "awful"]
 FAMILIES = [pytest.param(name, marks=pytest.mark.full if zoo.FAMILIES[name].full else ()) for name in zoo.FAMILIES]
@@ -33,7 +34,8 @@ def plain(model, text=None, ids=None, **options):
     given = model.tokenizer(text or "", return_tensors="pt")
     if ids is not None:
         given = {"input_ids": ids[None], "token_type_ids": torch.zeros_like(ids)[None]}
-    with torch.no_grad():
+    # BigBird switches to full attention when it reads a short text; other tests share the model.
+    with torch.no_grad(), own_attention_type(model.model):
         return model.model(**given, **options)
 
 

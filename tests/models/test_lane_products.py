@@ -127,6 +127,8 @@ def test_bfloat16_copies_are_of_the_weight_as_it_is_now():
 
 @needs_onednn
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.full
+@pytest.mark.alone
 def test_a_thousand_shapes_take_little_memory():
     """oneDNN prepares itself for every number of rows, and by itself never forgets one."""
     code = """

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import os
+import threading
 import time
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 import kills
 import servers
 import troth
-from servers import failure, serving
+from servers import failure, serving, time_out
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.core.types import Example
@@ -107,10 +108,10 @@ def test_a_word_that_is_not_listed_is_the_last_that_is():
     assert even.probabilities == (0.5, 0.5)
 
 
-def test_busy_broken_slow_then_well():
-    plan = [failure(429, **{"Retry-After": "0"}), failure(500), 1.0, failure(503)]
-    with serving(*plan) as (server, url):
-        (attribution,) = troth.explain(load(url, timeout=0.4, parallel=1), "cold", "random")
+def test_busy_broken_slow_then_well(monkeypatch):
+    time_out(monkeypatch, 3)
+    with serving(failure(429, **{"Retry-After": "0"}), failure(500), 60.0, failure(503)) as (server, url):
+        (attribution,) = troth.explain(load(url, parallel=1), "cold", "random")
     assert len(server.seen) == 5
     np.testing.assert_allclose(np.log(attribution.probabilities), log_odds("cold") - math.log(0.9), atol=1e-4)
 
@@ -126,7 +127,8 @@ def test_answers_that_overtake_each_other():
 
 
 def test_no_more_than_the_limit_at_a_time():
-    with serving(*[0.05] * 12) as (server, url):
+    three_at_once = threading.Barrier(3, timeout=60)
+    with serving(*[three_at_once.wait] * 12) as (server, url):
         troth.explain(load(url, parallel=3), [Example(str(number), f"cold {number}") for number in range(12)], "random")
     assert server.most_held == 3
 
@@ -161,7 +163,7 @@ def test_garbage(api, content):
 def test_half_an_answer_is_asked_again():
     cut = (200, {"Content-Length": "1000"}, b'{"choices": [')
     with serving(cut) as (server, url):
-        troth.explain(load(url, timeout=0.5), "cold", "random")
+        troth.explain(load(url), "cold", "random")
         assert len(server.seen) == 2
 
 
@@ -252,12 +254,13 @@ def run_bench(url, folder, cache):
     troth.bench((f"{url}/v1", options), DATA, ["leave_one_out"], metrics, folder, progress=False)
 
 
+@pytest.mark.full
 def test_a_killed_bench_asks_only_the_rest(tmp_path):
     run, cache = tmp_path / "run", tmp_path / "cache"
     with serving() as (server, url):
         server.limit = 6
         process = kills.begun(run_bench, url, run, cache)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while server.held < 4 and time.monotonic() < until:
             time.sleep(0.005)
         assert server.held == 4  # all four threads wait, so all six answers were taken in

@@ -204,7 +204,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     path=st.sampled_from(["explain", "erase", "compare"]), body=st.fixed_dictionaries({}, optional=_FIELDS) | _VALUES
 )

@@ -30,7 +30,7 @@ class Gated:
     def __call__(self, texts):
         self.calls.append(list(texts))
         self.is_asked.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(120)
         if any("boom" in text for text in texts):
             raise ValueError("boom")
         return np.array([[1 / (2 + len(text)), 1 - 1 / (2 + len(text))] for text in texts])
@@ -96,7 +96,7 @@ def test_requests_that_wait_share_batches(gated, tmp_path):
     texts = [f"{word} film" for word in ("one", "two", "three", "four", "five")]
     with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(6) as pool:
         first = pool.submit(post, port, {"text": "first", **ASKED})
-        assert function.is_asked.wait(20)
+        assert function.is_asked.wait(120)
         others = [pool.submit(post, port, {"text": text, **ASKED}) for text in texts]
         until(lambda: queue.open == 6)
         function.gate.set()
@@ -143,7 +143,7 @@ def test_the_failure_of_one_is_nobody_elses(gated, tmp_path, capfd):
     function, model = gated
     with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(4) as pool:
         first = pool.submit(post, port, {"text": "first", **ASKED})
-        assert function.is_asked.wait(20)
+        assert function.is_asked.wait(120)
         texts = ["a film", "boom film", "a book"]
         others = [pool.submit(post, port, {"text": text, **ASKED}) for text in texts]
         until(lambda: queue.open == 4)
@@ -163,7 +163,7 @@ def test_a_browser_that_leaves_ends_its_job(gated, tmp_path, accept):
     function, model = gated
     with server_of({"box": model}, tmp_path) as (port, queue):
         with sent(port, {"text": "a film of many words", **ASKED}, accept):
-            assert function.is_asked.wait(20)
+            assert function.is_asked.wait(120)
             (job,) = queue._under_way
         until(lambda: job._withdrawn)
         function.gate.set()
@@ -181,7 +181,7 @@ def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_pa
         batches.append(len(rows.ids))
         if len(batches) == 3:
             is_asked.set()
-            assert go_on.wait(20)
+            assert go_on.wait(120)
         return forward(rows, **options)
 
     text = " ".join(f"film{number}" for number in range(20))
@@ -189,7 +189,7 @@ def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_pa
         post(port, {"text": "a film", **ASKED})  # how the model reads is found out once
         model.forward = counted
         with sent(port, {"text": text, "explainers": ["lime(samples=9000)"]}):
-            assert is_asked.wait(20)
+            assert is_asked.wait(120)
             (job,) = queue._under_way
         until(lambda: job._withdrawn)
         go_on.set()
@@ -202,7 +202,7 @@ def test_one_that_leaves_while_it_waits_makes_room(gated, tmp_path):
     function, model = gated
     with server_of({"box": model}, tmp_path) as (port, queue), ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, port, {"text": "first", **ASKED})
-        assert function.is_asked.wait(20)
+        assert function.is_asked.wait(120)
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(
                 f"http://127.0.0.1:{port}/api/explain", json={"text": "b", **ASKED}, timeout=0.5, trust_env=False
@@ -215,10 +215,11 @@ def test_one_that_leaves_while_it_waits_makes_room(gated, tmp_path):
 
 def test_what_takes_too_long_is_ended(gated, tmp_path):
     function, model = gated
-    with server_of({"box": model}, tmp_path, limit=Limits(seconds=0.2)) as (port, queue), ThreadPoolExecutor(1) as pool:
+    with server_of({"box": model}, tmp_path, limit=Limits(seconds=600)) as (port, queue), ThreadPoolExecutor(1) as pool:
         late = pool.submit(post, port, {"text": "a film", **ASKED})
-        assert function.is_asked.wait(20)
-        threading.Event().wait(0.3)
+        assert function.is_asked.wait(120)
+        (job,) = queue._under_way
+        job.deadline -= 600
         function.gate.set()
         assert late.result().status_code == 504
         assert queue.open == 0

@@ -21,6 +21,8 @@ def megabytes(process):
 
 
 @needs_linux
+@pytest.mark.full
+@pytest.mark.alone
 def test_what_is_freed_goes_back_to_the_system():
     """Small tensors lie in the heap; those that stay among them keep glibc from giving back what is below."""
     code = """
@@ -50,6 +52,7 @@ def test_what_is_freed_goes_back_to_the_system():
 
 @needs_linux
 @pytest.mark.full
+@pytest.mark.alone
 def test_waves_of_fifty_leave_memory_where_it_was(tmp_path):
     command = [sys.executable, "-m", "troth", "serve", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ}) as process:

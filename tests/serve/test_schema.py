@@ -78,8 +78,7 @@ def send(server, method, path, examples):
     statuses = []
 
     @settings(
-        max_examples=examples, deadline=None, database=None, phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck), derandomize=True,
+        max_examples=examples, phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(data=st.data())
     def run(data):

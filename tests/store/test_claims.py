@@ -80,7 +80,7 @@ def test_the_heart_beats(tmp_path, monkeypatch):
     ours.take("cell")
     long_ago = time.time() - 1000
     os.utime(tmp_path / "cell", (long_ago, long_ago))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while (tmp_path / "cell").stat().st_mtime < long_ago + 900 and time.monotonic() < until:
         time.sleep(0.01)
     assert (tmp_path / "cell").stat().st_mtime > long_ago + 900

@@ -181,6 +181,7 @@ def test_lambda_is_searched_on_the_development_set(films, tmp_path):
     assert table.facts[films.name]["lambda"] == min(flips, key=lambda weight: (flips[weight], weight))
 
 
+@pytest.mark.full
 def test_a_sweep_of_lambda_says_what_it_does_to_attention_and_flips(films, setting):
     study = Saloss(**{**STUDY.__dict__, "weights": (1e-3, 10.0)})
     (section,) = sections(setting, "weights", study)
@@ -275,6 +276,7 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
         list(study.sections("report", studies.Setting(tmp_path / "none", (str(films),))))
 
 
+@pytest.mark.full
 def test_the_fresh_command(films, tmp_path):
     command = ["fresh", "--data", str(films), "--base", BASE, "--epochs", "3", "--batch-size", "16", "--lr", "0.005",
                "--limit", "48", "--out", str(tmp_path / "out"), "--json"]  # fmt: skip

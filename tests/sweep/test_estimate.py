@@ -1,3 +1,6 @@
+import itertools
+import types
+
 import pyarrow as pa
 import pytest
 from tests.sweep.works import ladder
@@ -7,6 +10,8 @@ from troth.data import load_data
 from troth.explainers.beam_search import BeamSearch
 from troth.store.cells import Cell
 from troth.store.store import Store
+from troth.sweep import context as sweep_context
+from troth.sweep import workers
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.estimate import estimate
@@ -65,7 +70,7 @@ def test_without_stored_cells_a_few_examples_are_tried(in_workshop):
     store = Store("results")
     found = estimate(plan, store, workers=1, context=context)
     assert (found.to_do, found.finished, found.probed) == (12, 1, 3)
-    assert 0 < found.seconds < 60
+    assert found.seconds > 0
     assert not (in_workshop / "results").exists()
 
 
@@ -74,6 +79,10 @@ def test_what_takes_too_many_passes_is_reckoned_not_carried_out(in_workshop, mon
         raise AssertionError("a dry run must not search")
 
     monkeypatch.setattr(BeamSearch, "ask", never)
+    ticks = itertools.count()
+    clock = types.SimpleNamespace(perf_counter=lambda: next(ticks))  # every piece of work takes as long as any other
+    monkeypatch.setattr(workers, "time", clock)
+    monkeypatch.setattr(sweep_context, "time", clock)
     context = Context()
     long = [Example(str(place), "a good film " * 20, label=place % 2) for place in range(6)]
     metrics = ["sufficiency", "recursive_erasure(step=0.25, recompute=true)"]

@@ -70,6 +70,7 @@ def kill_and_resume(
     assert len(plan) <= len(done(folder)) <= len(plan) + 4 * (kills + killed_before)
 
 
+@pytest.mark.full
 def test_a_kill(tmp_path):
     kill_and_resume(tmp_path, 1, "local")
 

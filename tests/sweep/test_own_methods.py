@@ -81,6 +81,7 @@ def test_changed_code_gives_new_cells_and_old_ones_are_not_shown(here):
     np.testing.assert_array_equal(board.values["mine", "sparsity"], values[1])
 
 
+@pytest.mark.full
 def test_code_in_a_file_runs_in_other_processes(here):
     result = troth.bench("code.py:predict", DATA[:2], ["code.py:mine"], ["sparsity"], "run", workers=2)
     assert not result.leaderboard.failures

@@ -31,10 +31,11 @@ def cluster():
     cluster.shutdown()
 
 
-def test_ray_gives_the_same_numbers(tmp_path, cluster):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_ray_gives_the_same_numbers(tmp_path, cluster, workers):
     plan = ladder(5, 3)
     store = Store(tmp_path / "run")
-    outcome = run(plan, store, engine="ray", address=cluster.address, workers=2)
+    outcome = run(plan, store, engine="ray", address=cluster.address, workers=workers)
     assert (outcome.computed, outcome.complete) == (20, True)
     assert values(store) == expected(plan)
     local = run(plan, Store(tmp_path / "run"))
@@ -88,6 +89,7 @@ def test_one_of_two_nodes_dies(tmp_path, cluster):
     assert values(store) == expected(plan)
 
 
+@pytest.mark.full
 def test_failed_cells_and_dead_workers_on_ray(tmp_path, cluster):
 
     (tmp_path / "obstacles").mkdir()
@@ -107,6 +109,7 @@ def test_more_gpus_than_there_are(tmp_path, cluster):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address=cluster.address, gpus=0.5)
 
 
+@pytest.mark.full
 def test_a_cluster_without_room_is_one_line(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(ray_pool, "_PATIENCE", 1.0)
     monkeypatch.setattr(ray_pool.RayPool, "_needed", lambda self, gpus: {"CPU": 99, "GPU": 0})

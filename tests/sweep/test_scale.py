@@ -70,7 +70,8 @@ def fill(folder: Path, plan: Plan) -> None:
         write_segment(folder, batch)
 
 
-def check_scale(tmp_path: Path, count: int, plan_limit: float, resume_limit: float, query_limit: float) -> None:
+def check_scale(tmp_path: Path, count: int) -> tuple[float, float, float]:
+    """Plans, resumes and queries so many cells. -> the seconds each took"""
     begun = time.perf_counter()
     plan = big_plan(count)
     planned = time.perf_counter() - begun
@@ -89,18 +90,20 @@ def check_scale(tmp_path: Path, count: int, plan_limit: float, resume_limit: flo
     assert answer.num_rows == 220
     assert sum(answer.column("n").to_pylist()) == 5 * count
     print(f"{count:,} cells: planned {planned:.2f} s, resumed {resumed:.2f} s, asked {asked:.2f} s")
-    assert planned < plan_limit
-    assert resumed < resume_limit
-    assert asked < query_limit
+    return planned, resumed, asked
 
 
-def test_ten_thousand_cells(tmp_path):
-    check_scale(tmp_path, 10_000, plan_limit=5, resume_limit=10, query_limit=10)
+def test_two_thousand_cells(tmp_path):
+    check_scale(tmp_path, 2_000)
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_hundred_thousand_cells(tmp_path):
-    check_scale(tmp_path, 100_000, plan_limit=15, resume_limit=30, query_limit=10)
+    planned, resumed, asked = check_scale(tmp_path, 100_000)
+    assert planned < 15
+    assert resumed < 30
+    assert asked < 10
 
 
 def disk_seconds(folder: Path) -> float:
@@ -124,6 +127,8 @@ def overhead(tmp_path: Path, cells: int) -> float:
     return (time.perf_counter() - begun) / cells
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 200)
@@ -132,6 +137,7 @@ def test_a_cell_costs_less_than_twenty_milliseconds(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_ten_thousand_cells_cost_little_each(tmp_path):
     slow_disk = disk_seconds(tmp_path)
     each = overhead(tmp_path, 10_000)

@@ -71,7 +71,10 @@ def trained(side_by_side, recipe, count=77, batch_size=8):
     return examples
 
 
-@pytest.mark.parametrize(("variant", "side_by_side"), [("paper", False), ("paper", True), ("released", False)])
+@pytest.mark.parametrize(
+    ("variant", "side_by_side"),
+    [("paper", False), ("paper", True), pytest.param("released", False, marks=pytest.mark.full)],
+)
 def test_every_text_is_masked_in_about_half_of_the_epochs_however_long_it_is(variant, side_by_side):
     recipe = Watched(variant=variant)
     examples = trained(side_by_side, recipe)

@@ -120,6 +120,8 @@ def test_data_set_p_value_by_hand():
     assert data_set_p_value([0.9, 0.01, 0.5, 0.02]) == pytest.approx(0.04)
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_ten_times_faster_than_comparing_all_pairs():
     known, asked = draw((2000, 2, 96), 12), draw((500, 2, 96), 13)
 
