@@ -13,7 +13,7 @@ from tests.hostile import inputs
 from tests.hostile.inputs_table import CALLS, COMMANDS, DATA, FLOATS, INTEGERS, PLANS, RECORDS, SOURCES, SQL
 from tests.hostile.table import GOOD
 from tests.hostile.test_bad_inputs import COMMANDS as COMMANDS_OF_TROTH
-from tests.hostile.test_bad_inputs import check, options
+from tests.hostile.test_bad_inputs import options, refusal
 
 from troth.core import reading
 from troth.core.errors import TrothError
@@ -47,18 +47,10 @@ def refused(troth, place):
     """Calls a command that must refuse its input; gives its line."""
 
     def call(*arguments, **settings):
-        bounded = []
-
-        def measured(*given, **more):
-            said = troth(*given, **more, **settings)
-            bounded.append((said.seconds, said.megabytes))
-            return said
-
-        line = check(measured, place, arguments)
-        ((seconds, megabytes),) = bounded
-        assert seconds < SECONDS
-        assert megabytes < MEGABYTES
-        return line
+        said = troth(*arguments, room=place, **settings)
+        assert said.seconds < SECONDS
+        assert said.megabytes < MEGABYTES
+        return refusal(said)
 
     return call
 

@@ -130,7 +130,7 @@ BATCHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", BATCHES, ids=lambda change: str(change)[:60])
+@pytest.mark.parametrize("change", BATCHES, ids=range(len(BATCHES)))
 def test_tokenizers_that_return_something_else(change):
     network = fakes.hf_model("bert")
     refused(lambda: troth.explain(troth.load_model(network, tokenizer=words(**change)), TEXT, "random"))
