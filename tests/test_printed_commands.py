@@ -24,7 +24,7 @@ ELSEWHERE = re.compile(
 )
 # With the embedded model, offline. A bench with all its metrics takes most of a minute.
 QUICK = ("data", "paper_table")
-LONG = ("README", "five_minutes", "scaling", "showing", "roar", "validity", "own_methods", "soft")
+LONG = ("README", "five_minutes", "scaling", "showing", "roar", "validity", "verify", "own_methods", "soft")
 ELSEWHERE_TESTED = ("work", "new_study", "new_model_kind")  # each by a test of its own
 REVIEWS = 'review,stars\nBest soup in town.,positive\n"Cold, slow and loud.",negative\nI would come again.,positive\n'
 MINE = """
@@ -125,6 +125,7 @@ def test_pages_run_as_they_stand(name, tmp_path, monkeypatch, capsys):
     for file in ("reviews.csv", "claims.csv"):
         (tmp_path / file).write_text(REVIEWS)
     (tmp_path / "my_file.py").write_text(MINE)
+    (tmp_path / "key").write_bytes(bytes(32))
     for plan in re.findall(r"```toml\n# plan\.toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         (tmp_path / "plan.toml").write_text(plan)
     commands = [command for command in printed(page) if not ELSEWHERE.search(f"troth {' '.join(command)}")]

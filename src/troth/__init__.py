@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from troth.verbs.measure import measure as measure
     from troth.verbs.proof import prove as prove
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _HOMES = {
     "Attribution": "core.types",

@@ -18,7 +18,7 @@ from rich.text import Text
 import troth
 from troth import commands
 from troth.commands import _options
-from troth.core import hub, terminal
+from troth.core import terminal
 from troth.core.errors import TrothError
 
 _FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
@@ -60,7 +60,7 @@ def main() -> None:
     """Runs a command; errors that a user can fix are one line, Ctrl-C is quiet."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
-        with terminal.guarded(), hub.network_kept():
+        with terminal.guarded():
             code = copy_context().run(_run)  # what --allow allows ends with the command
     except BrokenPipeError:
         code = _FAULT  # whoever read our output has gone; nothing more can be printed

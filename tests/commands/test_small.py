@@ -195,7 +195,7 @@ def test_a_sweep_prints_its_tables_and_what_to_do_next(troth, workshop, monkeypa
         f'models = ["{workshop / "first"}"]\ndata = ["{workshop / "data.jsonl"}"]\n'
         'explainers = ["random", "leave_one_out"]\nmetrics = ["comprehensiveness"]\nout = "results"\n'
     )
-    code, out, err = troth("sweep", "plan.toml", "--workers", 1)
+    code, out, err = troth("sweep", "plan.toml", "--workers", 1, "--allow", workshop)
     assert code == 0, err
     assert "leave_one_out" in out
     assert "comprehensiveness" in out

@@ -10,6 +10,7 @@ from transformers.activations import NewGELUActivation
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
+from troth.core.user_calls import UserCodeError
 from troth.engine.looks import Look
 from troth.engine.prober import Prober
 from troth.explainers._multipliers import multipliers
@@ -226,7 +227,7 @@ def test_the_model_is_as_it_was_even_after_an_exception():
         raise ZeroDivisionError
 
     handle = network.bert.encoder.layer[1].register_forward_pre_hook(fail)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(UserCodeError, match="raised ZeroDivisionError"):
         Prober(model).ask(DeepLift().ask(Question(model.encode([Example("0", "a film")])[0], 0)))
     handle.remove()
     assert torch.equal(network(**inputs).logits, before)

@@ -396,7 +396,7 @@ def test_a_class_word_is_the_token_that_follows():
     [
         (["good"], "class_words must be two different words or more"),
         (["good", "good"], "class_words must be two different words or more"),
-        ("good", "class_words must be two different words or more"),
+        ("good", "class_words must be a list, not 'good'"),
     ],
 )
 def test_bad_class_words(words, problem):

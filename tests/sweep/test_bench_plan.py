@@ -1,5 +1,7 @@
 """Real explainers and metrics as cells: the same numbers as without a store, on every engine."""
 
+import shutil
+
 import numpy as np
 import pytest
 from tests.fakes import CORPUS, encoder
@@ -97,7 +99,7 @@ def test_a_run_folder_holds_the_texts_it_is_about(reference):
 def test_a_model_that_changed_is_another_model(in_workshop, workshop):
     from tests.fakes import hf_model, tokenizer_for
 
-    (in_workshop / "second").unlink()
+    shutil.rmtree(in_workshop / "second")
     hf_model(classes=2, seed=9).save_pretrained("second")
     tokenizer_for("bert").save_pretrained("second")
     context = Context()

@@ -33,11 +33,15 @@ class Command(TyperCommand):
     """A command whose numbers are finite, fit into 64 bits and, for seeds, are not negative."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
-        for option in self.params:
-            value = ctx.params.get(option.name)
-            for number in value if isinstance(value, list) else [value]:
-                _require_bounded(option.opts[0], number, least=0 if option.name == "seed" else -_MOST)
+        try:
+            rest = super().parse_args(ctx, args)
+            for option in self.params:
+                value = ctx.params.get(option.name)
+                for number in value if isinstance(value, list) else [value]:
+                    _require_bounded(option.opts[0], number, least=0 if option.name == "seed" else -_MOST)
+        except BaseException:
+            ctx.close()  # what options have switched is switched back
+            raise
         return rest
 
 
@@ -70,14 +74,14 @@ def _joined(values: list[list[int]] | None) -> list[int] | None:
     return None if values is None else [number for several in values for number in several]
 
 
-def _offline(dry_run: bool) -> bool:
+def _offline(ctx: typer.Context, dry_run: bool) -> bool:
     if dry_run:
-        hub.switch_network_off("a dry run touches no network")
+        ctx.with_resource(hub.without_network("a dry run touches no network"))
     return dry_run
 
 
-def _allow(names: list[str] | None) -> list[str] | None:
-    trust.allow(*map(trust.check_allowed, names or ()))
+def _allow(ctx: typer.Context, names: list[str] | None) -> list[str] | None:
+    ctx.with_resource(trust.allowing(*map(trust.check_allowed, names or ())))
     return names
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TypeAlias
 
 from troth.core.errors import TrothError
@@ -31,6 +32,8 @@ class Example:
         object.__setattr__(self, "id", str(self.id))
         if not is_unicode(self.id):
             raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
+        if not isinstance(self.group, str | Integral | None):
+            raise TrothError(f"example {self.id}: a group is a name or a number, not {type(self.group).__name__}")
         object.__setattr__(self, "group", None if self.group is None else str(self.group))
         if self.group is not None and not is_unicode(self.group):
             raise TrothError(f"example {self.id}: the group is not valid Unicode (a lone surrogate)")

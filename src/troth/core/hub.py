@@ -29,18 +29,13 @@ def network_off() -> str:
     return _off
 
 
-def switch_network_off(why: str) -> None:
-    """Nothing is asked over the network from here on, neither the hub nor an endpoint."""
-    global _off
-    _off = why
-    os.environ["HF_HUB_OFFLINE"] = "1"  # read by huggingface_hub and datasets where they are imported later
-
-
 @contextmanager
-def network_kept() -> Iterator[None]:
-    """Puts the switch back as it was."""
+def without_network(why: str) -> Iterator[None]:
+    """Nothing is asked over the network inside, neither the hub nor an endpoint."""
     global _off
     before, setting = _off, os.environ.get("HF_HUB_OFFLINE")
+    _off = why
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read by huggingface_hub and datasets where they are imported later
     try:
         yield
     finally:

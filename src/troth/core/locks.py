@@ -28,10 +28,12 @@ _BUSY = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder, which is made; raises where a living process has it.
+    """Holds the lock of a folder; raises where a living process has it.
 
-    Of the processes of one distributed training the first holds it for all.
+    A folder that is not there is made, and removed again where nothing was written to it. Of the processes of one
+    distributed training the first holds the lock for all.
     """
+    is_new = not folder.exists()
     handle = _locked(folder) if _is_first() else None
     try:
         if handle is not None:
@@ -45,6 +47,9 @@ def held(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # while it is ours: whoever opened this very file looks again
                 (folder / NAME).unlink()
             os.close(handle)
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
 
 
 def require_free(folder: Path) -> None:

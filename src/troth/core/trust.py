@@ -35,18 +35,13 @@ _allowed: ContextVar[frozenset[str]] = ContextVar("allowed", default=frozenset()
 @contextmanager
 def allowing(*names: str) -> Iterator[None]:
     """Lets files name these, too: URL or URL=KEY_VARIABLE, a path with all below it, or code (my_file.py:name)."""
+    resolved = {name if _is_absolute_name(name) else str(Path(name).expanduser().resolve()) for name in names}
     before = _allowed.get()
-    allow(*names)
+    _allowed.set(before | resolved)
     try:
         yield
     finally:
         _allowed.set(before)
-
-
-def allow(*names: str) -> None:
-    """As `allowing`, for the rest of this command."""
-    resolved = {name if _is_absolute_name(name) else str(Path(name).expanduser().resolve()) for name in names}
-    _allowed.set(_allowed.get() | resolved)
 
 
 def allowed() -> frozenset[str]:

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from troth.core.errors import TrothError
+from troth.core.user_calls import UserCodeError
 from troth.serve.jobs import Event, Job, TooSlowError
 from troth.serve.work_queue import FullError, WorkQueue
 
@@ -53,6 +54,8 @@ def _defined(value: Any) -> Any:
 
 def status_of(error: BaseException) -> tuple[int, str]:
     """The status and the line for an error."""
+    if isinstance(error, UserCodeError):
+        return 500, f"the model failed ({type(error.__cause__).__name__}); see what troth serve printed"
     if not isinstance(error, TrothError):
         return 500, f"the model or troth failed ({type(error).__name__}); see what troth serve printed"
     codes = ((FullError, 503), (TooSlowError, 504), (TrothError, 422))

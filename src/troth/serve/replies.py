@@ -203,6 +203,7 @@ class Board(_Reply):
     model: str
     data: str
     examples: int
+    clusters: int = Field(description="Independent examples: copies of a text, and a named group, count once.")
     rows: list[BoardRow]
     answer: list[str] = Field(description="The result in words.")
     failures: dict[str, str]

@@ -13,6 +13,7 @@ from typing import Any
 
 from troth.core import terminal
 from troth.core.errors import TrothError
+from troth.core.user_calls import UserCodeError
 from troth.engine.looks import Answer, Ask
 from troth.engine.prober import Prober
 from troth.models import TextClassifier
@@ -162,6 +163,8 @@ def _watched(prober: Prober, job: Job) -> Ask[None]:
 
 
 def _print_fault(error: Exception) -> None:
-    """A fault of ours is printed where the server was started; whoever asked sees one line."""
-    if not isinstance(error, TrothError) and sys.stderr is not None:
-        terminal.echo("".join(traceback.format_exception(error)), err=True)
+    """What troth or a model does wrong is printed where the server was started; whoever asked sees one line."""
+    if sys.stderr is None or (isinstance(error, TrothError) and not isinstance(error, UserCodeError)):
+        return
+    trace = error.trace if isinstance(error, UserCodeError) else "".join(traceback.format_exception(error))
+    terminal.echo(trace or str(error), err=True)

@@ -53,6 +53,7 @@ class Bench(Shown, Exportable):
     explainers='a list such as ["random", …], or "all"', metrics='a list such as ["random", …], or "all"',
     seeds="a list of whole numbers", out="a folder",
     units="a name such as word or passage; spans of your own go with troth.explain", group="the name of a column",
+    target="one class or label",
 )  # fmt: skip
 def bench(
     model: Any = "embedded",

@@ -9,7 +9,6 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from troth.performance import indicators, performance
@@ -66,6 +65,8 @@ def scores(settings: Settings, logits: Tensor, labels: Tensor) -> dict[str, floa
 
 
 def _auroc(probabilities: Floats, gold: NDArray[np.int64]) -> float:
+    from sklearn.metrics import roc_auc_score  # importing it takes a second, which explaining a text does not need
+
     present: list[int] = np.unique(gold).tolist()
     if len(present) < 2:
         return float("nan")

@@ -34,11 +34,12 @@ class Method:
     full: str  # with every option
     code: str | None = None  # fingerprint of what somebody wrote; None for troth's own methods
     in_memory: bool = False  # no other process can load it
+    made_in_run: bool = False  # its files come from a cell of the same run, whose name in their path identifies them
 
     @cached_property
     def files(self) -> str | None:
-        """The hash of the files it reads, once they are read; None where it reads none."""
-        return self.explainer.files
+        """The hash of the files it reads, once they are read; None where it reads none that need it."""
+        return None if self.made_in_run else self.explainer.files
 
 
 def methods(given: Iterable[Given | Method] | Mapping[str, Given], home: Path | None = None) -> list[Method]:

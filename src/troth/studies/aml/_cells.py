@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from troth.attribution_model.losses import DualMask
@@ -21,6 +21,7 @@ from troth.studies import Setting, joined
 from troth.studies.aml._tables import DRAWN, METRICS
 from troth.studies.aml._works import AttributionModelsSpec, ClassifierSpec
 from troth.sweep.crossing import cross
+from troth.verbs import methods
 from troth.verbs.fit import Settings
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def measuring(
     plans, cells = [], {}
     for pair in wanted:
         for seed, spec in pair.explainers.items():
-            plan = cross(setting.context, [model], [data], [spec], judges[pair.metric], (seed,), units="token")
+            asked = replace(methods.method(spec), made_in_run=True)
+            plan = cross(setting.context, [model], [data], [asked], judges[pair.metric], (seed,), units="token")
             plans.append(plan)
             for judge, cell in zip(judges[pair.metric], plan.of("metric"), strict=True):
                 cells[pair.method, judge, seed] = cell
