@@ -130,6 +130,7 @@ def test_the_wheel_works_in_a_clean_environment_without_a_network(wheel, tmp_pat
     assert [path.name for path in empty.iterdir()] == ["runs"], "nothing else is written"
 
 
+@pytest.mark.full
 def test_the_wheel_works_offline(wheel, tmp_path):
     run(sys.executable, *PIP, "install", "--no-deps", "--no-index", "--target", str(tmp_path / "installed"), str(wheel))
     offline = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}

@@ -376,15 +376,16 @@ def test_help_names_every_command(troth):
 # --- Ctrl-C
 
 STARTED = """
-import sys, time
+import os, sys, time
 import troth.cli
 from troth.models.encoder import Encoder
-original, calls = Encoder.forward, []
+original, calls, interrupted = Encoder.forward, [], sys.argv.pop(1)
 def slow(self, *arguments, **options):
     calls.append(None)
-    if len(calls) == 3:  # in the midst of work, until it is interrupted
+    if len(calls) == 3:  # in the midst of work
         sys.stderr.write("started\\n"); sys.stderr.flush()
-        time.sleep(600)
+        while not os.path.exists(interrupted):
+            time.sleep(0.01)
     return original(self, *arguments, **options)
 Encoder.forward = slow
 sys.argv = ["troth", *sys.argv[1:]]
@@ -421,9 +422,10 @@ troth.cli.main()
     ],
     ids=["explain", "bench"],
 )
-def test_ctrl_c_leaves_no_half_written_file(models, tmp_path, arguments):
+def test_ctrl_c_leaves_no_half_written_file(models, tmp_path, tmp_path_factory, arguments):
+    interrupted = tmp_path_factory.mktemp("flag") / "interrupted"
     process = subprocess.Popen(
-        [sys.executable, "-c", STARTED, *arguments, "-m", str(models / "plain")],
+        [sys.executable, "-c", STARTED, str(interrupted), *arguments, "-m", str(models / "plain")],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -433,6 +435,7 @@ def test_ctrl_c_leaves_no_half_written_file(models, tmp_path, arguments):
     try:
         assert process.stderr.readline() == "started\n"
         process.send_signal(signal.SIGINT)
+        interrupted.touch()
         _out, err = process.communicate(timeout=300)
     finally:
         process.kill()

@@ -108,7 +108,7 @@ def one_by_one(model, own, text, steps=4, decay="linear"):
         loss = -0.6 * (told * p).sum() - 0.2 * torch.log(1 - a).mean()
         loss = loss - 0.9 * torch.log(1 - q[0, told.argmax()] + 1e-30)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward(inputs=optimizer.param_groups[0]["params"])  # the shared model gets no gradients
         optimizer.step()
         if decay == "linear":
             schedule.step()

@@ -84,6 +84,8 @@ def test_any_jsonl(content):
 
 
 @given(bytes_like(TOML))
+@example(b"seeds = " + b"9" * 5_000)
+@example(b"seeds = 0x" + b"f" * 5_000)
 def test_any_plan(content):
     read("plan.toml", content, PlanFile.read)
 

@@ -15,7 +15,7 @@ QUESTION = "Good or bad?\nText: {text}\nLabel:"
 
 
 def load(prompt=QUESTION, chat_template=None, **options):
-    tokenizer = fakes.causal_tokenizer("gpt2")
+    tokenizer = fakes.end_of_text()  # its own, since the template is changed
     tokenizer.chat_template = chat_template
     network = fakes.causal_model("gpt2", max_position_embeddings=256)
     return troth.load_model(network, tokenizer, prompt=prompt, class_words=["good", "bad"], **options)

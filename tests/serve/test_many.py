@@ -107,17 +107,28 @@ def test_requests_that_wait_share_batches(gated, tmp_path):
 
 
 def test_many_cost_fewer_passes_than_each_alone(tmp_path, monkeypatch):
-    model, batches = encoder("bert", classes=2), []
+    model, batches, go_on = encoder("bert", classes=2), [], threading.Event()
     forward = type(model).forward
-    monkeypatch.setattr(type(model), "forward", lambda *args: batches.append(len(args[1].ids)) or forward(*args))
+
+    def counted(model, rows, *args):
+        assert go_on.wait(120)
+        batches.append(len(rows.ids))
+        return forward(model, rows, *args)
+
+    monkeypatch.setattr(type(model), "forward", counted)
     texts = [f"a good film with a bad plot {place}" for place in range(12)]
-    with server_of({"bert": model}, tmp_path) as (port, _), ThreadPoolExecutor(12) as pool:
+    with server_of({"bert": model}, tmp_path) as (port, queue), ThreadPoolExecutor(12) as pool:
+        go_on.set()
         post(port, {"text": texts[0], **ASKED})  # how the model reads is found out once
         batches.clear()
         alone = [post(port, {"text": text, **ASKED}) for text in texts]
         one_by_one, rows = len(batches), sum(batches)
         batches.clear()
-        together = list(pool.map(lambda text: post(port, {"text": text, **ASKED}), texts))
+        go_on.clear()
+        sent_together = [pool.submit(post, port, {"text": text, **ASKED}) for text in texts]
+        until(lambda: queue.open == 12)
+        go_on.set()
+        together = [each.result() for each in sent_together]
     assert [each.status_code for each in (*alone, *together)] == [200] * 24
     assert sum(batches) == rows  # the same inputs
     assert len(batches) < one_by_one / 2
@@ -171,7 +182,7 @@ def test_a_browser_that_leaves_ends_its_job(gated, tmp_path, accept):
         assert post(port, {"text": "another", **ASKED}).status_code == 200
 
 
-def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_path):
+def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_path, monkeypatch):
     model, batches, is_asked, go_on = encoder("bert", classes=2), [], threading.Event(), threading.Event()
     forward = model.forward
 
@@ -185,7 +196,7 @@ def test_one_that_leaves_in_the_middle_of_a_look_ends_between_two_batches(tmp_pa
     text = " ".join(f"film{number}" for number in range(20))
     with server_of({"bert": model}, tmp_path) as (port, queue):
         post(port, {"text": "a film", **ASKED})  # how the model reads is found out once
-        model.forward = counted
+        monkeypatch.setattr(model, "forward", counted)
         with sent(port, {"text": text, "explainers": ["lime(samples=9000)"]}):
             assert is_asked.wait(120)
             (job,) = queue._under_way
