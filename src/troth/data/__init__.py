@@ -48,12 +48,11 @@ def load_data(
     `text`, `text_pair`, `label`, `rationale`, `id` name columns (None: guess, "": none), `labels` the classes in order.
     `group` names the column of what examples come from, such as a document: in a bench, a group counts once.
     """
-    for name, value in {"split": split, "text": text, "text_pair": text_pair, "label": label}.items():
-        arguments.of_kind(name, value, (str, NoneType), "a text")
-    for name, value in {"rationale": rationale, "id": id, "group": group}.items():
-        arguments.of_kind(name, value, (str, NoneType), "the name of a column")
+    arguments.of_kind("split", split, (str, NoneType), "the name of a split")
     labels = _class_names(labels)
     columns = Columns(text=text, text_pair=text_pair, label=label, rationale=rationale, id=id, group=group)
+    for name, value in vars(columns).items():
+        arguments.of_kind(name, value, (str, NoneType), "the name of a column")
     if isinstance(source, str) and not source.strip():
         raise TrothError("data must be a name, a path or examples, not an empty text")
     entry = _entry_or_refused(source)

@@ -60,7 +60,7 @@ class Plan:
         return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
 
-@arguments.typed()
+@arguments.typed(recipe='a name such as "plain", or a Recipe', base="a folder, a hub name, or a Base")
 @quiet()
 def train(
     recipe: recipes.RecipeLike,
@@ -127,7 +127,7 @@ def _carried_out(
     return write(folder, model, planned, identity, fitted, notes)
 
 
-@arguments.typed()
+@arguments.typed(recipe='a name such as "plain", or a Recipe', base="a folder, a hub name, or a Base")
 def plan(
     recipe: recipes.RecipeLike,
     data: Source,

@@ -61,6 +61,7 @@ def explain(
 @arguments.typed(
     target='"predicted", "gold", a class index, a label or a list', explainer="a name, an object, or a list of them",
     texts="a text, an Example, a pair of texts, or a list of them", units="a name, or a list of (start, end)",
+    masking="a name such as delete, or a Masking",
 )  # fmt: skip
 def explain(
     model: Any,
