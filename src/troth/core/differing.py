@@ -24,6 +24,13 @@ class Difference(NamedTuple):
         return "".join(parts).lstrip(".")
 
 
+def at(value: Any, path: Path) -> Any:
+    """The value at a place."""
+    for part in path:
+        value = value[part]
+    return value
+
+
 def exact(path: Path) -> float:
     """No tolerance at all."""
     return 0.0

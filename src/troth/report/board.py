@@ -172,10 +172,7 @@ def _leaderboard(
     judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in metric_cells}
     measured = {key: Measured.read(store, some) for key, some in metric_cells.items()}
     clustering = Clusters.read(store, explanations)
-    summaries = {
-        key: judges[key[1]].summarize(*scores.by_seed, clusters=clustering.of(scores.keys))
-        for key, scores in measured.items()
-    }
+    summaries = {key: clustering.summary(judges[key[1]], scores) for key, scores in measured.items()}
     about = store.about() or {}
     keys = joined([scores.keys for scores in measured.values()])
     together = clustering.of(keys)

@@ -85,7 +85,7 @@ def diff(first: Store, second: Store) -> Difference:
 def summary(store: Store, cells: Sequence[Stored]) -> Summary:
     """A metric over its cells, as the metric sums itself up; seeds and clusters are averaged first."""
     measured = Measured.read(store, cells)
-    return _metric(cells[0]).summarize(*measured.by_seed, clusters=Clusters.read(store, cells).of(measured.keys))
+    return Clusters.read(store, cells).summary(_metric(cells[0]), measured)
 
 
 class _Unknown(Metric):

@@ -12,7 +12,7 @@ import numpy as np
 
 from troth.core.copies import Ints, clusters, numbered
 from troth.core.types import Score
-from troth.metrics import NOT_MEASURED
+from troth.metrics import NOT_MEASURED, Metric, Summary
 from troth.statistics import Floats
 from troth.store.cells import canonical
 from troth.store.specs import SourceSpec, names
@@ -82,6 +82,13 @@ class Clusters:
     def of(self, keys: Sequence[Key]) -> Ints:
         """[keys] the number of each example's cluster; one whose text is not known is alone."""
         return numbered(self.by_example.get(key, key) for key in keys)
+
+    def summary(self, metric: Metric, scores: Measured) -> Summary:
+        """The metric's summary over clusters; where every example is alone, `summarize` need not know of clusters."""
+        together = self.of(scores.keys)
+        if len(np.unique(together)) == len(together):
+            return metric.summarize(*scores.by_seed)
+        return metric.summarize(*scores.by_seed, clusters=together)
 
 
 def seed_groups(cells: Iterable[Stored]) -> list[list[Stored]]:

@@ -19,7 +19,7 @@ import torch
 
 from troth.core import trust
 from troth.core.differing import Path as Place
-from troth.core.differing import differences
+from troth.core.differing import at, differences
 from troth.core.errors import TrothError
 from troth.data import Data
 from troth.store.cells import FORMAT_VERSION, Cell, find_work
@@ -198,20 +198,14 @@ def _rows(table: pa.Table) -> list[Any]:
 
 def _tolerance(rows: Sequence[Any], close: float) -> Any:
     def allowed(place: Place) -> float:
-        if len(place) < 2 or not isinstance(_at(rows, place), float):
+        if len(place) < 2 or not isinstance(at(rows, place), float):
             return 0.0
         row = rows[place[0]]
         if place[1] in ("scores", "rest", "gap"):
             return close * max((float(abs(score)) for score in row["scores"]), default=0.0) + 1e-7
-        return close * max(1.0, float(abs(_at(rows, place))))
+        return close * max(1.0, float(abs(at(rows, place))))
 
     return allowed
-
-
-def _at(value: Any, place: Place) -> Any:
-    for part in place:
-        value = value[part]
-    return value
 
 
 def _words(cell: Stored) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog, hub, trust, user_code
-from troth.core.differing import Difference, differences
+from troth.core.differing import Difference, at, differences
 from troth.core.differing import Path as Place
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example
@@ -193,7 +193,7 @@ def _tolerance(facts: Mapping[str, Any]) -> Any:
         explanation = facts["explanations"][place[1]]
         if place[2] in ("scores", "rest", "gap"):
             return CLOSE * max((abs(score) for score in explanation["scores"] if score is not None), default=0.0) + 1e-7
-        if place[2] == "probabilities" or (place[2] == "proof" and isinstance(_at(facts, place), float)):
+        if place[2] == "probabilities" or (place[2] == "proof" and isinstance(at(facts, place), float)):
             if place[-1] in ("ratio", "chance"):
                 return 0.0 if place[-1] == "ratio" else _SAME_CHOICES / max(1, explanation["proof"]["choices"])
             # Values, unlike probabilities, may be large.
@@ -201,12 +201,6 @@ def _tolerance(facts: Mapping[str, Any]) -> Any:
         return 0.0
 
     return allowed
-
-
-def _at(facts: Any, place: Place) -> Any:
-    for part in place:
-        facts = facts[part]
-    return facts
 
 
 def _counts(difference: Difference) -> bool:
