@@ -57,34 +57,35 @@ def checks_of(page):
 
 
 def read(path):
-    """The rows of a csv (compressed or not) or Parquet file."""
-    return pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)
+    """The columns of a csv (compressed or not) or Parquet file."""
+    return (pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)).to_pydict()
 
 
-def by_seed(table, check):
+def by_seed(columns, check):
     """[seeds, examples] the values of the rows that the check asks for."""
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
     for name in ("example_id", "seed", check.column, *check.where):
         assert name in columns, f"{check.file} has no column {name}; there are: {', '.join(columns)}"
     rows = [
         (str(columns["seed"][row]), str(columns["example_id"][row]), columns[check.column][row])
-        for row in range(table.num_rows)
+        for row in range(len(columns["seed"]))
         if all(str(columns[name][row]) == wanted for name, wanted in check.where.items())
     ]
     assert rows, f"{check.file} has no rows where {check.where}"
-    names, examples = (list(dict.fromkeys(row[place] for row in rows)) for place in (0, 1))
+    names, examples = (
+        {name: i for i, name in enumerate(dict.fromkeys(row[place] for row in rows))} for place in (0, 1)
+    )
     values = np.full((len(names), len(examples)), np.nan)
     seen = set()
     for seed, example, value in rows:
         assert (seed, example) not in seen, f"{check.file}: {check.where} leaves example {example}, seed {seed} twice"
         seen.add((seed, example))
-        values[names.index(seed), examples.index(example)] = np.nan if value in (None, "") else value
+        values[names[seed], examples[example]] = np.nan if value in (None, "") else value
     return values
 
 
-def computed(table, check):
+def computed(columns, check):
     """The number and its interval, by the reduction that ranks explainers."""
-    each = seeds.mean_over_seeds(by_seed(table, check))
+    each = seeds.mean_over_seeds(by_seed(columns, check))
     known = each[~np.isnan(each)]
     low, high = statistics.bca_interval(known) if check.printed.keys() & {"low", "high"} else (np.nan, np.nan)
     return {"value": float(known.mean()), "low": low, "high": high}
@@ -112,8 +113,9 @@ def verify(page_path):
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert size <= LARGEST, f"{folder.name}/ has {size:,} bytes; keep at most {LARGEST:,}"
     shown = COMMENT.sub("", page)
+    kept = {file: read(folder / file) for file in {check.file for check in checks}}
     for check in checks:
-        numbers = computed(read(folder / check.file), check)
+        numbers = computed(kept[check.file], check)
         for name, printed in check.printed.items():
             again, stated = as_printed(numbers[name], printed)
             assert again == stated, f"{page_path.name}: {check.where} {name} is {again}, the page says {printed}"
