@@ -66,7 +66,7 @@ def here(shop, tmp_path, monkeypatch):
 def contacted(monkeypatch):
     """Every place that something tried to reach; nothing is reached.
 
-    A test in which an endpoint is allowed may leave a thread that asks it again: what such a thread does is not counted.
+    A test in which an endpoint is allowed may leave a thread that asks it again; such a thread is not counted.
     """
     seen = []
     left_over = {*threading.enumerate()} - {threading.current_thread()}
