@@ -165,14 +165,8 @@ def parse_json(given: str | bytes, *, strict: bool = False) -> Any:
     Traceback (most recent call last):
     ValueError: the field 'a' is there twice
     """
-    try:
+    with _excess():
         value = json.loads(given, **_STRICT) if strict else json.loads(given)
-    except json.JSONDecodeError:
-        raise
-    except RecursionError:
-        raise ExcessError(_TOO_DEEP) from None
-    except ValueError as problem:
-        raise ExcessError(_TOO_LONG) if "digits" in str(problem) else problem from None
     # Counting is fast, and nearly every text has fewer brackets than may be nested.
     brackets = given.count("[") + given.count("{") if isinstance(given, str) else given.count(b"[") + given.count(b"{")
     if brackets > _DEPTH:
@@ -207,14 +201,8 @@ def parse_toml(given: str) -> dict[str, Any]:
     """The table of a TOML text, with whole numbers of 64 bits; raises as `parse_json` does."""
     if _LONG_KEY.search(given):  # tomllib takes quadratic time for them
         raise ExcessError(_TOO_DEEP)
-    try:
+    with _excess():
         table = tomllib.loads(given)
-    except tomllib.TOMLDecodeError:
-        raise
-    except RecursionError:
-        raise ExcessError(_TOO_DEEP) from None
-    except ValueError as problem:
-        raise ExcessError(_TOO_LONG) if "digits" in str(problem) else problem from None
     for value in _values(table):
         if isinstance(value, int) and value.bit_length() > 63:
             raise ExcessError("holds a whole number of more than 64 bits; write it as text")
@@ -225,6 +213,19 @@ _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{_DEPTH}}}")  # a.b.c and so on
 _TOO_DEEP = f"is nested too deeply: more than {_DEPTH} lists or objects in each other"
 _TOO_LONG = "holds a whole number of more digits than can be read; write it as text"
+
+
+@contextmanager
+def _excess() -> Iterator[None]:
+    """What Python's parsers raise for too much nesting and too many digits, as an ExcessError."""
+    try:
+        yield
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError):
+        raise
+    except RecursionError:
+        raise ExcessError(_TOO_DEEP) from None
+    except ValueError as problem:
+        raise ExcessError(_TOO_LONG) if "digits" in str(problem) else problem from None
 
 
 def _values(value: Any) -> Iterator[Any]:
