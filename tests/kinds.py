@@ -13,8 +13,8 @@ from troth.core.errors import TrothError
 from troth.core.types import Example
 
 KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head"]
-# Every method on close relatives of BERT and RoBERTa is a long check; tests/models tries these families, too.
-MARKS = {kind: [pytest.mark.full] for kind in ("albert", "electra", "xlm_roberta")}
+# Every method on close relatives of BERT, RoBERTa and Llama is a long check; tests/models tries these families, too.
+MARKS = {kind: [pytest.mark.full] for kind in ("albert", "electra", "xlm_roberta", "distilbert", "prompted_gpt2")}
 KIND_CASES = [pytest.param(kind, marks=MARKS.get(kind, [])) for kind in KINDS]
 
 # What refuses which kind of model; all the rest must run.

@@ -26,11 +26,15 @@ def options():
 
 
 def cases():
+    """The bad values of every option; where several commands have one, only the first command's is a quick test."""
+    seen = set()
     for command, option, kind in options():
         wrong = NO_INTEGER if "int" in kind else NO_NUMBER if "float" in kind else []
         values = [*wrong, *BAD.get(f"{command} {option.name}", BAD.get(option.name, []))]
         if values:
-            yield pytest.param(command, option.opts[0], values, id=f"{command} {option.opts[0]}")
+            marks = [pytest.mark.full] if option.name in seen else []
+            yield pytest.param(command, option.opts[0], values, id=f"{command} {option.opts[0]}", marks=marks)
+            seen.add(option.name)
 
 
 def refusal(said):

@@ -182,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(
-    max_examples=12, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=5, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

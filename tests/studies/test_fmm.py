@@ -273,6 +273,7 @@ def test_performance_by_ratio_and_by_epoch(setting, checked):
     }
 
 
+@pytest.mark.full
 def test_wall_times_and_figures(setting, checked):
     (section,) = STUDY.sections("wall_time", setting)
     _, experiment, results = checked

@@ -54,6 +54,7 @@ def sections(setting, part, study=STUDY):
     return list(study.sections(part, setting))
 
 
+@pytest.mark.full
 def test_the_flip_table_is_what_explain_and_measure_say(films, setting):
     section, released = sections(setting, "decision_flip")
     facts, padded = section.facts[films.name], released.facts[f"{films.name} (released)"]
@@ -242,6 +243,7 @@ def test_the_papers_numbers():
     assert published.number("saloss_fresh", "f1", table="7", dataset="", salience="uniform") is None
 
 
+@pytest.mark.full
 def test_the_recipes_report(films, tmp_path, monkeypatch):
     monkeypatch.setattr(recursive_erasure, "performance_of", lambda data: "macro_f1")  # as of data of the catalog
     study = catalog.build("studies", "recipes(epochs=4, batch_size=16, learning_rate=0.005, examples=12, "

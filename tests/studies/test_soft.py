@@ -83,6 +83,7 @@ def test_rationale_lengths_are_read_off_the_stored_scores(setting):
     assert all(0 <= share <= 1 for share in shares)
 
 
+@pytest.mark.full
 def test_alternatives_use_the_variance_that_validation_chose(setting):
     setting = replace(setting, seeds=(0,))
     (section,) = STUDY.sections("alternatives", setting)

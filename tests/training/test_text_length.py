@@ -73,7 +73,7 @@ def trained(side_by_side, recipe, count=77, batch_size=8):
 
 @pytest.mark.parametrize(
     ("variant", "side_by_side"),
-    [("paper", False), ("paper", True), pytest.param("released", False, marks=pytest.mark.full)],
+    [("paper", True), *(pytest.param(variant, False, marks=pytest.mark.full) for variant in ("paper", "released"))],
 )
 def test_every_text_is_masked_in_about_half_of_the_epochs_however_long_it_is(variant, side_by_side):
     recipe = Watched(variant=variant)

@@ -14,6 +14,7 @@ def small():
     return _eq1.problem(train=20_000, test=5_000)
 
 
+@pytest.mark.full
 def test_recursive_is_the_truth_and_plain_holds_through_nine_removals_on_the_authors_draw(small):
     assert _eq1.SEED == 0
     found = _eq1.curves(small)
