@@ -26,7 +26,7 @@ from troth.core import card, catalog  # noqa: E402
 from troth.core.card import definition, paragraphs, signature  # noqa: E402
 from troth.core.errors import TrothError  # noqa: E402
 from troth.core.types import Attribution, Example, Question  # noqa: E402
-from troth.engine.looks import Ask  # noqa: E402
+from troth.engine.routines import Routine  # noqa: E402
 from troth.engine.prober import Prober  # noqa: E402
 from troth.explainers import Explainer  # noqa: E402
 from troth.explainers.random import Random  # noqa: E402
@@ -59,7 +59,7 @@ class Counted(Explainer):
     signed: ClassVar[bool] = False
     times: list[int] = dataclasses.field(default_factory=lambda: [0], compare=False, repr=False)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    def ask(self, question: Question) -> Routine[Attribution]:
         self.times[0] += 1
         random = yield from Random().ask(question)
         return dataclasses.replace(random, scores=-random.scores)  # another order than the random baseline's

@@ -28,7 +28,8 @@ from troth.attribution_model.model import AttributionModel, from_model
 from troth.attribution_model.reading import read
 from troth.core.types import Encoding, Question
 from troth.data import load_data
-from troth.engine.looks import Ask, Look, Want, keep_all
+from troth.engine.probes import Probe, Readout, keep_all
+from troth.engine.routines import Routine
 from troth.engine.prober import Prober
 from troth.models import TextClassifier, load_model
 from troth.training.corpus import Corpus
@@ -86,10 +87,10 @@ def main() -> None:
     print(json.dumps({**facts, "times_as_fast": slow / fast, "largest_difference": difference}))
 
 
-def maps_of(model: TextClassifier, encodings: list[Encoding], want: Want) -> list[Tensor]:
-    def ask(encoding: Encoding) -> Ask[Tensor]:
+def maps_of(model: TextClassifier, encodings: list[Encoding], readout: Readout) -> list[Tensor]:
+    def ask(encoding: Encoding) -> Routine[Tensor]:
         question = Question(encoding, target=-1)
-        answer = yield Look(question, keep_all(question), want=want)
+        answer = yield Probe(question, keep_all(question), readout=readout)
         return answer.rows["maps"][0, -1, : question.n_units]
 
     return list(Prober(model).run(ask(encoding) for encoding in encodings))

@@ -47,7 +47,7 @@ def main() -> None:
         seconds(model, examples[:1], spec)
         alone = float(np.mean([seconds(model, [example], spec)[0] for example in examples]))
         took, cost = seconds(model, examples, spec)
-        passes = [count / len(examples) for count in (cost.forward, cost.backward, cost.beside)]
+        passes = [count / len(examples) for count in (cost.forward, cost.backward, cost.side_model_rows)]
         shown = " | ".join(f"{count:,.0f}" for count in passes)
         print(f"| {name} | {alone:.3f} | {took / len(examples):.3f} | {shown} |", flush=True)
     print(json.dumps([example.text for example in examples]))

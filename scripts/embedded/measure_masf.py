@@ -26,7 +26,7 @@ from show_masf import FORMS, FRESH_SAME, FRESH_WHOLE, Row
 from troth.core import catalog
 from troth.core.types import Question
 from troth.data import Data, load_data
-from troth.engine.looks import Look
+from troth.engine.probes import Probe
 from troth.engine.prober import Prober
 from troth.metrics._erasing import recursively_erased
 from troth.models import load_model
@@ -154,7 +154,7 @@ def seen(model: Any, spec: str, encodings: Any) -> tuple[list[np.ndarray], np.nd
         left = yield from recursively_erased(
             question, attribution, explainer.ask, prober.masking, POINTS, not explainer.recursive
         )
-        answer = yield Look(question, left, want=HIDDEN_STATES)
+        answer = yield Probe(question, left, readout=HIDDEN_STATES)
         return largest(answer), answer.predicted.numpy()
 
     found = list(prober.run(ask(encoding) for encoding in encodings))

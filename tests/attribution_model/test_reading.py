@@ -6,14 +6,14 @@ from fakes import attribution_model, encoder
 from troth.attribution_model.reading import read
 from troth.core import catalog
 from troth.core.types import Example, Question
-from troth.engine.looks import Look, Reading, Want
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, Reading, Readout
 
 PAGES = []
 
 
 @dataclass(frozen=True)
-class Spy(Want):
+class Spy(Readout):
     """Notes what the attribution model would read of an erased input."""
 
     def read(self, model, rows):
@@ -26,7 +26,7 @@ def test_what_is_erased_already_is_erased_for_the_attribution_model_too():
     (encoding,) = model.encode([Example("0", "a good film")])
 
     def ask(question):
-        return (yield Look(question, torch.ones(1, 3), want=Spy()))
+        return (yield Probe(question, torch.ones(1, 3), readout=Spy()))
 
     PAGES.clear()
     # Erased by the prober's own masking and by another: both ways through the engine.
@@ -48,7 +48,7 @@ def test_pairs_are_read_as_pairs_and_only_the_first_is_scored():
     PAGES.clear()
 
     def ask(question):
-        return (yield Look(question, torch.ones(1, 4), want=Spy()))
+        return (yield Probe(question, torch.ones(1, 4), readout=Spy()))
 
     Prober(model).ask(ask(Question(encoding, 0)))
     (page,) = PAGES

@@ -7,8 +7,8 @@ import fakes
 from kinds import KIND_CASES, model_of, readable, refusals
 from troth.core import catalog
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 
 MASKINGS = catalog.names("maskings")
 EXAMPLES = [
@@ -19,7 +19,7 @@ EXAMPLES = [
 
 def ask(prober, question, keep, masking):
     def look():
-        return (yield Look(question, keep, masking, purpose="test"))
+        return (yield Probe(question, keep, masking, purpose="test"))
 
     return prober.ask(look()).logits
 
@@ -36,7 +36,7 @@ def test_masking(kind, name):
         keep = torch.stack(
             [torch.arange(question.n_units) % 2, torch.ones(question.n_units), torch.zeros(question.n_units)]
         )
-        return (yield Look(question, keep.float(), masking, purpose="test")).logits
+        return (yield Probe(question, keep.float(), masking, purpose="test")).logits
 
     with refusals("maskings", kind, name):
         answers = list(together.run(looks(encoding) for encoding in encodings))

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 import troth
 from fakes import encoder, planted
-from troth.engine.jobs import distinct
-from troth.engine.looks import LOGITS
+from troth.core.types import Question
 from troth.engine.prober import Prober
+from troth.engine.probes import LOGITS, Probe
+from troth.engine.row_cache import RowCache
+from troth.engine.row_table import RowTable, group_of
+from troth.maskings.zero import Zero
 
 
 def cut(lengths, memory, worth, pads=True, tokens=None):
@@ -73,11 +76,13 @@ def test_a_callable_is_asked_as_seldom_as_can_be():
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.5, 1.0)])
-def test_repeated_rows_are_found(values):
+@pytest.mark.parametrize("n_units", [4, 70])  # a row's name is a number up to 64 units
+def test_repeated_rows_are_found(values, n_units):
     generator = torch.Generator().manual_seed(0)
-    keep = torch.tensor(values)[torch.randint(len(values), (200, 4), generator=generator)]
-    if values == (0.0, 1.0):
-        keep = keep == 1
-    rows, of_row = distinct(keep.numpy())
-    assert np.array_equal(rows[of_row], keep)
-    assert len(rows) == len({tuple(row) for row in keep.tolist()})
+    keep = torch.tensor(values)[torch.randint(len(values), (100, n_units), generator=generator)]
+    keep = torch.cat([keep, keep[::2]])
+    model = troth.load_model(planted("awful"), labels=["fine", "bad"])
+    (encoding,) = model.encode([troth.Example("0", " ".join(["good"] * n_units))])
+    probe = Probe(Question(encoding, 0), keep, Zero()).batch()
+    table = RowTable([probe], group_of(probe, Zero()), 0, model, RowCache())
+    assert len(table) == len({tuple(row) for row in keep.tolist()})

@@ -9,15 +9,14 @@ import torch
 import troth
 from fakes import Lookup, encoder
 from troth.core import catalog
-from troth.core.types import Example, Question
-from troth.engine.looks import Logits, Look
+from troth.core.types import Attribution, Example, Question
 from troth.engine.prober import Prober
-from troth.explainers import Explainer
+from troth.engine.probes import Logits, Probe
+from troth.engine.routines import per_text
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.maskings.delete import Delete
-from troth.metrics import Erasing
 from troth.models._row_choice import chosen
-from troth.verbs import many
+from troth.verbs import explain
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
 
@@ -56,15 +55,6 @@ METRICS = [
 ]
 
 
-@pytest.fixture
-def one_by_one(monkeypatch):
-    def close():
-        monkeypatch.setattr(Explainer, "asks_many", property(lambda self: False))
-        monkeypatch.setattr(Erasing, "erases_alike", property(lambda self: False))
-
-    return close
-
-
 def counted(work, model, masking="mask_token"):
     prober = Prober(model, masking)
     return list(work(prober)), prober.cost
@@ -72,22 +62,18 @@ def counted(work, model, masking="mask_token"):
 
 @pytest.mark.parametrize("masking", ["mask_token", "delete"])
 @pytest.mark.parametrize("spec", EXPLAINERS)
-def test_explanations(one_by_one, spec, masking):
+def test_explanations(spec, masking):
     model = encoder()
-    together, cost = counted(lambda prober: explain_each(prober, TEXTS, spec), model, masking)
-    one_by_one()
-    apart, before = counted(lambda prober: explain_each(prober, TEXTS, spec), model, masking)
-    assert [each.example.text for each in together] == TEXTS
-    # One by one it is remembered what erasing a unit without a token repeats; a beam erases it again in every round.
-    rounds = [3 * len(each.units) if "beam" in spec else 1 for each in together]
-    repeated = [
-        times * int(each.question.encoding.tokenless.sum()) for times, each in zip(rounds, together, strict=True)
-    ]
-    assert cost.forward <= before.forward + sum(repeated)
-    assert cost.backward == before.backward
-    for one, other in zip(together, apart, strict=True):
-        np.testing.assert_array_equal(one.scores, other.scores)
-        assert (one.rest, one.gap, one.probabilities) == (other.rest, other.gap, other.probabilities)
+    texts = [Example(str(number), text) for number, text in enumerate(TEXTS)]
+    together, cost = counted(lambda prober: explain_each(prober, texts, spec), model, masking)
+    apart = [counted(lambda prober, text=text: explain_each(prober, text, spec), model, masking) for text in texts]
+    assert [each.example for each in together] == texts
+    assert cost.forward <= sum(cost.forward for _, cost in apart)
+    assert cost.backward <= sum(cost.backward for _, cost in apart)
+    for one, ((other,), _) in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=1e-5)
+        np.testing.assert_allclose([one.rest, one.gap or 0], [other.rest, other.gap or 0], rtol=1e-4, atol=1e-5)
         for name in ("target", "units", "spans", "signed", "explainer", "model", "labels", "note", "outputs"):
             assert getattr(one, name) == getattr(other, name)
 
@@ -100,23 +86,24 @@ def test_explanations(one_by_one, spec, masking):
         ("gradient", [4, 1]),  # 2 rows each, and no more texts than may be under way
     ],
 )
-def test_a_gpu_gets_portions_that_keep_it_busy_while_the_next_one_is_prepared(spec, expected, monkeypatch):
-    monkeypatch.setattr(many, "ROWS", 8)
+def test_a_gpu_gets_batches_that_keep_it_busy_while_the_next_one_is_prepared(spec, expected, monkeypatch):
+    monkeypatch.setattr(explain, "ROWS", 8)
     prober, explainer = Prober(encoder(), window=8), catalog.build("explainers", spec)
     encodings = encoder().encode([Example(str(number), "the film was good") for number in range(5)])
 
     def sizes():
-        return [len(some) for _, some in many.portions(encodings, explainer, prober)]
+        batches = explain.batches_by_cost(encodings, lambda encoding: encoding.n_units, explainer, prober)
+        return [len(some) for some in batches]
 
     assert sizes() == [5]
-    prober.shifts = 2
+    prober.pipeline_depth = 2
     assert sizes() == expected
 
 
 @pytest.mark.parametrize("erased_by", ["mask_token", "delete", "zero"])
 @pytest.mark.parametrize("spec", EXPLAINERS)
 def test_explanations_of_what_is_left(spec, erased_by):
-    """What was erased before, in the way of the looks or in another, stays erased in every row."""
+    """What was erased before, in the way of the probes or in another, stays erased in every row."""
     model, method, masking = encoder(), catalog.build("explainers", spec), catalog.build("maskings", erased_by)
     generator = torch.Generator().manual_seed(1)
     questions = [
@@ -124,9 +111,8 @@ def test_explanations_of_what_is_left(spec, erased_by):
         for encoding in model.encode([Example(str(number), text) for number, text in enumerate(TEXTS)])
     ]
     questions[0] = replace(questions[0], base=None, erased_by=None)
-    (together,) = Prober(model).run_many([method.ask_many(questions, None)])
-    apart = list(Prober(model).run(method.ask(question) for question in questions[1:]))
-    apart.insert(0, Prober(model).ask(method.ask(questions[0])))
+    together = Prober(model).ask(method.ask(questions))
+    apart = [Prober(model).ask(method.ask([question]))[0] for question in questions]
     for question, one, other in zip(questions, together, apart, strict=True):
         assert one.question is question
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
@@ -142,42 +128,24 @@ def test_a_unit_without_a_token_scores_exactly_nothing():
     assert attribution.scores[tokenless].tolist() == [0.0] * int(tokenless.sum())
 
 
+@pytest.mark.parametrize("explainer", ["leave_one_out", "gradient", "attention", "lime(samples=20)"])
 @pytest.mark.parametrize("spec", METRICS)
-def test_scores(one_by_one, spec):
+def test_scores(spec, explainer):
     model = encoder()
-    texts = [Example(str(number), text, label=number % 3) for number, text in enumerate(filter(None, TEXTS))]
-    given = troth.explain(model, texts, "leave_one_out", target="gold", progress=False)
+    texts = [Example(str(number), text, label=number % 3) for number, text in enumerate(TEXTS)]
+    given = troth.explain(model, texts, explainer, target="gold", progress=False)
     together, cost = counted(lambda prober: measure_each(prober, given, spec), model)
-    one_by_one()
-    apart, before = counted(lambda prober: measure_each(prober, given, spec), model)
-    # Of very short texts the two orders of a recursive metric may pass the same inputs. Those are asked about twice, in
-    # another batch, which moves the last bits.
-    recursive = spec.startswith("recursive")
-    assert cost.forward <= before.forward * (1.3 if recursive else 1)
-    for one, other in zip(together, apart, strict=True):
+    apart = [counted(lambda prober, one=one: measure_each(prober, [one], spec), model) for one in given]
+    assert cost.forward <= sum(cost.forward for _, cost in apart)
+    for one, ((other,), _) in zip(together, apart, strict=True):
         assert one.why == other.why
         assert one.record.keys() == other.record.keys()
-        np.testing.assert_allclose(one.value, other.value, atol=1e-6 if recursive else 0, rtol=0)
+        np.testing.assert_allclose(one.value, other.value, atol=1e-5, rtol=0)
         for name, value in one.record.items():
             if isinstance(value, str):
                 assert value == other.record[name]
             else:
-                np.testing.assert_allclose(value, other.record[name], atol=1e-6 if recursive else 0, rtol=0)
-
-
-@pytest.mark.parametrize("explainer", ["gradient", "attention", "integrated_gradients(steps=3, moves=all)"])
-def test_explaining_again_what_is_left(one_by_one, explainer, monkeypatch):
-    model = encoder()
-    texts = [Example(str(number), text, label=number % 3) for number, text in enumerate(filter(None, TEXTS))]
-    given = troth.explain(model, texts, explainer, target="gold", progress=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(Prober, "run", None)
-        together = list(measure_each(Prober(model), given, "recursive_erasure(step=0.25)"))
-    one_by_one()
-    apart = list(measure_each(Prober(model), given, "recursive_erasure(step=0.25)"))
-    for one, other in zip(together, apart, strict=True):
-        np.testing.assert_allclose(one.value, other.value, atol=1e-6)
-        assert one.record["erased_at"] == other.record["erased_at"]
+                np.testing.assert_allclose(value, other.record[name], atol=1e-5, rtol=0)
 
 
 def test_by_hand():
@@ -204,21 +172,30 @@ def test_lengths_known_before_are_those_of_the_rows():
     keep = torch.tensor([[1.0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]])
 
     def ask():
-        yield Look(question, keep, Delete(), Spy())
+        yield Probe(question, keep, Delete(), Spy())
 
     Prober(model).ask(ask())
     assert seen
     assert all(seen)
 
 
-def test_a_method_that_replaces_ask_is_asked_one_by_one():
-    class Own(LeaveOneOut):
+def test_a_method_for_one_text_is_lifted_with_a_decorator_or_without():
+    class Decorated(LeaveOneOut):
+        @per_text
         def ask(self, question):
-            attribution = yield from super().ask(question)
-            return attribution.magnitude()
+            answers = yield Probe(question, torch.ones(1, question.n_units))
+            return Attribution(question, np.full(question.n_units, float(answers.value()[0])), signed=True)
 
-    assert LeaveOneOut().asks_many
-    assert not Own().asks_many
+    class Plain(LeaveOneOut):
+        def ask(self, question):
+            answers = yield Probe(question, torch.ones(1, question.n_units))
+            return Attribution(question, np.full(question.n_units, float(answers.value()[0])), signed=True)
+
+    assert LeaveOneOut().batch_size is None
+    assert Decorated().batch_size == Plain().batch_size == 1
+    found = [explain_each(Prober(encoder()), TEXTS, method()) for method in (Decorated, Plain)]
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one.scores, other.scores)
 
 
 def test_the_example_whose_answer_is_undefined_is_named():

@@ -11,8 +11,8 @@ import fakes
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Gradient, Look, keep_all, keep_without_each
 from troth.engine.prober import Prober
+from troth.engine.probes import Gradient, Probe, keep_all, keep_without_each
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
@@ -32,7 +32,7 @@ def questions(model=None, texts=TEXTS, **options):
 
 def looking(question, keep=None, masking=None, **options):
     keep = keep_all(question) if keep is None else torch.as_tensor(keep)
-    return (yield Look(question, keep, masking, **options))
+    return (yield Probe(question, keep, masking, **options))
 
 
 @pytest.fixture
@@ -61,29 +61,34 @@ def test_a_row_asked_twice_in_a_look_is_computed_once():
     torch.testing.assert_close(answer.logits[:2], torch.cat(single), rtol=1e-5, atol=1e-5)
 
 
-def test_a_row_asked_again_later_or_by_another_is_computed_once():
+def test_a_row_asked_by_another_at_the_same_time_is_computed_once_and_a_whole_input_ever():
     (question,) = questions(texts=["a good film"])
     prober = Prober(fakes.encoder())
-
-    def twice():
-        first = yield Look(question, keep_without_each(question))
-        second = yield Look(question, torch.cat([keep_all(question), keep_without_each(question).flip(0)]))
-        return first.logits, second.logits
-
-    (first, second), other = prober.run([twice(), looking(question, keep_without_each(question))])
+    whole = prober.ask(looking(question)).logits
+    both = torch.cat([keep_all(question), keep_without_each(question).flip(0)])
+    first, second = prober.run([looking(question, keep_without_each(question)), looking(question, both)])
     assert prober.cost.forward == 4
-    assert torch.equal(second[1:].flip(0), first)
-    assert torch.equal(other.logits, first)
+    assert torch.equal(second.logits[1:].flip(0), first.logits)
+    assert torch.equal(second.logits[:1], whole)
+
+
+def test_an_input_that_was_explained_again_is_known_when_its_curve_is_drawn():
+    (question,) = questions(texts=["a good film"])
+    prober, base = Prober(fakes.encoder()), torch.tensor([1.0, 0, 1])
+    left = prober.ask(looking(question.erased(base, MaskToken()))).logits
+    curve = prober.ask(looking(question, torch.stack([torch.ones(3), base]), MaskToken())).logits
+    assert prober.cost.forward == 2
+    assert torch.equal(curve[1:], left)
 
 
 def test_what_is_read_about_a_class_is_not_taken_for_another():
     (question,) = questions(texts=["a good film"])
     others = [question, Question(question.encoding, 2), Question(question.encoding, 1, against=2)]
     prober = Prober(fakes.encoder())
-    found = [answer.units["dot"][0] for answer in prober.run(looking(one, want=Gradient()) for one in others)]
+    found = [answer.units["dot"][0] for answer in prober.run(looking(one, readout=Gradient()) for one in others)]
     assert prober.cost.backward == 3
     torch.testing.assert_close(found[2], found[0] - found[1], rtol=1e-4, atol=1e-5)
-    prober.ask(looking(others[1], want=Gradient()))
+    prober.ask(looking(others[1], readout=Gradient()))
     assert prober.cost.backward == 3
     logits = [answer.logits for answer in prober.run(looking(one) for one in others)]
     assert prober.cost.forward == 4  # the logits do not depend on the class
@@ -115,7 +120,7 @@ def test_what_is_wanted_differently_is_never_in_one_batch(batches):
     base = torch.ones(four.n_units)
     base[0] = 0
     asks = [
-        looking(one, want=Gradient()),
+        looking(one, readout=Gradient()),
         looking(two, [[0.0, 1, 1, 1]], Zero()),
         looking(three, [[0.0]], MaskToken()),
         looking(four.erased(base, Zero()), masking=MaskToken()),
@@ -200,7 +205,7 @@ def test_finished_examples_are_let_go():
 def test_results_come_in_order_however_long_an_ask_takes():
     def slow(question, rounds):
         for _ in range(rounds):
-            yield Look(question, keep_all(question))
+            yield Probe(question, keep_all(question))
         return question.encoding.example.id
 
     asked = questions()
@@ -212,9 +217,9 @@ def test_results_come_in_order_however_long_an_ask_takes():
 # --- memory
 
 
-@pytest.mark.parametrize("want", [None, Gradient()])
-def test_a_batch_that_does_not_fit_is_halved(want, monkeypatch):
-    options = {} if want is None else {"want": want}
+@pytest.mark.parametrize("readout", [None, Gradient()])
+def test_a_batch_that_does_not_fit_is_halved(readout, monkeypatch):
+    options = {} if readout is None else {"readout": readout}
     asks = lambda: (looking(one, keep_without_each(one), **options) for one in questions())  # noqa: E731
     expected = list(Prober(fakes.encoder()).run(asks()))
     original, sizes, held = type(fakes.encoder()).forward, [], []
@@ -236,7 +241,7 @@ def test_a_batch_that_does_not_fit_is_halved(want, monkeypatch):
     assert prober.cost.forward == sum(size for size in sizes if size <= 2)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.logits, other.logits, rtol=1e-4, atol=1e-5)
-        if want is not None:
+        if readout is not None:
             torch.testing.assert_close(one.units["dot"], other.units["dot"], rtol=1e-3, atol=1e-4)
 
 
@@ -266,7 +271,7 @@ def test_other_runtime_errors_are_not_taken_for_it(monkeypatch):
 
 def test_an_error_inside_an_ask_comes_out_and_poisons_nothing():
     def failing(question):
-        yield Look(question, keep_without_each(question))
+        yield Probe(question, keep_without_each(question))
         raise LookupError("planted")
 
     asked = questions()
@@ -363,7 +368,7 @@ def test_a_path_on_a_masked_base_starts_from_the_masked_text():
     (question,) = questions(texts=["the soup was cold"])
     erased = question.erased(torch.tensor([1.0, 0, 1, 1]), MaskToken())
     steps = 200
-    attribution = Prober(model).ask(IntegratedGradients(steps=steps).ask(erased))
+    attribution = Prober(model).ask(IntegratedGradients(steps=steps).ask([erased]))[0]
     ids = question.encoding.ids.clone()
     ids[2] = model.mask_id
     masked = model.embed(ids).detach()
@@ -429,7 +434,7 @@ def test_a_contrast_is_the_difference_of_two_classes(of):
 def test_a_path_between_other_vectors_moves_all_tokens_where_asked():
     model = fakes.encoder()
     (question,) = questions(texts=["a good film"])
-    answer = Prober(model).ask(looking(question, [[1.0, 1, 1]], Mix("zero"), others=torch.tensor([0.25])))
+    answer = Prober(model).ask(looking(question, [[1.0, 1, 1]], Mix("zero"), non_unit_keep=torch.tensor([0.25])))
     vectors = model.embed(question.encoding.ids).detach().clone()
     vectors[[0, -1]] *= 0.25
     torch.testing.assert_close(answer.logits, plain(model, question.encoding.ids, vectors), rtol=1e-5, atol=1e-5)

@@ -7,12 +7,12 @@ import torch
 
 import fakes
 import troth
-from troth.core.types import Example, Question, spread
-from troth.engine.groups import Group
-from troth.engine.jobs import Job
-from troth.engine.looks import Look, keep_all, keep_without_each
+from troth.core import catalog, draws
+from troth.core.types import Example, Question, Rows, replace, spread
 from troth.engine.prober import Prober
-from troth.engine.rows import Sheet
+from troth.engine.probes import Probe, keep_all, keep_without_each
+from troth.engine.row_cache import RowCache
+from troth.engine.row_table import RowTable, group_of
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.soft import Soft
@@ -29,7 +29,7 @@ def questions(model, texts=TEXTS):
 
 
 def looking(question, keep, masking=None, **options):
-    return (yield Look(question, keep, masking, **options))
+    return (yield Probe(question, keep, masking, **options))
 
 
 # --- turns
@@ -39,7 +39,7 @@ def looking(question, keep, masking=None, **options):
 def test_taking_turns_changes_no_number_and_no_order(explainer):
     def explained(shifts, window):
         prober = Prober(fakes.encoder(), window=window)
-        prober.shifts = shifts
+        prober.pipeline_depth = shifts
         return list(explain_each(prober, TEXTS * 3, explainer)), prober.cost.forward
 
     expected, rows = explained(1, 512)
@@ -53,8 +53,8 @@ def test_taking_turns_changes_no_number_and_no_order(explainer):
 
 def test_the_model_begins_before_the_other_half_is_read(monkeypatch):
     events = []
-    original = Prober._compute
-    monkeypatch.setattr(Prober, "_compute", lambda self, group: events.append("model") or original(self, group))
+    original = Prober._read
+    monkeypatch.setattr(Prober, "_read", lambda self, table: events.append("model") or original(self, table))
 
     def stream():
         for question in questions(fakes.encoder(), TEXTS[:4]):
@@ -62,7 +62,7 @@ def test_the_model_begins_before_the_other_half_is_read(monkeypatch):
             yield looking(question, keep_all(question))
 
     prober = Prober(fakes.encoder(), window=4)
-    prober.shifts = 2
+    prober.pipeline_depth = 2
     list(prober.run(stream()))
     assert events == ["text", "text", "model", "text", "text", "model"]
 
@@ -73,15 +73,16 @@ def test_the_model_begins_before_the_other_half_is_read(monkeypatch):
 def test_only_whole_inputs_are_known_after_forgetting():
     (question,) = questions(fakes.encoder(), ["a good film"])
     prober = Prober(fakes.encoder())
+    both_ends = torch.cat([keep_all(question), torch.zeros(1, 3)])
     for _ in range(2):
-        prober.ask(looking(question, keep_all(question)))
-        prober.ask(looking(question, keep_without_each(question)))
-        assert prober.cost.forward == 4
+        prober.ask(looking(question, both_ends))
+        assert prober.cost.forward == 2
     prober.forget_erased()
     whole = prober.ask(looking(question, keep_all(question)))
-    assert prober.cost.forward == 4
-    erased = prober.ask(looking(question, torch.cat([keep_without_each(question), keep_all(question)])))
-    assert prober.cost.forward == 7
+    assert prober.cost.forward == 2
+    keep = torch.cat([torch.zeros(1, 3), keep_without_each(question), keep_all(question)])
+    erased = prober.ask(looking(question, keep))
+    assert prober.cost.forward == 6
     assert torch.equal(erased.logits[-1], whole.logits[0])
 
 
@@ -92,14 +93,18 @@ def test_rows_of_two_rounds_and_of_this_one_come_back_in_their_places():
         for one in asked
     ]
     prober = Prober(fakes.encoder())
-    list(prober.run(looking(one, keep_without_each(one)[:1]) for one in asked))
-    list(prober.run(looking(one, keep_without_each(one)[1:2]) for one in asked))
-    twice = [keep_without_each(one).repeat(2, 1) for one in asked]
-    for _ in range(2):
-        found = prober.run(looking(one, keep) for one, keep in zip(asked, twice, strict=True))
-        for answer, logits in zip(found, alone, strict=True):
-            torch.testing.assert_close(answer.logits, logits.repeat(2, 1), rtol=1e-5, atol=1e-5)
-    assert prober.cost.forward == sum(one.n_units for one in asked)
+    both_ends = [torch.stack([torch.zeros(one.n_units), torch.ones(one.n_units)]) for one in asked]
+    ends = list(prober.run(looking(one, keep) for one, keep in zip(asked, both_ends, strict=True)))
+    rows = [
+        torch.cat([torch.ones(1, one.n_units), keep_without_each(one).repeat(2, 1), torch.zeros(1, one.n_units)])
+        for one in asked
+    ]
+    found = prober.run(looking(one, keep) for one, keep in zip(asked, rows, strict=True))
+    for answer, logits, (nothing, whole) in zip(found, alone, (end.logits for end in ends), strict=True):
+        expected = torch.cat([whole[None], logits.repeat(2, 1), nothing[None]])
+        torch.testing.assert_close(answer.logits, expected, rtol=1e-5, atol=1e-5)
+    # Without its only unit a text keeps nothing, which was asked before.
+    assert prober.cost.forward == sum(2 + (one.n_units if one.n_units > 1 else 0) for one in asked)
 
 
 def test_units_that_no_token_joins_are_found_even_in_rows_said_to_differ():
@@ -123,21 +128,20 @@ def test_a_batch_is_what_each_row_would_be_alone(masking, base):
     """Against a slow twin: every row built from its own encoding, by the masking itself."""
     model = fakes.encoder()
     generator = torch.Generator().manual_seed(3)
-    group = Group(0)
+    probes = []
     for question in questions(model):
         keep = torch.randint(0, 2, (4, question.n_units), generator=generator).float()
         if base is not None:
             question = question.erased(torch.randint(0, 2, (question.n_units,), generator=generator).float(), base)
-        group.add(Job(Look(question, keep, masking, purpose="test"), MaskToken()), None)
-    table = group.table()
-    order = table[:, 2].argsort(kind="stable")
-    sheet = Sheet(group.jobs, table[order], model)
-    rows = sheet.rows(2, len(table) - 3)
+        probes.append(Probe(question, keep, masking, purpose="test"))
+    batches = [probe.batch() for probe in probes]
+    table = RowTable(batches, group_of(batches[0], MaskToken()), 0, model, RowCache())
+    rows = table.rows(2, len(table) - 3)
     assert rows.width == rows.ids.shape[1]
     for place, encoding in enumerate(rows.encodings):
-        job, row, length = table[order][2 + place].tolist()
-        alone = _alone(group.jobs[job], row, model)
-        assert encoding is group.jobs[job].encoding
+        number, row, length = table.table[2 + place].tolist()
+        alone = _alone(probes[number], row, table.erased_by, model)
+        assert encoding is probes[number].question.encoding
         assert int(rows.lengths[place]) == length == int(alone.lengths[0])
         assert torch.equal(rows.ids[place, :length], alone.ids[0, :length])
         assert torch.equal(rows.units[place, :length], alone.units[0, :length])
@@ -145,22 +149,22 @@ def test_a_batch_is_what_each_row_would_be_alone(masking, base):
         assert torch.equal(rows.vectors(model)[place, :length], alone.vectors(model)[0, :length])
 
 
-def _alone(job, row, model):
-    from troth.core import draws
-    from troth.core.types import Rows, replace
-
-    encoding = job.encoding
+def _alone(probe, row, erased_by, model):
+    question, encoding = probe.question, probe.question.encoding
     zero = torch.zeros(1, dtype=torch.int64)
     rows = Rows(
         encodings=[encoding], ids=encoding.ids[None], units=encoding.units[None],
         lengths=zero + len(encoding.ids), target=zero, against=zero - 1, keys=zero,
     )  # fmt: skip
-    if job.erased_by is not None:
-        rows = job.erased_by.erase(rows, spread(job.question.left[None], rows.units), model)
-    if job.masking.stochastic:
-        rows = replace(rows, keys=draws.row_keys(job.key, zero + row))
-    keep = torch.from_numpy(job.keep[row : row + 1]).float()
-    return job.masking.erase(rows, spread(keep, rows.units), model)
+    keep = probe.keep[row : row + 1]
+    if erased_by is not None:
+        rows = erased_by.erase(rows, spread(question.left[None], rows.units), model)
+    else:
+        keep = keep * question.left
+    if probe.masking.stochastic:
+        key = draws.key(question.seed, encoding.example.id, probe.purpose, catalog.spec(probe.masking, full=True))
+        rows = replace(rows, keys=draws.row_keys(key, zero + row))
+    return probe.masking.erase(rows, spread(keep, rows.units), model)
 
 
 def test_padding_that_is_masked_here_reads_as_padding_that_transformers_masks(monkeypatch):

@@ -59,7 +59,7 @@ def questions(family: str = "bert", units: str = "word", texts: list[str] = TEXT
 
 def explained(explainer, asked: list[Question], model=None, masking: str = "mask_token"):
     """The explainer's scores, all examples together."""
-    return list(Prober(model or encoder("bert"), masking).run(explainer.ask(question) for question in asked))
+    return Prober(model or encoder("bert"), masking).ask(explainer.ask(asked))
 
 
 def from_vectors(model, question: Question, of: Callable[[Tensor], Tensor] = lambda logits: logits):

@@ -45,9 +45,8 @@ def test_unsigned_ones_do_not():
 
 def test_a_method_of_ones_own_gets_it_once_however_often_ask_is_overridden():
     class Twice(LeaveOneOut):
-        def ask(self, question):
-            attribution = yield from super().ask(question)
-            return attribution
+        def ask(self, questions):
+            return (yield from super().ask(questions))
 
     (attribution,) = troth.explain(encoder("bert"), "a good film", Twice(absolute=True), target=1)
     (plain,) = troth.explain(encoder("bert"), "a good film", Twice(), target=1)

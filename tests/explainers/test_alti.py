@@ -84,7 +84,7 @@ def test_an_input_that_was_erased_before(erased_by):
     model = model_of("bert")
     (encoding,) = model.encode([Example("0", "a good film with a bad ending")], "token")
     base = torch.tensor([1.0, 0, 1, 1, 0, 1, 1])
-    attribution = Prober(model).ask(Alti().ask(Question(encoding, 1).erased(base, erased_by)))
+    attribution = Prober(model).ask(Alti().ask([Question(encoding, 1).erased(base, erased_by)]))[0]
     gone = encoding.units.new_tensor([2, 5])  # [CLS] comes first
     if isinstance(erased_by, Delete):
         stays = [place for place in range(len(encoding.ids)) if place not in gone.tolist()]

@@ -11,8 +11,8 @@ from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import Tuned
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Look, keep_all
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
 from troth.verbs.explain import explain_each
 
 
@@ -26,7 +26,7 @@ def test_one_pass_of_each_model():
     prober = Prober(model)
     list(explain_each(prober, CORPUS, spec(0)))
     count = len(CORPUS)
-    assert (prober.cost.forward, prober.cost.backward, prober.cost.beside) == (count, 0, count)
+    assert (prober.cost.forward, prober.cost.backward, prober.cost.side_model_rows) == (count, 0, count)
 
 
 def test_ten_steps_cost_what_they_are():
@@ -35,7 +35,7 @@ def test_ten_steps_cost_what_they_are():
     # The whole input; two masks a step, there and back. The metric asks at most one more row a map.
     assert 21 <= prober.cost.forward <= 21 + 11
     assert prober.cost.backward == 20
-    assert prober.cost.beside == 21
+    assert prober.cost.side_model_rows == 21
     assert attribution.scores.shape == (3,)
 
 
@@ -64,11 +64,11 @@ def test_another_class_is_told_alone():
 
 
 def trajectory(model, own, texts, **options):
-    want = Tuned(own, DualMask(0.6, 0.2, 0.9), steps=4, learning_rate=3e-3, **options)
+    readout = Tuned(own, DualMask(0.6, 0.2, 0.9), steps=4, learning_rate=3e-3, **options)
 
     def ask(encoding):
         question = Question(encoding, target=-1)
-        answer = yield Look(question, keep_all(question), want=want)
+        answer = yield Probe(question, keep_all(question), readout=readout)
         return answer.rows["maps"][0, :, : question.n_units]
 
     encodings = model.encode([Example(str(place), text) for place, text in enumerate(texts)])
@@ -180,7 +180,7 @@ def test_units_that_are_gone_score_nothing():
         torch.tensor([1.0, 0, 1]), troth.core.catalog.build("maskings", "mask_token")
     )
     method = troth.core.catalog.build("explainers", spec(0))
-    again = Prober(model).ask(method.ask(question))
+    again = Prober(model).ask(method.ask([question]))[0]
     assert again.scores[1] == 0
     assert not np.allclose(again.scores[[0, 2]], attribution.scores[[0, 2]])
 

@@ -133,7 +133,7 @@ def test_a_set_is_asked_about_once_a_round():
     (question,) = questions(texts=TEXTS[:1])
     for drop_duplicates in (True, False):
         prober = Prober(encoder())
-        prober.ask(BeamSearch(10, drop_duplicates=drop_duplicates).ask(question))
+        prober.ask(BeamSearch(10, drop_duplicates=drop_duplicates).ask([question]))[0]
         # All 31 sets of one to five units if none is dropped by the beam; kept duplicates crowd some out of it.
         assert prober.cost.forward <= 31
         assert prober.cost.forward == 31 or not drop_duplicates

@@ -162,7 +162,7 @@ def test_an_input_that_was_erased_before(erased_by):
     model = model_of("bert")
     (encoding,) = model.encode([Example("0", "the soup was cold")], "token")
     base = torch.tensor([1.0, 0, 1, 1])
-    attribution = Prober(model).ask(DecompX().ask(Question(encoding, 1).erased(base, erased_by)))
+    attribution = Prober(model).ask(DecompX().ask([Question(encoding, 1).erased(base, erased_by)]))[0]
     if isinstance(erased_by, Delete):
         stays = [0, 1, 3, 4, 5]  # [CLS] comes first
         expected = np.zeros(6)

@@ -11,8 +11,8 @@ import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.core.user_calls import UserCodeError
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.explainers._multipliers import multipliers
 from troth.explainers.deep_lift import DeepLift
 from troth.maskings.delete import Delete
@@ -44,7 +44,7 @@ def change(model, encoding, target, of="logit", baseline="zero", moves="units"):
         ends = torch.tensor([1.0, 0.0])
         keep = ends[:, None].expand(-1, encoding.n_units)
         others = ends if moves == "all" else None
-        answer = yield Look(Question(encoding, target), keep, Mix(reference=baseline), others=others)
+        answer = yield Probe(Question(encoding, target), keep, Mix(reference=baseline), non_unit_keep=others)
         return answer.value(of)
 
     value = Prober(model).ask(ask())
@@ -193,11 +193,11 @@ def test_an_input_that_was_erased_before(erased_by):
     prober = Prober(model)
 
     def ends():
-        answer = yield Look(question, torch.stack([torch.ones(7), 1 - base]), Mix(reference="zero"))
+        answer = yield Probe(question, torch.stack([torch.ones(7), 1 - base]), Mix(reference="zero"))
         return answer.value()
 
     whole, nothing = prober.ask(ends())
-    attribution = prober.ask(DeepLift().ask(question))
+    attribution = prober.ask(DeepLift().ask([question]))[0]
     assert attribution.scores.sum() == pytest.approx(float(whole - nothing), abs=1e-5)
     assert attribution.scores[[1, 4]].tolist() == [0, 0]  # a mask token has a word vector of its own, which stays
 
@@ -228,7 +228,7 @@ def test_the_model_is_as_it_was_even_after_an_exception():
 
     handle = network.bert.encoder.layer[1].register_forward_pre_hook(fail)
     with pytest.raises(UserCodeError, match="raised ZeroDivisionError"):
-        Prober(model).ask(DeepLift().ask(Question(model.encode([Example("0", "a film")])[0], 0)))
+        Prober(model).ask(DeepLift().ask([Question(model.encode([Example("0", "a film")])[0], 0)]))[0]
     handle.remove()
     assert torch.equal(network(**inputs).logits, before)
     assert network.config._attn_implementation == "sdpa"

@@ -8,8 +8,8 @@ from explainers.referees import Formula, questions
 from fakes import encoder
 from troth.core import catalog
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.mix import Mix
 
 BASE = torch.tensor([1.0, 0, 1, 1, 0, 1, 1])
@@ -23,7 +23,7 @@ METHODS = {
 
 def both_ends(prober, question, baseline):
     def asking():
-        answer = yield Look(question, torch.stack([torch.ones(7), 1 - BASE]), Mix(reference=baseline))
+        answer = yield Probe(question, torch.stack([torch.ones(7), 1 - BASE]), Mix(reference=baseline))
         return answer.value()
 
     return prober.ask(asking())
@@ -36,7 +36,7 @@ def test_the_rest_sums_to_what_it_changes(name, baseline, masking):
     (question,) = questions(texts=["a good film with a bad ending"])
     erased = question.erased(BASE, catalog.build("maskings", masking))
     prober = Prober(encoder())
-    found = prober.ask(catalog.build("explainers", METHODS[name].format(baseline)).ask(erased))
+    found = prober.ask(catalog.build("explainers", METHODS[name].format(baseline)).ask([erased]))[0]
     assert found.scores[[1, 4]].tolist() == [0, 0]
     whole, nothing = both_ends(prober, erased, baseline)
     assert float(whole - nothing) != pytest.approx(0, abs=1e-3)
@@ -52,7 +52,7 @@ def test_by_hand_with_a_mask_that_has_a_number(name, moves):
     (encoding,) = model.encode([Example("0", "good film bad")])
     question = Question(encoding, 1).erased(torch.tensor([1.0, 1, 0]), catalog.build("maskings", "mask_token"))
     method = catalog.build("explainers", METHODS[name].format("zero")[:-1] + f", moves={moves})")
-    found = Prober(model).ask(method.ask(question))
+    found = Prober(model).ask(method.ask([question]))[0]
     if name == "gradient_shap":
         # Half of IG in expectation; exactly, the mean over the samples that start at zero of place · 12 · 5.
         coin, place = question.draws("gradient_shap").uniforms(4000, 2).T

@@ -7,8 +7,9 @@ from tests.fakes import encoder
 
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Answer, keep_all
+from troth.engine.answers import Answers
 from troth.engine.prober import Prober
+from troth.engine.probes import keep_all
 from troth.explainers import _layers
 from troth.explainers.glob_enc import GlobEnc, Norms
 from troth.maskings.zero import Zero
@@ -74,7 +75,7 @@ def test_an_input_whose_word_vectors_were_erased_before():
     model = model_of("bert")
     (encoding,) = model.encode([Example("0", "the soup was cold")])
     question = Question(encoding, 1)
-    attribution = Prober(model).ask(GlobEnc().ask(question.erased(torch.tensor([1.0, 0, 1, 1]), Zero())))
+    attribution = Prober(model).ask(GlobEnc().ask([question.erased(torch.tensor([1.0, 0, 1, 1]), Zero())]))[0]
     # The same as asking a model in which "soup" has a zero vector from the start.
     network = slow_layers.hf_model("bert")
     network.load_state_dict(model.model.state_dict())
@@ -82,7 +83,7 @@ def test_an_input_whose_word_vectors_were_erased_before():
         network.get_input_embeddings().weight[encoding.ids[encoding.units == 1]] = 0
     (expected,) = explain(Encoder(network, model.tokenizer, name="without"), ["the soup was cold"], "glob_enc")
     assert attribution.scores == pytest.approx(expected.scores, rel=1e-4)
-    assert attribution.scores != pytest.approx(Prober(model).ask(GlobEnc().ask(question)).scores, rel=1e-2)
+    assert attribution.scores != pytest.approx(Prober(model).ask(GlobEnc().ask([question]))[0].scores, rel=1e-2)
 
 
 def test_alone_in_company_and_in_small_chunks(monkeypatch):
@@ -99,11 +100,12 @@ def test_alone_in_company_and_in_small_chunks(monkeypatch):
 def test_what_leaves_single_precision_is_scaled_and_says_so():
     (encoding,) = model_of("bert").encode([Example("0", "good film")])
     question = Question(encoding, 0)
-    ask = GlobEnc().ask(question)
-    look = next(ask)
-    assert torch.equal(look.keep, keep_all(question))
-    huge = Answer(
-        question,
+    ask = GlobEnc().ask([question])
+    probe = next(ask)
+    assert torch.equal(probe.keep, keep_all(question))
+    huge = Answers(
+        [question],
+        np.array([1]),
         torch.zeros(1, 3),
         {"reach": torch.tensor([[2e39, 1e40]], dtype=torch.float64)},
         {"reach": torch.tensor([4e39], dtype=torch.float64)},
@@ -111,7 +113,7 @@ def test_what_leaves_single_precision_is_scaled_and_says_so():
     )
     with pytest.raises(StopIteration) as stop:
         ask.send(huge)
-    attribution = stop.value.value
+    (attribution,) = stop.value.value
     assert attribution.scores.tolist() == pytest.approx([2e37, 1e38])
     assert attribution.rest == pytest.approx(4e37)
     assert "divided by 100" in attribution.note

@@ -73,7 +73,7 @@ def test_its_expectation_is_half_of_integrated_gradients(moves):
 def test_baselines_that_are_the_input_cost_nothing():
     (question,) = questions(texts=["a good film"])
     prober = Prober(encoder())
-    prober.ask(GradientShap(samples=50).ask(question))
+    prober.ask(GradientShap(samples=50).ask([question]))[0]
     assert prober.cost.backward == int(drawn(question, 50)[0].sum()) < 50
 
 

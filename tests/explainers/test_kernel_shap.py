@@ -109,7 +109,7 @@ def test_sampled_it_comes_near_and_stays_complete():
 def test_it_asks_what_it_says():
     prober = Prober(encoder())
     (question,) = questions(texts=["why would anyone pay for this ? nobody should ! is the film good ?"])
-    prober.ask(KernelShap(200).ask(question))
+    prober.ask(KernelShap(200).ask([question]))[0]
     assert 190 <= prober.cost.forward <= 202
 
 

@@ -110,7 +110,7 @@ def test_sampled_it_comes_near_and_stays_complete():
 def test_it_asks_at_most_what_it_says():
     prober = Prober(encoder())
     (question,) = questions(texts=[LONG])
-    attribution = prober.ask(PartitionShap(200).ask(question))
+    attribution = prober.ask(PartitionShap(200).ask([question]))[0]
     count = question.n_units
     assert prober.cost.forward <= 200 // (2 * count) * 2 * count + 2
     assert f"{200 // (2 * count) * 2 * count} of 200 samples" in attribution.note

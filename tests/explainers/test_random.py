@@ -28,7 +28,7 @@ def test_what_is_left_of_an_input_gets_fresh_numbers_and_no_pass():
     (encoding,) = encoder("bert").encode([Example("0", "the soup was cold")])
     prober = Prober(encoder("bert"))
     question = Question(encoding, 0)
-    whole = prober.ask(Random().ask(question))
-    left = prober.ask(Random().ask(question.erased(torch.tensor([0.0, 1, 1, 1]), Delete())))
+    whole = prober.ask(Random().ask([question]))[0]
+    left = prober.ask(Random().ask([question.erased(torch.tensor([0.0, 1, 1, 1]), Delete())]))[0]
     assert whole.scores.tolist() != left.scores.tolist()
     assert prober.cost.forward == 0

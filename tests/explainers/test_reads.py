@@ -21,8 +21,7 @@ def test_one_pass_a_text(spec, target):
     assert prober.cost.forward == len(CORPUS)
     # The same as when the class is known and the model is asked about it alone.
     for text, attribution in zip(CORPUS, found, strict=True):
-        ask = catalog.build("explainers", spec).ask(attribution.question)
-        alone = Prober(encoder()).ask(ask)
+        (alone,) = Prober(encoder()).ask(catalog.build("explainers", spec).ask([attribution.question]))
         assert attribution.scores == pytest.approx(alone.scores, rel=1e-4, abs=1e-6)
         logits = encoder().model(**encoder().tokenizer(text, return_tensors="pt")).logits[0]
         assert attribution.probabilities == pytest.approx(logits.softmax(-1).tolist(), abs=1e-6)
@@ -47,7 +46,7 @@ def test_many_explainers_share_what_they_read():
     prober = Prober(encoder())
     question = troth.core.types.Question(encodings[0], 1)
     for spec in ("gradient", "input_x_gradient"):
-        prober.ask(catalog.build("explainers", spec).ask(question))
+        prober.ask(catalog.build("explainers", spec).ask([question]))[0]
     assert prober.cost.backward == 1
 
 

@@ -44,14 +44,14 @@ def test_what_it_is_fitted_on_is_no_option():
     assert fitted == TfIdf()
     assert hash(fitted) == hash(TfIdf())
     with pytest.raises(TrothError, match="fitted on the data given"):
-        Prober(encoder()).ask(TfIdf().ask(asked[0]))
+        Prober(encoder()).ask(TfIdf().ask([asked[0]]))[0]
 
 
 def test_what_is_erased_is_no_longer_in_the_text():
     asked = questions(texts=["good film", "film book film"])
     prober = Prober(encoder())
     fitted = TfIdf().prepare(prober, [question.encoding for question in asked])
-    attribution = prober.ask(fitted.ask(asked[1].erased(torch.tensor([0.0, 1.0, 1.0]), MaskToken())))
+    attribution = prober.ask(fitted.ask([asked[1].erased(torch.tensor([0.0, 1.0, 1.0]), MaskToken())]))[0]
     rare = 1 + math.log(1.5)
     assert attribution.scores == pytest.approx(np.array([0, rare, 1]) / math.hypot(rare, 1))
 

@@ -10,8 +10,8 @@ from explainers.referees import explained, questions
 from fakes import encoder
 from troth.core.draws import Draws
 from troth.core.types import Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.explainers import _stopping
 from troth.explainers._regression import regress
 from troth.explainers.exact_shapley import all_coalitions, shapley_weights
@@ -45,7 +45,7 @@ def test_it_stops_when_it_knows_enough(kind):
 def test_what_it_says_it_used_is_what_it_asked(kind):
     (question,) = questions(texts=[TEXT])
     prober = Prober(encoder())
-    attribution = prober.ask(kind(samples=4000, tolerance=0.3).ask(question))
+    attribution = prober.ask(kind(samples=4000, tolerance=0.3).ask([question]))[0]
     assert 0.8 * used(attribution) <= prober.cost.forward <= used(attribution) + 2  # what repeats is asked once
 
 
@@ -84,7 +84,7 @@ def _table(question):
     """[2 ** units] what the model says of every coalition."""
 
     def ask():
-        answer = yield Look(question, all_coalitions(question.n_units))
+        answer = yield Probe(question, all_coalitions(question.n_units))
         return answer.value("logit").double()
 
     return Prober(encoder()).ask(ask())

@@ -15,7 +15,7 @@ import troth as package
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Score
 from troth.core.user_calls import UserCodeError
-from troth.engine.looks import Look, keep_all
+from troth.engine.probes import Probe, keep_all
 from troth.explainers import Explainer, SignedExplainer
 from troth.maskings import Masking
 from troth.metrics import Metric
@@ -166,7 +166,7 @@ def raises_at_once(self, question):
 
 
 def raises_later(self, question):
-    yield Look(question, keep_all(question))
+    yield Probe(question, keep_all(question))
     raise SystemExit(9)
 
 
@@ -175,25 +175,25 @@ def yields_nonsense(self, question):
 
 
 def yields_a_wrong_shape(self, question):
-    yield Look(question, keep_all(question)[:, :1])
+    yield Probe(question, keep_all(question)[:, :1])
 
 
 def returns_nothing(self, question):
-    yield Look(question, keep_all(question))
+    yield Probe(question, keep_all(question))
 
 
 def returns_nonsense(self, question):
-    yield Look(question, keep_all(question))
+    yield Probe(question, keep_all(question))
     return [1.0]
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (not_a_generator, "Mine.not_a_generator returned [1.0]; it must be a generator that yields a Look"),
+        (not_a_generator, "Mine.not_a_generator returned [1.0]; it must be a generator that yields a Probe"),
         (raises_at_once, "Mine.raises_at_once raised StopIteration (test_user_calls.py, line "),
         (raises_later, "Mine.raises_later raised SystemExit: 9 (test_user_calls.py, line "),
-        (yields_nonsense, "Mine.yields_nonsense yielded 3; it must yield a Look"),
+        (yields_nonsense, "Mine.yields_nonsense yielded 3; it must yield a Probe"),
         (yields_a_wrong_shape, "keep must be [rows, 3 units]"),
         (returns_nothing, "Mine.returns_nothing returned None; it must return an Attribution"),
         (returns_nonsense, "Mine.returns_nonsense returned [1.0]; it must return an Attribution"),

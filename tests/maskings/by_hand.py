@@ -4,8 +4,8 @@ import torch
 
 from fakes import encoder
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 
 TEXT = "the soup was unkind"  # the last word is six tokens
 PAIR = "is the film good ?"
@@ -21,7 +21,7 @@ def erased(masking, keep, family="bert", **options):
     encoding = encoded(family, **options)
 
     def looking():
-        return (yield Look(Question(encoding, 0), torch.tensor(keep), masking, purpose="test")).logits
+        return (yield Probe(Question(encoding, 0), torch.tensor(keep), masking, purpose="test")).logits
 
     return Prober(encoder(family)).ask(looking())
 

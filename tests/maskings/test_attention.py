@@ -7,8 +7,8 @@ from transformers import AttentionInterface
 from fakes import encoder, hf_model, planted, tokenizer_for
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.attention import Attention
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
@@ -41,7 +41,7 @@ def ask(model, encoding, keep, masking=None):
     question = Question(encoding, target=0)
 
     def looking():
-        return (yield Look(question, keep, masking or Attention()))
+        return (yield Probe(question, keep, masking or Attention()))
 
     return Prober(model).ask(looking()).logits
 
@@ -110,7 +110,7 @@ def test_company_and_padding_change_nothing(family):
     keeps = [torch.linspace(0, 1, encoding.n_units)[None] for encoding in encodings]
 
     def looking(encoding, keep):
-        return (yield Look(Question(encoding, target=0), keep, Attention()))
+        return (yield Probe(Question(encoding, target=0), keep, Attention()))
 
     together = list(Prober(model).run(looking(*pair) for pair in zip(encodings, keeps, strict=True)))
     for encoding, keep, answer in zip(encodings, keeps, together, strict=True):

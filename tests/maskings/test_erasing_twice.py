@@ -5,8 +5,8 @@ import torch
 
 from fakes import encoder
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.attention import Attention
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
@@ -21,7 +21,7 @@ def logits(text, base, first, keep, second):
     question = Question(encoding, target=0, base=torch.tensor(base), erased_by=first)
 
     def looking():
-        return (yield Look(question, torch.tensor([keep]), second))
+        return (yield Probe(question, torch.tensor([keep]), second))
 
     return Prober(MODEL).ask(looking()).logits
 

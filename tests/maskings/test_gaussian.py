@@ -5,8 +5,8 @@ from fakes import encoder, planted
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question, Rows
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.gaussian import Gaussian
 from troth.models.black_box import BlackBox
 
@@ -77,7 +77,7 @@ def test_alone_and_in_company_the_model_says_the_same():
 
     def looking(encoding):
         keep = torch.linspace(0, 1, encoding.n_units).expand(3, -1)
-        return (yield Look(Question(encoding, target=0), keep, Gaussian(variance=0.5)))
+        return (yield Probe(Question(encoding, target=0), keep, Gaussian(variance=0.5)))
 
     together = list(Prober(MODEL).run(map(looking, encodings)))
     for encoding, answer in zip(encodings, together, strict=True):
@@ -93,7 +93,7 @@ def test_errors_a_user_can_mend():
     (encoding,) = box.encode([Example(id="a", text="a good film")])
 
     def looking():
-        return (yield Look(Question(encoding, target=0), torch.zeros(1, 3), Gaussian()))
+        return (yield Probe(Question(encoding, target=0), torch.zeros(1, 3), Gaussian()))
 
     with pytest.raises(TrothError, match="rule has no word vectors"):
         Prober(box).ask(looking())

@@ -11,8 +11,8 @@ import fakes
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 
@@ -38,7 +38,7 @@ def asked(text, keep, masking, pair=None, segments="first", base=None, base_mask
     question = Question(encoding, 0, base=None if base is None else torch.tensor(base), erased_by=base_masking)
 
     def looking(row):
-        return (yield Look(question, torch.tensor([row]), masking))
+        return (yield Probe(question, torch.tensor([row]), masking))
 
     for row in keep:
         Prober(model).ask(looking(row))

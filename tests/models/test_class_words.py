@@ -9,8 +9,8 @@ import fakes
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.delete import Delete
 from troth.models._tree import Tree
 
@@ -55,7 +55,7 @@ def test_the_log_probability_of_all_tokens_of_a_word(family, mean):
     def look(encoding):
         question = Question(encoding, 0)
         rows = torch.cat([torch.ones(1, encoding.n_units), 1 - torch.eye(encoding.n_units)])
-        return (yield Look(question, rows, Delete()))
+        return (yield Probe(question, rows, Delete()))
 
     for encoding, answer in zip(encodings, Prober(model).run(map(look, encodings)), strict=True):
         ids, units = context_of(model, encoding), encoding.units[: len(encoding.ids) - model.answer_length]
@@ -156,7 +156,7 @@ def test_words_of_one_token_are_computed_as_before():
     (encoding,) = model.encode([Example("0", "a good film")])
 
     def look():
-        return (yield Look(Question(encoding, 0), torch.ones(1, 3)))
+        return (yield Probe(Question(encoding, 0), torch.ones(1, 3)))
 
     with torch.no_grad():
         states = model.model.base_model(input_ids=encoding.ids[None], use_cache=False).last_hidden_state[:, -1]

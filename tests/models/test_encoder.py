@@ -19,8 +19,8 @@ import troth
 from kinds import state_of
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.engine.looks import Look, keep_all
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
 from troth.maskings.pad import Pad
 from troth.models.encoder import Encoder
 from troth.verbs.explain import as_examples
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 def logits_of(model, texts, **options):
     def looking(question):
-        return (yield Look(question, keep_all(question), **options)).logits[0]
+        return (yield Probe(question, keep_all(question), **options)).logits[0]
 
     encodings = model.encode(as_examples(texts))
     return torch.stack(list(Prober(model).run(looking(Question(encoding, 0)) for encoding in encodings)))
@@ -235,7 +235,7 @@ def test_padded_units_of_roberta_keep_everybody_in_place(family):
     keep = torch.tensor([[1.0, 0, 1, 1]])
 
     def looking():
-        return (yield Look(Question(encoding, 0), keep, Pad())).logits
+        return (yield Probe(Question(encoding, 0), keep, Pad())).logits
 
     found = Prober(model).ask(looking())
     ids = encoding.ids.clone()

@@ -98,7 +98,8 @@ def test_five_labels_cost_one_set_of_passes(method):
     costs = []
     for targets in ([2], [0, 1, 2, 3, 4]):
         prober = Prober(model)
-        found = prober.ask(explanations(model, catalog.build("explainers", method), encoding, targets))
+        pairs = [(encoding, target) for target in targets]
+        found = prober.ask(explanations(model, catalog.build("explainers", method), pairs))
         costs.append((prober.cost.forward, prober.cost.backward))
     assert costs[0] == costs[1]
     assert method != "leave_one_out" or costs[0] == (2 + encoding.n_units, 0)  # the whole text first, then once more

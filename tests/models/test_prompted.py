@@ -15,8 +15,8 @@ import troth
 from asking import tokens_run
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Example, Question
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.zero import Zero
@@ -45,7 +45,7 @@ def by_hand(model, text, ids=None):
 
 
 def look(question, keep, masking=None):
-    return (yield Look(question, keep, masking))
+    return (yield Probe(question, keep, masking))
 
 
 @pytest.mark.parametrize("family", fakes.CAUSAL)

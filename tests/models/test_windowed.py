@@ -9,8 +9,8 @@ import kinds
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example
-from troth.engine.looks import Look, keep_all
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
 
 LENGTH, STRIDE = 12, 4
 TEXT = " ".join(fakes.CORPUS[:4])
@@ -188,7 +188,7 @@ def test_windows_are_counted():
     question = troth.explain(model, TEXT, "random")[0].question
 
     def ask():
-        return (yield Look(question, torch.cat([keep_all(question), 1 - torch.eye(question.n_units)])))
+        return (yield Probe(question, torch.cat([keep_all(question), 1 - torch.eye(question.n_units)])))
 
     prober.ask(ask())
     assert prober.cost.forward == (1 + question.n_units) * windows

@@ -10,8 +10,8 @@ import torch
 from troth import studies
 from troth.core.errors import TrothError
 from troth.core.types import Question, Score
-from troth.engine.looks import Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models import load_model
 from troth.performance import performance
@@ -107,7 +107,7 @@ def test_the_inputs_checked_are_the_inputs_measured(setting, checked):
             ]
             for point, left in enumerate(left_at(record["erased_at"], POINTS)):
                 question = Question(encoding, target=record["target"])
-                logits = prober.ask(_one(Look(question, left[None]))).logits[0]
+                logits = prober.ask(_one(Probe(question, left[None]))).logits[0]
                 assert float(logits.double().softmax(-1)[record["target"]]) == pytest.approx(
                     record["p_explained"][point], abs=1e-6
                 )
@@ -143,7 +143,7 @@ def test_a_slow_loop_gives_the_same_p_values(setting, checked):
 def _view(prober, model, example, segments, left=None):
     (encoding,) = model.encode([example], "token", segments)
     left = torch.ones(encoding.n_units) if left is None else left
-    answer = prober.ask(_one(Look(Question(encoding, target=0), left[None], want=HIDDEN_STATES)))
+    answer = prober.ask(_one(Probe(Question(encoding, target=0), left[None], readout=HIDDEN_STATES)))
     return [layer[0] for layer in largest(answer)]
 
 

@@ -40,10 +40,10 @@ def test_erased_copies_are_what_the_prober_asks_about(masking):
     with torch.no_grad():
         logits = MODEL.forward(rows(corpus, range(7))).logits
     from troth.core.types import Question
-    from troth.engine.looks import Look
+    from troth.engine.probes import Probe
 
     def ask(encoding, keep):
-        answer = yield Look(Question(encoding, 0), keep[None])
+        answer = yield Probe(Question(encoding, 0), keep[None])
         return answer.logits[0]
 
     asks = (ask(encoding, keep) for encoding, keep in zip(first_text, keeps, strict=True))

@@ -23,25 +23,17 @@ def erased(monkeypatch):
     def listen(module):
         original = module.recursively_erased
 
-        def listening(question, attribution, *others):
-            left = yield from original(question, attribution, *others)
-            found[module].append((question.encoding.example.id, question.target, left.tolist()))
-            return left
+        def listening(questions, *others):
+            keep = yield from original(questions, *others)
+            for question, left in zip(questions, keep, strict=True):
+                kept = left[:, : question.n_units].tolist()
+                found[module].append((question.encoding.example.id, question.target, kept))
+            return keep
 
         monkeypatch.setattr(module, "recursively_erased", listening)
 
     for module in found:
         listen(module)
-    in_step = recursive_erasure.erased_in_step
-
-    def listening_to_many(questions, *others):
-        keep, answers = yield from in_step(questions, *others)
-        for question, left in zip(questions, keep, strict=True):
-            kept = left[:, : question.n_units].astype(float).tolist()
-            found[recursive_erasure].append((question.encoding.example.id, question.target, kept))
-        return keep, answers
-
-    monkeypatch.setattr(recursive_erasure, "erased_in_step", listening_to_many)
     return found
 
 

@@ -182,7 +182,7 @@ def test_command_prints_verdicts_and_json(tmp_path):
 def test_the_metric_still_follows_the_same_order():
     model, data = encoder(), sentences(3, seed=11)
     (attribution, *_) = explain(model, data, "leave_one_out")
-    curve, _ = Prober(model).ask(RecursiveErasure(step=0.5)._curve(attribution.question, attribution, None))
+    curve, _ = Prober(model).ask(RecursiveErasure(step=0.5)._curves([attribution.question], [attribution], None))
     half = attribution.question.n_units // 2
     kept = np.ones(attribution.question.n_units)
     kept[np.argsort(-attribution.scores, kind="stable")[:half]] = 0

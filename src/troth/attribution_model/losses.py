@@ -12,7 +12,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows, spread
-from troth.engine.looks import at_least_single
+from troth.engine.probes import at_least_single
 from troth.maskings.mix import Mix
 from troth.models import TextClassifier
 

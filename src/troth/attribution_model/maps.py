@@ -16,7 +16,7 @@ from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
 from troth.core.types import Encoding, Rows
-from troth.engine.looks import PREDICTED, Passes, Reading, Want, at_least_single
+from troth.engine.probes import PREDICTED, Passes, Reading, Readout, at_least_single
 from troth.models import TextClassifier
 
 Decay = Literal["linear", "constant"]
@@ -27,7 +27,7 @@ _COPIES = 5  # of an example's own weights: they, their gradient, two moments, a
 
 
 @dataclass(frozen=True)
-class Map(Want):
+class Map(Readout):
     """One pass of F, one of G."""
 
     attribution_model: AttributionModel
@@ -38,11 +38,11 @@ class Map(Want):
             logits = model.forward(rows).logits
             page, prediction = _ready(own, model, rows, logits)
             maps = own.scores(page, prediction).sigmoid()
-        return Reading(logits, rows={"maps": maps[:, None]}, more=Passes(beside=len(rows)))
+        return Reading(logits, rows={"maps": maps[:, None]}, more=Passes(side_model_rows=len(rows)))
 
 
 @dataclass(frozen=True)
-class Tuned(Want):
+class Tuned(Readout):
     """The map of G and those after each step on the example alone, with weights of its own."""
 
     backward: ClassVar[bool] = True

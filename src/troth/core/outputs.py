@@ -36,12 +36,12 @@ def strongest(logits: Tensor, outputs: Outputs) -> Tensor:
     return logits.argmax(-1) if outputs != "values" else torch.zeros_like(logits[..., 0], dtype=torch.int64)
 
 
-def decisions(logits: Tensor, outputs: Outputs, target: int, threshold: float = THRESHOLD) -> Tensor:
-    """What is decided: the class; of labels whether the target holds, 1 or 0. [..., columns] -> [...]"""
+def decisions(logits: Tensor, outputs: Outputs, target: Tensor, threshold: float = THRESHOLD) -> Tensor:
+    """What is decided: the class; of labels whether each row's target holds, 1 or 0. [rows, columns] -> [rows]"""
     if outputs == "classes":
         return logits.argmax(-1)
     if outputs == "labels":
-        return (logits[..., target].sigmoid() > threshold).long()
+        return (logits.gather(1, target[:, None])[:, 0].sigmoid() > threshold).long()
     raise TrothError("a model that gives values decides nothing; use comprehensiveness, sufficiency or deletion")
 
 

@@ -74,7 +74,7 @@ def shown(value: Any, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-def guard(cls: type, names: tuple[str, ...], *, out_of_memory: bool = True, **results: tuple[type, type]) -> None:
+def guard(cls: type, names: tuple[str, ...], *, out_of_memory: bool = True, **results: tuple[Any, type]) -> None:
     """Has the methods of a user's class called through here; those of troth's own classes stay as they are.
 
     `results` are methods that must be generators: what they may yield, and what they must return.
@@ -87,7 +87,7 @@ def guard(cls: type, names: tuple[str, ...], *, out_of_memory: bool = True, **re
             setattr(cls, name, _guarded(method, results.get(name), out_of_memory))
 
 
-def _guarded(method: Callable[..., Any], result: tuple[type, type] | None, out_of_memory: bool) -> Callable[..., Any]:
+def _guarded(method: Callable[..., Any], result: tuple[Any, type] | None, out_of_memory: bool) -> Callable[..., Any]:
     @wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         what, given = f"{type(self).__name__}.{method.__name__}", _about(arguments)
@@ -98,7 +98,7 @@ def _guarded(method: Callable[..., Any], result: tuple[type, type] | None, out_o
     return call
 
 
-def _watched(answer: Any, what: str, given: str, yields: type, returns: type) -> Generator[Any, Any, Any]:
+def _watched(answer: Any, what: str, given: str, yields: Any, returns: type) -> Generator[Any, Any, Any]:
     """A generator of the user's, every step of which is a call."""
     if not isinstance(answer, Generator):
         raise UserCodeError(f"{what} returned {shown(answer)}; it must be a generator that yields {_one(yields)}")
@@ -118,7 +118,8 @@ def _watched(answer: Any, what: str, given: str, yields: type, returns: type) ->
     return result
 
 
-def _one(kind: type) -> str:
+def _one(kind: Any) -> str:
+    kind = kind[0] if isinstance(kind, tuple) else kind
     return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
 
 

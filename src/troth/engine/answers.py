@@ -1,8 +1,10 @@
-"""What the model has said: a tensor for all rows of a group, of which every look gets its slice."""
+"""What the model says of the rows of a probe: `Answers` for the method that asked, gathered by an `AnswerBuffer`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,16 +12,73 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from troth.core import outputs as meaning
 from troth.core.memory import moved
-from troth.core.types import Rows, gather_units
-from troth.engine.looks import Reading, at_least_single
+from troth.core.outputs import THRESHOLD, Of, Outputs, at_least_single, value_of
+from troth.core.types import Question, Rows, gather_units
+from troth.engine.probes import Reading
 
 Name = tuple[str, str]  # "logits", "units", "rest" or "rows", and what it is there
 _ON_DEVICE = 1 << 28  # bytes of answers that may stay there until the round ends
 
 
-class Block:
-    """The answers to the rows of one group, in the order of its jobs. On the CPU once it is `settled`."""
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the model said of each row of a probe, question by question, on the CPU."""
+
+    questions: Sequence[Question]
+    counts: NDArray[np.int64]  # [questions] rows of each
+    logits: Tensor  # [rows, classes]
+    units: Mapping[str, Tensor]  # [rows, most units] token numbers summed into units; 0 beyond a text's own units
+    rest: Mapping[str, Tensor]  # [rows] their sum over tokens in no unit
+    rows: Mapping[str, Tensor]  # [rows, ...]
+    outputs: Outputs = "classes"  # what the columns of the logits mean
+    threshold: float = THRESHOLD  # of labels
+
+    @property
+    def question(self) -> Question:
+        """The question, where the probe was about one text."""
+        (question,) = self.questions
+        return question
+
+    @cached_property
+    def target(self) -> Tensor:
+        """[rows] the class each row's question is about."""
+        return torch.from_numpy(np.repeat([question.target for question in self.questions], self.counts))
+
+    def value(self, of: Of = "logit") -> Tensor:
+        """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
+        against = np.array([-1 if each.against is None else each.against for each in self.questions])
+        if of == "logit" and (against < 0).all() and bool((self.target >= 0).all()):
+            return self._of_target(at_least_single(self.logits))  # by far the most often
+        return value_of(of, self.logits, self.target, torch.from_numpy(np.repeat(against, self.counts)), self.outputs)
+
+    def _of_target(self, values: Tensor) -> Tensor:
+        return values.gather(1, self.target[:, None])[:, 0]
+
+    @cached_property
+    def probability(self) -> Tensor:
+        """[rows] the target's probability; of values the number itself."""
+        return self._of_target(self.probabilities)
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """[rows, classes] the probability of each class or label; of values the numbers themselves."""
+        return meaning.probabilities(self.logits, self.outputs)
+
+    @cached_property
+    def strongest(self) -> Tensor:
+        """[rows] the class or label that the target "predicted" stands for."""
+        return meaning.strongest(self.logits, self.outputs)
+
+    @cached_property
+    def predicted(self) -> Tensor:
+        """[rows] the class the model would choose; of labels 1 where it says that the target holds, else 0."""
+        return meaning.decisions(self.logits, self.outputs, self.target, self.threshold)
+
+
+class AnswerBuffer:
+    """The answers to the rows of one table. On the CPU once it is `settled`."""
 
     def __init__(self) -> None:
         self.parts: dict[Name, Tensor] = {}
@@ -44,7 +103,7 @@ class Block:
             self._bytes = 0
 
     def close(self, order: NDArray[np.int64]) -> None:
-        """All batches are there; row i of them is row order[i] of the group. On its way to the CPU nobody waits."""
+        """All batches are there, and their row i is row order[i] of the buffer. The copy to the CPU is not awaited."""
         is_sorted, on_gpu = bool((order[1:] > order[:-1]).all()), False
         for name, batches in self._batches.items():
             part = joined(batches)
@@ -58,7 +117,7 @@ class Block:
             self._on_its_way.record()
 
     def settle(self) -> None:
-        """Waits for what is on its way."""
+        """Waits for the copy."""
         if self._on_its_way is not None:
             self._on_its_way.synchronize()
             # Pinned memory is scarce, and answers may live as long as their example.

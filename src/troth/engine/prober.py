@@ -1,13 +1,12 @@
-"""The engine: gathers what all examples ask, builds erased inputs a batch at a time, and deals out the answers.
+"""The engine: gathers what all routines ask, builds erased inputs a batch at a time, and deals out the answers.
 
 Batches are cut by memory from rows sorted by length, so nothing is padded to the longest text of the data; a batch that
 does not fit is halved. Rows asked twice are computed once. Draws are keyed by row, so none of this changes a number.
-A GPU works while the next looks are prepared: half of the examples under way wait for it, the others for Python.
+A GPU works while the next probes are prepared: half of the texts under way wait for it, the others for Python.
 """
 
-import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,13 +16,11 @@ from numpy.typing import NDArray
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
-from troth.core.types import Encoding, Rows
-from troth.engine.answers import Block
-from troth.engine.groups import Group, Known
-from troth.engine.jobs import Job, Running
-from troth.engine.looks import Ask, Reading, Want
-from troth.engine.many import AskMany, Batch, RunningMany
-from troth.engine.rows import Sheet
+from troth.core.types import Rows
+from troth.engine.probes import ProbeBatch, Reading, Readout
+from troth.engine.routines import Routine, Running
+from troth.engine.row_cache import RowCache
+from troth.engine.row_table import Group, RowTable, group_of
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
@@ -41,7 +38,7 @@ class Cost:
     forward: int = 0  # rows
     backward: int = 0  # rows
     batches: int = 0
-    beside: int = 0  # rows through another model than the one explained: an attribution model's own passes
+    side_model_rows: int = 0  # through another model than the one explained: an attribution model's own passes
 
 
 class Prober:
@@ -62,154 +59,112 @@ class Prober:
         usual = int(free(model.device) * 0.25) if on_gpu else 128 << 20
         self.memory = memory or usual  # bytes a batch may take, roughly
         self.tokens = _TOKENS if on_gpu else None  # a batch may have, with padding; None = as many as fit
-        # Examples under way at a time: a GPU needs as long to be told what to do for many as for few.
+        # Texts under way at a time: a GPU needs as long to be told what to do for many as for few.
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
-        self.shifts = 2 if on_gpu else 1  # parts of the window that take turns
+        self.pipeline_depth = 2 if on_gpu else 1  # parts of the window that take turns
         self.cost = Cost()
-        self._answers: weakref.WeakKeyDictionary[Encoding, Known] = weakref.WeakKeyDictionary()
-        self._numbers: dict[Hashable, int] = {}  # of groups
+        self._cache = RowCache()
+        self._numbers: dict[Group, int] = {}
 
-    def run(self, asks: Iterable[Ask[T]]) -> Iterator[T]:
-        """The result of every ask, in order; only a window of them is under way at a time."""
-        source = iter(asks)
+    @property
+    def texts_at_once(self) -> int:
+        """How many texts the model works on at a time."""
+        return -(-self.window // self.pipeline_depth)
+
+    def run(self, routines: Iterable[Routine[T]], texts: int = 1) -> Iterator[T]:
+        """The result of every routine, in order; `texts` is how many texts each is about, at most.
+
+        Only a window of texts is under way at a time.
+        """
+        source = iter(routines)
         running: deque[Running[T]] = deque()
         rounds: deque[_Round] = deque()  # that the model is working on
-        most = -(-self.window // self.shifts)
+        at_once, window = max(1, self.texts_at_once // texts), max(self.pipeline_depth, self.window // texts)
         while True:
-            ready = [ask for ask in running if ask.can_advance][:most]
-            while len(ready) < most and len(running) < self.window and (ask := next(source, None)) is not None:
-                running.append(Running(ask))
+            ready = [each for each in running if each.can_advance][:at_once]
+            while len(ready) < at_once and len(running) < window and (routine := next(source, None)) is not None:
+                running.append(Running(routine))
                 ready.append(running[-1])
             if not running:
                 return
             if started := self._start(ready):
                 rounds.append(started)
-            if rounds and (len(rounds) == self.shifts or not ready):
+            if rounds and (len(rounds) == self.pipeline_depth or not ready):
                 self._finish(rounds.popleft())
             while running and running[0].done:
                 yield running.popleft().result
 
-    def run_many(self, asks: Iterable[AskMany[T]]) -> Iterator[T]:
-        """As `run`, of asks that are about many examples each: a GPU works on one while another is prepared."""
-        source = iter(asks)
-        running: deque[RunningMany[T]] = deque()
-        begun: deque[RunningMany[T]] = deque()  # those that the model works for, in that order
-        while True:
-            while len(running) < self.shifts and (ask := next(source, None)) is not None:
-                running.append(RunningMany(ask))
-                self._advance(running[-1], begun)
-            if not running:
-                return
-            if begun:
-                first = begun.popleft()
-                assert first.batch is not None
-                first.batch.block.settle()
-                self._refuse_undefined(first.batch.block, first.batch.encoding_of)
-                self._advance(first, begun)
-            while running and running[0].done:
-                yield running.popleft().result
-
-    def _advance(self, ask: RunningMany[T], begun: deque[RunningMany[T]]) -> None:
-        """Takes the next looks of an ask and has the model begin with them."""
-        looks = ask.advance()
-        if looks is not None:
-            ask.batch = Batch(looks, self.masking, self.model)
-            if len(ask.batch.table):
-                self._read(ask.batch, ask.batch.block, ask.batch.order)
-            begun.append(ask)
-
-    def ask(self, ask: Ask[T]) -> T:
-        """The result of one ask."""
-        return next(self.run([ask]))
+    def ask(self, routine: Routine[T]) -> T:
+        """The result of one routine."""
+        return next(self.run([routine]))
 
     def forget_erased(self) -> None:
-        """Keeps only the answers about whole inputs.
+        """Keeps only what the model said of whole inputs.
 
         Those are asked for first and alone, so the batches of what follows are those of a new prober, and its numbers
         the same to the last bit.
         """
-        for known in self._answers.values():
-            known.forget_erased()
+        self._cache.forget_erased()
 
     def _start(self, ready: Iterable[Running[Any]]) -> "_Round | None":
-        """Takes the next looks and has the model begin with them; nobody waits for it."""
+        """Takes the next probes and has the model begin with them; nobody waits for it."""
         waiting: list[Running[Any]] = []
-        groups: dict[int, Group] = {}
+        places: list[tuple[Group, int]] = []  # of each probe: its group and its number there
+        groups: dict[Group, list[ProbeBatch]] = {}
         elements = rows = 0
-        try:
-            for ask in ready:
-                is_full = elements > PENDING_ELEMENTS or (self.shifts > 1 and rows > ROWS)
-                look = None if is_full else ask.advance()
-                if look is None:
-                    continue
-                waiting.append(ask)
-                elements += look.keep.numel()
-                rows += len(look.keep)
-            if not waiting:
-                return None
-            order: list[Group] = []
-            for ask in waiting:
-                assert ask.look is not None
-                job = Job(ask.look, self.masking)
-                number = self._numbers.setdefault(job.group, len(self._numbers))
-                group = groups.get(number) or groups.setdefault(number, Group(number))
-                group.add(job, self._known(job))
-                order.append(group)
-            for group in groups.values():
-                self._compute(group)
-        except BaseException:
-            self._answers.clear()  # nobody may be pointed at rows that were never computed
-            raise
-        return _Round(waiting, order, list(groups.values()))
-
-    def _known(self, job: Job) -> Known | None:
-        """Where the rows of a job are remembered, if they are."""
-        if not job.is_remembered:
+        for each in ready:
+            is_full = elements > PENDING_ELEMENTS or (self.pipeline_depth > 1 and rows > ROWS)
+            if is_full or not each.advance():
+                continue
+            waiting.append(each)
+            for probe in each.probes:
+                batch = probe.batch()
+                group = group_of(batch, self.masking)
+                same = groups.setdefault(group, [])
+                places.append((group, len(same)))
+                same.append(batch)
+                elements += batch.keep.size
+                rows += int(batch.counts.sum())
+        if not waiting:
             return None
-        known = self._answers.get(job.encoding)
-        if known is None:
-            known = self._answers[job.encoding] = Known()
-        return known
+        tables: dict[Group, RowTable] = {}
+        for group, probes in groups.items():
+            number = self._numbers.setdefault(group, len(self._numbers))
+            tables[group] = RowTable(probes, group, number, self.model, self._cache)
+            self._read(tables[group])
+        return _Round(waiting, places, tables)
 
     def _finish(self, done: "_Round") -> None:
         """Waits for the answers and deals them out."""
-        try:
-            for group in done.groups:
-                group.block.settle()
-                self._refuse_undefined(group.block, group.encoding_of)
-        except BaseException:
-            self._answers.clear()
-            raise
-        answers = {group: group.answers(self.model) for group in done.groups}
-        for ask, group in zip(done.waiting, done.order, strict=True):
-            ask.receive(next(answers[group]))
+        for table in done.tables.values():
+            table.buffer.settle()
+            self._refuse_undefined(table)
+        answers = {group: table.answers() for group, table in done.tables.items()}
+        places = iter(done.places)
+        for each in done.waiting:
+            mine = [next(places) for _ in each.probes]
+            each.receive([answers[group][number] for group, number in mine])
 
-    def _compute(self, group: Group) -> None:
-        """All rows that the group asks for."""
-        table = group.table()
-        if len(table) == 0:
+    def _read(self, table: RowTable) -> None:
+        """All rows of a table that are not known."""
+        if not len(table):
             return
-        order = np.argsort(table[:, 2], kind="stable")
-        self._read(Sheet(group.jobs, table[order], self.model), group.block, order)
-
-    def _read(self, sheet: Sheet, block: Block, order: NDArray[np.int64]) -> None:
-        """All rows of a sheet, whose row i is row order[i] of the block."""
-        want, start = sheet.want, 0
-        for masking in filter(None, {sheet.masking, sheet.erased_by}):
-            self.model.ready(masking.level, backward=want.backward)
-        with self.model.at_rest(attentions=want.attentions):
-            for batch in self._cut(sheet.table, want):
-                self._answer(block, sheet, start, start + len(batch))
+        readout, start = table.readout, 0
+        for masking in filter(None, {table.masking, table.erased_by}):
+            self.model.ready(masking.level, backward=readout.backward)
+        with self.model.at_rest(attentions=readout.attentions):
+            for batch in self._cut(table.table, readout):
+                self._answer(table, start, start + len(batch))
                 start += len(batch)
-        block.close(order)
+        table.buffer.close(table.order)
 
-    def _cut(self, table: NDArray[np.int64], want: Want) -> Iterator[NDArray[np.int64]]:
+    def _cut(self, table: NDArray[np.int64], readout: Readout) -> Iterator[NDArray[np.int64]]:
         """Batches that fit into memory and in which padding costs less than one more batch would."""
         # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
         lengths = table[:, 2]
-        costs = {length: want.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
+        costs = {length: readout.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
-        if want.only_forward and self.model.pads and self.model.packs:
+        if readout.only_forward and self.model.pads and self.model.packs:
             padding = len(table) * int(lengths[-1])  # there is none
         start = 0
         while start < len(table):
@@ -217,7 +172,7 @@ class Prober:
             if self.tokens is not None:
                 most = min(most, max(1, self.tokens // max(1, int(lengths[start]))))
             ahead = lengths[start : start + most]
-            # The first row that is longer by so much that those before it had better stay among themselves.
+            # The first row that is so much longer that padding the rows before it would cost more than a batch.
             longer = np.flatnonzero(np.diff(ahead) * np.arange(1, len(ahead)) > padding)
             end = start + (int(longer[0]) + 1 if len(longer) else len(ahead))
             while end > start + 1 and (end - start) * costs[int(lengths[end - 1])] > self.memory:
@@ -225,50 +180,50 @@ class Prober:
             yield table[start:end]
             start = end
 
-    def _answer(self, block: Block, sheet: Sheet, start: int, stop: int) -> None:
-        reading = self._try(sheet, start, stop)
+    def _answer(self, table: RowTable, start: int, stop: int) -> None:
+        reading = self._try(table, start, stop)
         if reading is None:
             self.memory = max(self.memory // 2, 1)
             half = start + (stop - start) // 2
-            self._answer(block, sheet, start, half)
-            self._answer(block, sheet, half, stop)
+            self._answer(table, start, half)
+            self._answer(table, half, stop)
             return
         self.cost.batches += 1
         more, passes = reading[1].more, self.model.passes(reading[0])
         self.cost.forward += passes + more.forward
-        self.cost.backward += (passes if sheet.want.backward else 0) + more.backward
-        self.cost.beside += more.beside
-        block.add(reading[1], reading[0], sheet.widest(start, stop))
+        self.cost.backward += (passes if table.readout.backward else 0) + more.backward
+        self.cost.side_model_rows += more.side_model_rows
+        table.buffer.add(reading[1], reading[0], table.widest(start, stop))
 
-    def _try(self, sheet: Sheet, start: int, stop: int) -> tuple[Rows, Reading] | None:
+    def _try(self, table: RowTable, start: int, stop: int) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
         try:
-            rows = sheet.rows(start, stop)
-            return rows, sheet.want.read(self.model, rows)
+            rows = table.rows(start, stop)
+            return rows, table.readout.read(self.model, rows)
         except (MemoryError, RuntimeError) as error:
             if not ran_out(error):
                 raise
             if stop - start > 1:
                 return None
-            job, _, length = sheet.table[start]
+            question, _, length = table.table[start]
             raise TrothError(
-                f"example {sheet.encodings[job].example.id}: a single row of {length} tokens does not fit "
+                f"example {table.encodings[question].example.id}: a single row of {length} tokens does not fit "
                 "into memory; load the model with a smaller max_length or dtype=bfloat16"
             ) from None
 
-    def _refuse_undefined(self, block: Block, encoding_of: Callable[[int], Encoding]) -> None:
-        if undefined := block.undefined():
+    def _refuse_undefined(self, table: RowTable) -> None:
+        if undefined := table.buffer.undefined():
             what, row = undefined
             raise TrothError(
                 f"{self.model.name} gave NaN or infinite {what} for example "
-                f"{encoding_of(row).example.id}; check its weights, or load it with dtype=float32"
+                f"{table.encoding_of(row).example.id}; check its weights, or load it with dtype=float32"
             )
 
 
 @dataclass(eq=False)
 class _Round:
-    """Looks that the model works on: who waits, in whose group each is."""
+    """Probes that the model works on: who waits, where each probe is, and the rows."""
 
     waiting: Sequence[Running[Any]]
-    order: Sequence[Group]
-    groups: Sequence[Group]
+    places: Sequence[tuple[Group, int]]
+    tables: dict[Group, RowTable]

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ClassVar, Self
 
-from troth.core import catalog, user_calls
+from troth.core import catalog
 from troth.core.types import Attribution, Encoding, Question
-from troth.engine.looks import LOGITS, Ask, Look, Want
-from troth.engine.many import Answers, AskMany, Looks, asks_together
+from troth.engine.answers import Answers
 from troth.engine.prober import Prober
+from troth.engine.probes import LOGITS, Readout
+from troth.engine.routines import Routine, guard_user_code, is_per_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Explainer(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        user_calls.guard(cls, ("prepare", "reads", "passes"), ask=(Look, Attribution), ask_many=(Looks, list))
+        guard_user_code(cls, ("prepare", "reads", "passes"), Attribution)
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""
@@ -47,7 +48,7 @@ class Explainer(ABC):
         """Whether its scores can be negative as it is configured."""
         return self.signed
 
-    def reads(self) -> Want:
+    def reads(self) -> Readout:
         """What it needs of the whole input: read while the class is chosen, so that it costs no pass of its own."""
         return LOGITS
 
@@ -56,17 +57,24 @@ class Explainer(ABC):
         return 2
 
     @abstractmethod
-    def ask(self, question: Question) -> Ask[Attribution]:
-        """Looks at the model as often as it needs and returns one score per unit."""
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        """Probes the model as often as it needs and returns one attribution per question.
 
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
-        """The same of many questions at once; `whole` is what it `reads` of their inputs, where that is known."""
-        raise NotImplementedError
+        Written for one text, with `@per_text` before it: `ask(self, question) -> Routine[Attribution]`.
+        """
 
     @property
-    def asks_many(self) -> bool:
-        """Whether it can ask so: not where a subclass replaces `ask` alone."""
-        return asks_together(type(self), Explainer)
+    def batch_size(self) -> int | None:
+        """How many texts it explains in one go: 1 where it is written for one text, None = as many as there are."""
+        return 1 if is_per_text(type(self).ask) else None
+
+    def from_units(self, answers: Answers, name: str) -> list[Attribution]:
+        """An attribution for each question: what was read of its whole input, unit by unit."""
+        scores, rest = answers.units[name].numpy(), answers.rest[name].tolist()
+        return [
+            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
+            for row, question in enumerate(answers.questions)
+        ]
 
 
 @dataclass(frozen=True)
@@ -87,30 +95,13 @@ class SignedExplainer(Explainer):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "ask" in vars(cls):
-            cls.ask = _absolute_where_wanted(cls.ask)  # type: ignore[method-assign, assignment]
-        if "ask_many" in vars(cls):
-            cls.ask_many = _all_absolute_where_wanted(cls.ask_many)  # type: ignore[method-assign, assignment]
+            cls.ask = _absolute_where_wanted(cls.ask)  # type: ignore[method-assign]
 
 
-_Asking = Callable[[Any, Question], Ask[Attribution]]
-_AskingMany = Callable[[Any, Sequence[Question], Answers | None], AskMany[list[Attribution]]]
-
-
-def _absolute_where_wanted(ask: _Asking) -> _Asking:
+def _absolute_where_wanted(ask: Callable[..., Routine[list[Attribution]]]) -> Callable[..., Routine[list[Attribution]]]:
     @wraps(ask)
-    def asking(self: SignedExplainer, question: Question) -> Ask[Attribution]:
-        attribution = yield from ask(self, question)
-        return attribution.magnitude() if self.absolute else attribution
-
-    return asking
-
-
-def _all_absolute_where_wanted(ask_many: _AskingMany) -> _AskingMany:
-    @wraps(ask_many)
-    def asking(
-        self: SignedExplainer, questions: Sequence[Question], whole: Answers | None
-    ) -> AskMany[list[Attribution]]:
-        attributions = yield from ask_many(self, questions, whole)
-        return [attribution.magnitude() for attribution in attributions] if self.absolute else attributions
+    def asking(self: SignedExplainer, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        attributions = yield from ask(self, questions)
+        return [each.magnitude() for each in attributions] if self.absolute else attributions
 
     return asking

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
-from troth.engine.looks import Reading, Want, at_least_single
+from troth.engine.probes import Reading, Readout, at_least_single
 from troth.models import TextClassifier, families, refuse
 
 CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
@@ -166,7 +166,7 @@ def chunks(count: int, bytes_each: int, device: torch.device) -> Iterator[slice]
 
 
 @dataclass(frozen=True)
-class Rollout(Want):
+class Rollout(Readout):
     """How much of each token reaches the first one at the end: the layers' token-to-token weights, multiplied."""
 
     attentions = True

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 
-from troth.engine.looks import at_least_single
+from troth.engine.probes import at_least_single
 
 _ELEMENTWISE = {
     "abs", "celu", "clamp", "clip", "cos", "elu", "erf", "exp", "expm1", "gelu", "hardsigmoid", "hardswish", "hardtanh",

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._layers import Layer, Rollout
 
@@ -33,7 +34,8 @@ class Alti(Explainer):
     formula = "s = (A_L · … · A₁)[c],  A[i, j] ∝ max(0, ‖yᵢ‖₁ − ‖yᵢ − Tⱼ‖₁)"
     pitfalls = "Says what is mixed in, not whether it speaks for the class: the scores are the same for every class."
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Shares())
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        answer = yield Probe(question, keep_all(question), readout=Shares())
         rest = float(answer.rest["reach"][0])
         return Attribution(question, answer.units["reach"][0].numpy(), signed=self.signed, rest=rest)

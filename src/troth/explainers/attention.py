@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from troth.core.types import Attribution, Question, Rows
-from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
-from troth.engine.many import Answers, AskMany, whole_inputs
+from troth.engine.probes import Reading, Readout, at_least_single, whole_inputs
+from troth.engine.routines import Routine
 from troth.explainers import Explainer
 from troth.models import TextClassifier
 
@@ -32,7 +32,7 @@ def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Weights(Want):
+class Weights(Readout):
     attentions = True
     about_target = False
 
@@ -52,15 +52,5 @@ class Attention(Explainer):
     def reads(self) -> Weights:
         return Weights()
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=self.reads())
-        scores, rest = answer.units["weights"][0].numpy(), float(answer.rest["weights"][0])
-        return Attribution(question, scores, signed=self.signed, rest=rest)
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
-        answers = whole or (yield whole_inputs(questions, self.reads()))
-        scores, rest = answers.units["weights"].numpy(), answers.rest["weights"].tolist()
-        return [
-            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
-            for row, question in enumerate(questions)
-        ]
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        return self.from_units((yield whole_inputs(questions, self.reads())), "weights")

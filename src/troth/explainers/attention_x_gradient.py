@@ -5,6 +5,7 @@ Weights and gradients are each averaged over the heads before they are multiplie
 head and averages the products.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +13,8 @@ import torch
 
 from troth.core.outputs import value_of
 from troth.core.types import Attribution, Question, Rows
-from troth.engine.looks import Ask, Look, Of, Reading, Want, at_least_single, keep_all
+from troth.engine.probes import Of, Reading, Readout, at_least_single, whole_inputs
+from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 from troth.explainers.attention import from_reader
 from troth.models import TextClassifier
@@ -21,7 +23,7 @@ Heads = Literal["mean", "each"]
 
 
 @dataclass(frozen=True)
-class WeightsXGradient(Want):
+class WeightsXGradient(Readout):
     backward = True
     attentions = True
 
@@ -52,7 +54,5 @@ class AttentionXGradient(SignedExplainer):
     def reads(self) -> WeightsXGradient:
         return WeightsXGradient(self.of, self.heads)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=self.reads())
-        scores, rest = answer.units["product"][0].numpy(), float(answer.rest["product"][0])
-        return Attribution(question, scores, signed=self.signed, rest=rest)
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        return self.from_units((yield whole_inputs(questions, self.reads())), "product")

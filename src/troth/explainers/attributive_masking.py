@@ -20,7 +20,8 @@ from troth.attribution_model.model import AttributionModel
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Want, keep_all
+from troth.engine.probes import Probe, Readout, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 
 _BETTER = 1e-4
@@ -56,7 +57,7 @@ class AttributiveMasking(Explainer):
         # The text; two masks a step, there and back; and what the metric asks about each map, five ratios say.
         return 2 if self.steps == 0 else 1 + 4 * self.steps + 5 * (self.steps + 1)
 
-    def reads(self) -> Want:
+    def reads(self) -> Readout:
         model = self.fitted if self.fitted is not None else saving.load(self.checkpoint)
         if self.steps == 0:
             return Map(model)
@@ -64,8 +65,9 @@ class AttributiveMasking(Explainer):
         rate = self.learning_rate or about["learning_rate"]
         return Tuned(model, saving.loss_of(about), self.steps, rate, self.decay)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=self.reads())
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        answer = yield Probe(question, keep_all(question), readout=self.reads())
         there = question.left * ~question.encoding.tokenless
         maps = answer.rows["maps"][0, :, : question.n_units] * there  # [steps + 1, units]
         best = Attribution(question, maps[0].numpy(), signed=self.signed)
@@ -80,7 +82,8 @@ class AttributiveMasking(Explainer):
         highest = -torch.inf
         for place, scores in enumerate(maps):
             attribution = Attribution(question, scores.numpy(), signed=self.signed)
-            value = sign * (yield from metric.ask(question, attribution, None)).value
+            (score,) = yield from metric.ask([question], [attribution], None)
+            value = sign * score.value
             if place == 0 or value > highest + _BETTER or highest != highest:
                 best, highest = attribution, value
         return best

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of
-from troth.engine.many import Answers, AskMany, Looks
+from troth.engine.probes import Of, ProbeBatch
+from troth.engine.routines import Routine
 from troth.explainers import Explainer
 from troth.explainers._players import marks
 
@@ -63,31 +63,16 @@ class BeamSearch(Explainer):
         sets = sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in range(1, n_units + 1))
         return 1 + sets * (2 if self.objective == "comp_minus_suff" else 1)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        search = _Search(self, [question])
-        while len(keep := search.grown()):
-            answer = yield Look(question, torch.from_numpy(keep), distinct=self._differs)
-            search.choose(answer.value(self.of).numpy())
-        return search.attributions(self.signed)[0]
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         search = _Search(self, questions)
+        # With comp − suff, what one order erases another may keep.
+        differs = self.drop_duplicates and self.objective == "comprehensiveness"
         while len(keep := search.grown()):
             inside = np.arange(keep.shape[1]) < search.n_units[search.row_text][:, None]
-            rows = np.bincount(search.row_text, minlength=len(questions))
-            answers = yield Looks(questions, keep[inside], rows, distinct=self._differs)
-            search.choose(answers.value(self.of))
+            counts = np.bincount(search.row_text, minlength=len(questions))
+            answers = yield ProbeBatch(questions, keep[inside], counts, distinct=differs)
+            search.choose(answers.value(self.of).numpy())
         return search.attributions(self.signed)
-
-    @property
-    def asks_many(self) -> bool:
-        # With comp − suff, what one round erases another keeps: such rows are remembered, and asked about once.
-        return super().asks_many and self.objective == "comprehensiveness"
-
-    @property
-    def _differs(self) -> bool:
-        """Whether no set is asked about twice in a round: what one order erases another may keep."""
-        return self.drop_duplicates and self.objective == "comprehensiveness"
 
 
 class _Search:

@@ -16,14 +16,15 @@ from torch.nn.functional import linear
 from troth.core.errors import TrothError
 from troth.core.outputs import value_of
 from troth.core.types import Attribution, Question, Rows
-from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
+from troth.engine.probes import Probe, Reading, Readout, at_least_single, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._layers import Activation, Head, Layer, Linear, Norm, chunks, held_bytes, take_apart
 from troth.models import TextClassifier
 
 
 @dataclass(frozen=True)
-class Parts(Want):
+class Parts(Readout):
     """Every token's part of the target's logit (less its part of the other class's in a contrast)."""
 
     attentions = True
@@ -129,7 +130,8 @@ class DecompX(SignedExplainer):
     formula = "f(x) = Σᵢ sᵢ + parts of the special tokens"
     pitfalls = "Takes attention weights as given: what a word does by steering attention is not in its score."
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Parts())
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        answer = yield Probe(question, keep_all(question), readout=Parts())
         rest, gap = float(answer.rest["parts"][0]), float(answer.rows["gap"][0])
         return Attribution(question, answer.units["parts"][0].numpy(), signed=self.signed, rest=rest, gap=gap)

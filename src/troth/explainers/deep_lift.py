@@ -16,7 +16,8 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.outputs import value_of
 from troth.core.types import PROMPT, Attribution, Question, Rows, spread
-from troth.engine.looks import Ask, Look, Reading, Want, at_least_single, keep_all
+from troth.engine.probes import Probe, Reading, Readout, at_least_single, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._multipliers import multipliers
 from troth.maskings.mix import Reference, reference_vector
@@ -27,7 +28,7 @@ _Moves = Literal["units", "all"]
 
 
 @dataclass(frozen=True)
-class Lift(Want):
+class Lift(Readout):
     """Multiplier · (x − reference) of every token, and by how much their sum misses the change of the value."""
 
     backward = True
@@ -76,8 +77,9 @@ class DeepLift(SignedExplainer):
     moves: _Moves = "units"
     of: _Of = "logit"
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Lift(self.of, self.baseline, self.moves))
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        answer = yield Probe(question, keep_all(question), readout=Lift(self.of, self.baseline, self.moves))
         rest = float(answer.rest["scores"][0]) if self.moves == "all" else 0.0
         gap = float(answer.rows["gap"][0])
         return Attribution(question, answer.units["scores"][0].numpy(), signed=self.signed, rest=rest, gap=gap)

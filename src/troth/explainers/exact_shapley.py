@@ -11,7 +11,8 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of
+from troth.engine.probes import Of, Probe
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._players import per_unit, players
 
@@ -28,7 +29,8 @@ class ExactShapley(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return 1 << min(n_units, 60)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         count = len(players(question))
         if count > _MOST_UNITS:
             raise TrothError(
@@ -36,7 +38,7 @@ class ExactShapley(SignedExplainer):
                 f"{question.encoding.example.id} has {count}: use kernel_shap, or larger units (sentence)"
             )
         coalitions = all_coalitions(count)
-        answer = yield Look(question, per_unit(question, coalitions))
+        answer = yield Probe(question, per_unit(question, coalitions))
         scores = shapley_weights(coalitions).T @ answer.value(self.of).double()
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._layers import Layer, Rollout
 
@@ -33,8 +34,9 @@ class GlobEnc(Explainer):
     formula = "s = (N_L · … · N₁)[c],  N[i, j] = ‖what j hands to i‖₂"
     pitfalls = "Norms have no sign and do not depend on the class; they grow with depth: compare within one model only."
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=Norms())
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        answer = yield Probe(question, keep_all(question), readout=Norms())
         scores, rest = answer.units["reach"][0], float(answer.rest["reach"][0])
         # Products over many layers can leave single precision; only their proportions matter then.
         scale = max([1.0, rest / 1e38, *(scores / 1e38).tolist()])

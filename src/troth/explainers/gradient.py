@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of, keep_all
-from troth.engine.looks import Gradient as GradientWant
-from troth.engine.many import Answers, AskMany, whole_inputs
+from troth.engine.probes import Gradient as GradientReadout
+from troth.engine.probes import Of, whole_inputs
+from troth.engine.routines import Routine
 from troth.explainers import Explainer
 
 
@@ -23,22 +23,12 @@ class Gradient(Explainer):
     norm: Literal["l2", "l1"] = "l2"
     of: Of = "logit"
 
-    def reads(self) -> GradientWant:
-        return self._want
+    def reads(self) -> GradientReadout:
+        return self._readout
 
     @cached_property
-    def _want(self) -> GradientWant:
-        return GradientWant(of=self.of, l1=self.norm == "l1")
+    def _readout(self) -> GradientReadout:
+        return GradientReadout(of=self.of, l1=self.norm == "l1")
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=self.reads())
-        rest = float(answer.rest[self.norm][0])
-        return Attribution(question, answer.units[self.norm][0].numpy(), signed=self.signed, rest=rest)
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
-        answers = whole or (yield whole_inputs(questions, self.reads()))
-        scores, rest = answers.units[self.norm].numpy(), answers.rest[self.norm].tolist()
-        return [
-            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
-            for row, question in enumerate(questions)
-        ]
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        return self.from_units((yield whole_inputs(questions, self.reads())), self.norm)

@@ -13,7 +13,8 @@ import torch
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Gradient, Look, Of
+from troth.engine.probes import Gradient, Of, Probe
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
 from troth.maskings.mix import Mix, Reference
@@ -36,15 +37,16 @@ class GradientShap(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return 2 * self.samples
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         coin, place = question.draws("gradient_shap").uniforms(self.samples, 2).T
         places = place[coin < 0.5]
         if len(places) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         keep = faded(question, places)
-        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        readout = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         others = places if self.moves == "all" else None
-        answer = yield Look(question, keep, Mix(reference=self.baseline), want, others=others)
+        answer = yield Probe(question, keep, Mix(reference=self.baseline), readout, non_unit_keep=others)
         scores = answer.units["dot"].sum(0) / self.samples * (question.left > 0)
         rest = 0.0 if others is None else float(answer.rest["dot"].sum() / self.samples)
         return Attribution(question, scores.numpy(), signed=self.signed, rest=rest)

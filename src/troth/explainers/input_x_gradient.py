@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Gradient, Look, Of, keep_all
-from troth.engine.many import Answers, AskMany, whole_inputs
+from troth.engine.probes import Gradient, Of, whole_inputs
+from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 
 
@@ -21,15 +21,5 @@ class InputXGradient(SignedExplainer):
     def reads(self) -> Gradient:
         return Gradient(of=self.of)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, keep_all(question), want=self.reads())
-        scores, rest = answer.units["dot"][0].numpy(), float(answer.rest["dot"][0])
-        return Attribution(question, scores, signed=self.signed, rest=rest)
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
-        answers = whole or (yield whole_inputs(questions, self.reads()))
-        scores, rest = answers.units["dot"].numpy(), answers.rest["dot"].tolist()
-        return [
-            Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
-            for row, question in enumerate(questions)
-        ]
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        return self.from_units((yield whole_inputs(questions, self.reads())), "dot")

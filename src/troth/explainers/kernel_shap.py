@@ -22,7 +22,8 @@ from torch import Tensor
 from troth.core.draws import Draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of
+from troth.engine.probes import Of, Probe
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer, _stopping
 from troth.explainers._players import first_of_each, marks, per_unit, players, ranks
 from troth.explainers._regression import solve
@@ -45,7 +46,8 @@ class KernelShap(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return min(self.samples + 2, 1 << n_units)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         count = len(players(question))
         if count == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
@@ -55,7 +57,7 @@ class KernelShap(SignedExplainer):
         for plan in self._plans(count, question.draws("kernel_shap")):
             new = plan.drawn[pairs.shape[1] :]
             first = [] if len(outer) else [ends, plan.whole]
-            answer = yield Look(question, per_unit(question, torch.cat([*first, new, ~new])))
+            answer = yield Probe(question, per_unit(question, torch.cat([*first, new, ~new])))
             values = answer.value(self.of).double()
             if first:
                 outer, values = values[: 2 + len(plan.whole)], values[2 + len(plan.whole) :]

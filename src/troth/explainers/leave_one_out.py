@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of, without_each_and_whole
-from troth.engine.many import Answers, AskMany, Looks, split
+from troth.engine.probes import Of, ProbeBatch, without_each_and_whole
+from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 
 
@@ -23,32 +21,13 @@ class LeaveOneOut(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return 1 + n_units
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        answer = yield Look(question, without_each_and_whole(question.n_units), distinct=question.base is None)
-        value = answer.value(self.of)
-        return Attribution(question, (value[-1] - value[:-1]).numpy(), signed=self.signed)
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
-        n_units = np.array([question.n_units for question in questions], np.int64)
-        rows = n_units if whole is not None else n_units + 1
-        keep = np.concatenate([_erasing_each(question.n_units, whole is None) for question in questions])
-        is_plain = all(question.base is None for question in questions)
-        answers = yield Looks(questions, keep, rows, distinct=is_plain)
-        value = answers.value(self.of)
-        if whole is not None:
-            before = whole.value(self.of)
-        else:
-            last = np.cumsum(rows) - 1
-            before, value = value[last], np.delete(value, last)
-        scores = split(np.repeat(before, n_units) - value, n_units)
-        for question, own in zip(questions, scores, strict=True):
-            if question.encoding.has_tokenless:
-                own[question.encoding.tokenless.numpy()] = 0  # erasing it changes nothing, in whatever batch
-        return [Attribution(question, own, signed=self.signed) for question, own in zip(questions, scores, strict=True)]
-
-
-@lru_cache(maxsize=64)
-def _erasing_each(n_units: int, with_whole: bool) -> NDArray[np.bool_]:
-    """Flat: row i erases unit i; perhaps the last one none."""
-    keep: NDArray[np.bool_] = without_each_and_whole(n_units).numpy() == 1
-    return keep[: n_units + with_whole].ravel()
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        keep = np.concatenate([without_each_and_whole(question.n_units).ravel() for question in questions])
+        counts = np.array([question.n_units + 1 for question in questions])
+        # Of a text that has lost something already, several rows may be the same.
+        is_distinct = all(question.base is None for question in questions)
+        answers = yield ProbeBatch(questions, keep, counts, distinct=is_distinct)
+        return [
+            Attribution(question, (values[-1] - values[:-1]).numpy(), signed=self.signed)
+            for question, values in zip(questions, answers.value(self.of).split(counts.tolist()), strict=True)
+        ]

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Look, Of
+from troth.engine.probes import Of, Probe
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer, _stopping
 from troth.explainers._players import per_unit, players, ranks
 from troth.explainers._regression import regress, sparse
@@ -67,19 +68,20 @@ class Lime(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return min(self.samples, 1 << n_units)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         count = len(players(question))
         if count == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         scores, note = yield from (self._sparse if self.penalty == "l1" else self._near)(question, count)
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
 
-    def _near(self, question: Question, count: int) -> Ask[tuple[Tensor, str]]:
+    def _near(self, question: Question, count: int) -> Routine[tuple[Tensor, str]]:
         drawn = thinned(question.draws("lime").uniforms(self.samples - 1, count + 1))
         values = torch.zeros(0, dtype=torch.float64)
         note = ""
         for samples in _stopping.budgets(max(_FIRST, 8 * count), self.samples, self.tolerance):
-            answer = yield Look(question, per_unit(question, drawn[len(values) : samples]))
+            answer = yield Probe(question, per_unit(question, drawn[len(values) : samples]))
             values = torch.cat([values, answer.value(self.of).double()])
             scores, errors = surrogate(drawn[:samples].double(), values, self.kernel_width, self.ridge)
             note = f"standard error {errors.mean():.2g} on average, {samples} samples"
@@ -89,9 +91,9 @@ class Lime(SignedExplainer):
                     break
         return scores, note
 
-    def _sparse(self, question: Question, count: int) -> Ask[tuple[Tensor, str]]:
+    def _sparse(self, question: Question, count: int) -> Routine[tuple[Tensor, str]]:
         kept = question.draws("lime").uniforms(self.samples, count) < 0.5
-        answer = yield Look(question, per_unit(question, kept))
+        answer = yield Probe(question, per_unit(question, kept))
         scores = sparse(kept.double(), answer.value(self.of).double(), self.alpha)
         return scores, f"{int((scores != 0).sum())} of {count} units have a score, {self.samples} samples"
 

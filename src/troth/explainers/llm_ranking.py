@@ -18,8 +18,9 @@ import numpy as np
 from troth.core.errors import TrothError
 from troth.core.trust import KEY_VARIABLE
 from troth.core.types import Attribution, Encoding, Question
-from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._language_models import Endpoint, ask_endpoint, ask_local
 
@@ -58,7 +59,8 @@ class LlmRanking(Explainer):
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         return replace(self, labels=prober.model.labels)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         left = np.flatnonzero(question.left.numpy() > 0)
         names = [question.encoding.unit_texts[unit] for unit in left]
         scores = np.zeros(question.n_units, dtype=np.float32)
@@ -67,7 +69,7 @@ class LlmRanking(Explainer):
         asking = ask_endpoint(self._endpoint(), self.parallel) if self.endpoint else ask_local(self.model)
         answer = asking(self._words(question, names), 16 * len(names) + 64)
         # Known already, so it costs nothing; meanwhile the other examples ask their questions, too.
-        yield Look(question, keep_all(question))
+        yield Probe(question, keep_all(question))
         ranked, dropped = match(parse(answer.result()), names)
         for place, unit in enumerate(ranked):
             scores[left[unit]] = len(names) - place
@@ -89,7 +91,7 @@ class LlmRanking(Explainer):
             "Rank the words of the text by how much they matter for this decision, the most important word first. "
             "Copy the words exactly as they are written here:\n"
             f"{json.dumps(list(names), ensure_ascii=False)}\n"
-            "Answer with a JSON list of strings and nothing else."
+            "Answers with a JSON list of strings and nothing else."
         )
 
 

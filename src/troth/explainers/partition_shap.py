@@ -19,7 +19,8 @@ from troth.core.draws import Draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question
 from troth.core.units import join, sentence_spans
-from troth.engine.looks import Ask, Look, Of
+from troth.engine.probes import Of, Probe
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer, _stopping
 from troth.explainers._players import per_unit, players, ranks
 from troth.explainers.exact_shapley import all_coalitions, shapley_weights
@@ -45,7 +46,8 @@ class PartitionShap(SignedExplainer):
         pairs = max(1, self.samples // max(1, 2 * n_units))
         return min(2 * n_units * pairs + 2, 1 << min(n_units, 60))
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         groups = sentences(question.encoding)[players(question)]
         if len(groups) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
@@ -54,12 +56,12 @@ class PartitionShap(SignedExplainer):
         scores, note = yield from (self._exact if exact else self._sampled)(question, groups)
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
 
-    def _exact(self, question: Question, groups: Tensor) -> Ask[tuple[Tensor, str]]:
+    def _exact(self, question: Question, groups: Tensor) -> Routine[tuple[Tensor, str]]:
         coalitions, weights = owen_weights(groups)
-        answer = yield Look(question, per_unit(question, coalitions))
+        answer = yield Probe(question, per_unit(question, coalitions))
         return weights.T @ answer.value(self.of).double(), "exact"
 
-    def _sampled(self, question: Question, groups: Tensor) -> Ask[tuple[Tensor, str]]:
+    def _sampled(self, question: Question, groups: Tensor) -> Routine[tuple[Tensor, str]]:
         count = len(groups)
         most = max(1, self.samples // (2 * count))
         orders = grouped_orders(groups, most, question.draws("partition_shap"))
@@ -68,7 +70,7 @@ class PartitionShap(SignedExplainer):
             new = orders[len(contributions) : pairs]
             # The reverse order begins with what the order ends with.
             both = torch.stack([new, new.flip(1)], dim=1).view(-1, count)
-            answer = yield Look(question, per_unit(question, prefixes(both)))
+            answer = yield Probe(question, per_unit(question, prefixes(both)))
             values = answer.value(self.of).double().view(len(both), count + 1)
             gains = torch.zeros(len(both), count, dtype=torch.float64).scatter_(1, both, values.diff(dim=1))
             contributions = torch.cat([contributions, gains.view(-1, 2, count).mean(1)])

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from troth.core import draws
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask
-from troth.engine.many import Answers, AskMany
+from troth.engine.routines import Routine
 from troth.explainers import Explainer
 
 
@@ -17,16 +16,10 @@ class Random(Explainer):
     formula = "sᵢ from the uniform distribution on [0, 1)"
     pitfalls = "Not an explanation: what every explanation has to beat."
 
-    def ask(self, question: Question) -> Ask[Attribution]:
-        yield from ()
-        scores = question.draws("random").uniforms(1, question.n_units)[0].numpy()
-        return Attribution(question, scores, signed=self.signed)
-
-    def ask_many(self, questions: Sequence[Question], whole: Answers | None) -> AskMany[list[Attribution]]:
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         yield from ()
         widest = max((question.n_units for question in questions), default=0)
-        keys = [question.draws("random").key for question in questions]
-        scores = draws.first_uniforms(keys, widest)
+        scores = draws.first_uniforms([question.draws("random").key for question in questions], widest)
         return [
             Attribution(question, scores[row, : question.n_units], signed=self.signed)
             for row, question in enumerate(questions)

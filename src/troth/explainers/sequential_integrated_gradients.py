@@ -13,7 +13,8 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask, Gradient, Look, Of, keep_all, keep_without_each
+from troth.engine.probes import Gradient, Of, Probe, keep_all, keep_without_each
+from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._players import players
 from troth.explainers.integrated_gradients import quadrature
@@ -40,19 +41,20 @@ class SequentialIntegratedGradients(SignedExplainer):
     def passes(self, n_units: int) -> int:
         return 2 * self.steps * n_units
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
-        want = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        readout = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
         scores = torch.zeros(question.n_units)
         traveling = players(question)
         size = max(1, _ELEMENTS // max(1, self.steps * question.n_units))
         for units in torch.split(traveling, size) if len(traveling) else ():
-            answer = yield Look(question, _paths(units, places, question.n_units), path, want)
+            answer = yield Probe(question, _paths(units, places, question.n_units), path, readout)
             dots = answer.units["dot"].view(len(units), self.steps, question.n_units)
             own = dots.gather(2, units[:, None, None].expand(-1, self.steps, 1))[..., 0]  # [units, steps]
             scores[units] = (own * weights).sum(1)
-        ends = yield Look(question, torch.cat([keep_all(question), keep_without_each(question)[traveling]]), path)
+        ends = yield Probe(question, torch.cat([keep_all(question), keep_without_each(question)[traveling]]), path)
         value = ends.value(self.of)
         gap = float(scores.sum() - (value[0] - value[1:]).sum())
         if self.normalize:

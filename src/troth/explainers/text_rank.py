@@ -8,7 +8,7 @@ from functools import partial
 from troth import salience
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
 
@@ -31,7 +31,8 @@ class TextRank(Explainer):
         if not 0 <= self.damping <= 1:
             raise TrothError(f"text_rank: damping must lie in [0, 1], not {self.damping}")
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         yield from ()
         rank = partial(salience.text_rank, window=self.window, damping=self.damping, steps=self.steps)
         return salient(question, rank, self.signed)

@@ -10,8 +10,8 @@ from troth import salience
 from troth.core.errors import TrothError
 from troth.core.pieces import pieces
 from troth.core.types import Attribution, Encoding, Question
-from troth.engine.looks import Ask
 from troth.engine.prober import Prober
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
 
@@ -31,7 +31,8 @@ class TfIdf(Explainer):
         texts = [pieces(encoding)[1] for encoding in encodings]
         return replace(self, fitted=salience.TfIdf.fit(texts) if any(texts) else salience.TfIdf({}))
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         yield from ()
         if self.fitted is None:
             raise TrothError(

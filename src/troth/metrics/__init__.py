@@ -10,19 +10,19 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from troth import seeds, statistics
-from troth.core import catalog, user_calls
+from troth.core import catalog
 from troth.core.copies import Ints
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
-from troth.engine.looks import Ask, Look
-from troth.engine.many import AskMany, Looks, asks_together, can_be_joined
+from troth.engine.routines import Routine, guard_user_code, is_per_text
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
-# Explains the same example again, on what is left of it.
-Explain: TypeAlias = Callable[[Question], Ask[Attribution]]
+# Explain again, on what is left of some texts, or of one.
+Explain: TypeAlias = Callable[[Sequence[Question]], Routine[list[Attribution]]]
+ExplainOne: TypeAlias = Callable[[Question], Routine[Attribution]]
 
 Quality: TypeAlias = Literal["faithfulness", "plausibility", "stability"]
 
@@ -62,7 +62,7 @@ class Metric(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         calls = ("explanations", "settled", "for_explainer", "summarize", "extra")
-        user_calls.guard(cls, calls, ask=(Look, Score), score=(Look, Score), ask_many=(Looks, list))
+        guard_user_code(cls, calls, Score)
 
     @property
     def divides_by(self) -> str:
@@ -93,25 +93,31 @@ class Metric(ABC):
         """Itself with the options that were left open chosen for the explainer whose scores are measured."""
         return self
 
-    def score(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        """The score of one explanation; that of a text without units is undefined, whatever the metric."""
-        if question.n_units == 0:
-            return undefined(NO_UNITS)
-        return (yield from self.ask(question, attribution, explain))
+    def score(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
+    ) -> Routine[list[Score]]:
+        """The score of each explanation; that of a text without units is undefined, whatever the metric."""
+        some = [place for place, question in enumerate(questions) if question.n_units]
+        scores = [undefined(NO_UNITS)] * len(questions)
+        if some:
+            found = yield from self.ask([questions[i] for i in some], [attributions[i] for i in some], explain)
+            for place, score in zip(some, found, strict=True):
+                scores[place] = score
+        return scores
 
     @abstractmethod
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        """Looks at the model as often as it needs and returns the score of one explanation, of one unit or more."""
+    def ask(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
+    ) -> Routine[list[Score]]:
+        """Probes the model as often as it needs and returns the score of each explanation, of one unit or more.
 
-    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
-        """Whether it can measure these at once, given what explains again and the prober's masking."""
-        return False
+        Written for one text, with `@per_text` before it: `ask(self, question, attribution, explain) -> Routine[Score]`.
+        """
 
-    def ask_many(
-        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
-    ) -> AskMany[list[Score]]:
-        """The score of each, as `ask` gives it."""
-        raise NotImplementedError
+    @property
+    def batch_size(self) -> int | None:
+        """How many texts it measures in one go: 1 where it is written for one text, None = as many as there are."""
+        return 1 if is_per_text(type(self).ask) else None
 
     def summarize(self, *by_seed: Sequence[Score], clusters: Ints | None = None) -> Summary:
         """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
@@ -144,11 +150,6 @@ class Erasing(Metric):
     def perturbation(self) -> Masking:
         """How units are erased."""
         return _masking(self.masking)
-
-    @property
-    def erases_alike(self) -> bool:
-        """Whether rows of many texts can be asked together."""
-        return asks_together(type(self), Metric) and can_be_joined(self.perturbation)
 
     @property
     def erased(self) -> tuple[float, float]:
@@ -199,7 +200,7 @@ def require_outputs(metrics: Iterable[Metric], model: TextClassifier) -> None:
             )
 
 
-def never(question: Question) -> Ask[Attribution]:
+def never(questions: Sequence[Question]) -> Routine[list[Attribution]]:
     """The `explain` of a metric that does not explain again."""
     raise AssertionError("a metric that explains again says so: explains_again = True")
 

@@ -7,21 +7,22 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.outputs import log_probabilities, probabilities
 from troth.core.types import Attribution, Question, Score, Scores
-from troth.engine.looks import Answer, Ask, Look, keep_all
-from troth.engine.many import AskMany
-from troth.explainers import Explainer
+from troth.engine.answers import Answers
+from troth.engine.probes import Probe, ProbeBatch
+from troth.engine.routines import Routine, per_text
 from troth.maskings import Masking
-from troth.metrics import Erasing, Explain, formulas, undefined
-from troth.metrics._many import have_order, looks, orders, target_probabilities
+from troth.metrics import Erasing, Explain, ExplainOne, formulas, undefined
 from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
+Bools = NDArray[np.bool_]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 _RELEASED_MASKING = "token(id=0)"  # of normalized metrics
 WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
@@ -70,40 +71,64 @@ def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
     return torch.from_numpy((rank < np.array(counts)[:, None]).astype(np.float32))
 
 
+def rankings(attributions: Sequence[Attribution], widest: int) -> NDArray[np.int64]:
+    """[texts, widest] `ranking` of each text; what is no unit of it comes last."""
+    falling = np.full((len(attributions), widest), np.inf, np.float32)
+    for row, attribution in enumerate(attributions):
+        falling[row, : len(attribution.scores)] = -attribution.scores
+    falling[np.isnan(falling)] = -np.inf
+    return np.argsort(falling, axis=1, kind="stable")
+
+
 def recursively_erased(
-    question: Question,
-    attribution: Attribution,
-    explain: Explain,
+    questions: Sequence[Question],
+    attributions: Sequence[Attribution],
+    explain: Explain | None,
     masking: Masking,
     points: Sequence[int],
-    recompute: bool = True,
-) -> Ask[Tensor]:
-    """[points, units] what is left when the top units go step by step, explaining what is left again at each.
+) -> Routine[Bools]:
+    """[texts, points, most units] what is left when the top units go step by step, explaining again at each step.
 
-    `points` are the shares erased in basis points, rising; 10,000 erases all without explaining.
+    `points` are the shares erased in basis points, rising; 10,000 erases all without explaining. Without `explain` the
+    first order stays.
     """
-    n_units = question.n_units
-    left, gone = np.ones(n_units, np.float32), 0
-    steps = []
+    n_units = np.array([question.n_units for question in questions], np.int64)
+    widest = int(n_units.max())
+    left = np.arange(widest) < n_units[:, None]
+    order = rankings(attributions, widest)
+    gone = np.zeros(len(questions), np.int64)
+    steps: list[Bools] = []
     for point in points:
         missing = n_units * point // 10_000 - gone
+        again = np.flatnonzero((missing > 0) & (gone > 0) & (point < 10_000)).tolist()
+        if explain is not None and again:
+            bases = [torch.from_numpy(left[text, : n_units[text]].astype(np.float32)) for text in again]
+            some = [questions[text].erased(base, masking) for text, base in zip(again, bases, strict=True)]
+            order[again] = rankings((yield from explain(some)), widest)
         if point == 10_000:
             left = np.zeros_like(left)
-        elif missing:
-            if recompute and gone:
-                attribution = yield from explain(question.erased(torch.from_numpy(left), masking))
-            order = ranking(attribution.scores).numpy()
-            left = left.copy()  # the question keeps what it was asked about
-            left[order[left[order] == 1][:missing]] = 0
+        else:
+            there = np.take_along_axis(left, order, 1)
+            goes = there & (np.cumsum(there, axis=1) <= missing[:, None])
+            left = np.empty_like(left)
+            np.put_along_axis(left, order, there & ~goes, 1)
             gone += missing
         steps.append(left)
-    return torch.from_numpy(np.stack(steps))
+    return np.stack(steps, axis=1)
 
 
-def target_probability(answer: Answer, logs: bool = False) -> Floats:
+def erasing(questions: Sequence[Question], keep: Bools, masking: Masking) -> ProbeBatch:
+    """The probe of [texts, rows, most units], without what is no unit of a text."""
+    n_units = np.array([question.n_units for question in questions])
+    inside = np.arange(keep.shape[2]) < n_units[:, None]
+    flat = keep[np.broadcast_to(inside[:, None], keep.shape)]
+    return ProbeBatch(questions, flat, np.full(len(questions), keep.shape[1]), masking)
+
+
+def target_probability(answers: Answers, logs: bool = False) -> Floats:
     """[rows] of the class or label explained, in double precision; its logarithm is never −inf. A value is itself."""
-    turned = (log_probabilities if logs else probabilities)(answer.logits.double(), answer.outputs)
-    return turned[:, answer.question.target].numpy()
+    turned = (log_probabilities if logs else probabilities)(answers.logits.double(), answers.outputs)
+    return turned.gather(1, answers.target[:, None])[:, 0].numpy()
 
 
 def why_no_correlation(scores: Scores) -> str:
@@ -154,34 +179,20 @@ class Erasure(Erasing):
         """One score of those at each ratio, at which so many units were erased or kept."""
         return float(formulas.aopc(values))
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        n_units = question.n_units
-        counts = [count_at(ratio, n_units, self.rounding) for ratio in self.shares]
-        top = top_units(attribution.scores, counts)
-        rows = [keep_all(question), top if self.keeps_top else 1 - top]
-        if self.needs_empty:
-            rows.append(torch.zeros(1, n_units))
-        answer = yield Look(question, torch.cat(rows), self.perturbation)
-        return self._scored(counts, target_probability(answer, self.logs))
-
-    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
-        return self.erases_alike and have_order(attributions)
-
-    def ask_many(
-        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
-    ) -> AskMany[list[Score]]:
-        n_units = np.array([question.n_units for question in questions], np.int64)
-        products = np.array([basis_points(ratio) for ratio in self.shares]) * n_units[:, None]
-        counts = -(-products // 10_000) if self.rounding == "ceil" else products // 10_000  # [texts, ratios]
-        order = orders(attributions, int(n_units.max()))
+    def ask(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
+    ) -> Routine[list[Score]]:
+        n_units = [question.n_units for question in questions]
+        counts = np.array([[count_at(ratio, n, self.rounding) for ratio in self.shares] for n in n_units])
+        order = rankings(attributions, max(n_units))
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], 1)
-        top = rank[:, None] < counts[:, :, None]
+        top = rank[:, None] < counts[:, :, None]  # [texts, ratios, most units]
         rows = [np.ones_like(top[:, :1]), top if self.keeps_top else ~top]
         if self.needs_empty:
             rows.append(np.zeros_like(top[:, :1]))
-        answers = yield looks(questions, np.concatenate(rows, axis=1), n_units, self.perturbation)
-        said = target_probabilities(answers, self.logs)
+        answers = yield erasing(questions, np.concatenate(rows, axis=1), self.perturbation)
+        said = target_probability(answers, self.logs).reshape(len(questions), -1)
         return [self._scored(count, p) for count, p in zip(counts.tolist(), said, strict=True)]
 
     def _scored(self, counts: list[int], p: Floats) -> Score:
@@ -289,11 +300,12 @@ class PerturbationCurve(Stepwise):
     bounds = "[0, 1]"
     inserts: ClassVar[bool] = False  # starts from nothing and adds units, instead of erasing them from the whole
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         n_units = question.n_units
         counts = steps_of(self.step, n_units)
         top = top_units(attribution.scores, counts)
         keep = top if self.inserts else 1 - top
-        answer = yield Look(question, keep, self.perturbation)
+        answer = yield Probe(question, keep, self.perturbation)
         ratios, p = np.array(counts) / n_units, target_probability(answer)
         return Score(float(np.trapezoid(p, ratios)), {"ratios": ratios.tolist(), "p": p.tolist()})

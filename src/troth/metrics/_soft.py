@@ -14,13 +14,14 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
 from troth.data import Data
-from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.metrics import Erasing, Explain, defined_records, formulas, undefined
+from troth.metrics import Erasing, ExplainOne, defined_records, formulas, undefined
 from troth.metrics._erasing import WHOLE_MINUS_EMPTY, target_probability
 from troth.metrics.formulas import Floats
 
@@ -163,7 +164,8 @@ class SoftErasure(Erasing):
         maps = {usual_map(explainer.gives_signed) for explainer in explainers}
         return replace(self, scores=self.scores or (maps.pop() if len(maps) == 1 else "min_max"))
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         fading = self.perturbation
         weights = token_counts(question.encoding)
         wanted = self.keep(importance(attribution, self.scores))
@@ -172,10 +174,10 @@ class SoftErasure(Erasing):
         levels = [at_retention(wanted, weights, retention) for retention in self.retentions] or [wanted]
         samples = self.samples if fading.stochastic else 1
         keep = torch.from_numpy(np.repeat(levels, samples, axis=0)).float()
-        faded = yield Look(question, keep, fading, purpose="soft")
+        faded = yield Probe(question, keep, fading, purpose="soft")
         # Noise never erases a unit wholly, and dropping every element of a word vector makes it 0.
         erasing = Zero() if isinstance(fading, Gaussian) or fading == Soft() else fading
-        ends = yield Look(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), erasing)
+        ends = yield Probe(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), erasing)
         full, nothing = target_probability(ends).tolist()
         left = target_probability(faded).reshape(len(levels), samples)
         retained = [float(weights @ level / weights.sum()) for level in levels]

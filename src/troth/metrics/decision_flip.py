@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask, Look
-from troth.metrics import Explain, defined_records, formulas
+from troth.engine.probes import Probe
+from troth.engine.routines import Routine, per_text
+from troth.metrics import ExplainOne, defined_records, formulas
 from troth.metrics._erasing import Stepwise, steps_of, top_units
 
 
@@ -28,11 +29,12 @@ class DecisionFlip(Stepwise):
 
     masking: str = "delete"
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         n_units = question.n_units
         counts = steps_of(self.step, n_units)
         keep = 1 - top_units(attribution.scores, counts)
-        answer = yield Look(question, keep, self.perturbation)
+        answer = yield Probe(question, keep, self.perturbation)
         ratios, predictions = [count / n_units for count in counts], answer.predicted.tolist()
         flipped = any(predicted != predictions[0] for predicted in predictions)
         record = {"ratios": ratios, "predictions": predictions, "flipped": flipped}

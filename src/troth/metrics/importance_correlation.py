@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask, Look, keep_without_each
-from troth.metrics import Erasing, Explain, formulas, undefined
+from troth.engine.probes import Probe, keep_without_each
+from troth.engine.routines import Routine, per_text
+from troth.metrics import Erasing, ExplainOne, formulas, undefined
 from troth.metrics._erasing import target_probability, why_no_correlation
 
 
@@ -25,8 +26,9 @@ class ImportanceCorrelation(Erasing):
     def erased(self) -> tuple[float, float]:
         return (0.0, 0.0)  # one unit at a time
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        answer = yield Look(question, keep_without_each(question), self.perturbation)
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
+        answer = yield Probe(question, keep_without_each(question), self.perturbation)
         p = target_probability(answer)
         value = formulas.importance_correlation(attribution.scores, p)
         if np.isnan(value):

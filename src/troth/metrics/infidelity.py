@@ -12,8 +12,9 @@ import torch
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask, Look, Of, keep_all
-from troth.metrics import Erasing, Explain, formulas
+from troth.engine.probes import Of, Probe, keep_all
+from troth.engine.routines import Routine, per_text
+from troth.metrics import Erasing, ExplainOne, formulas
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,12 @@ class Infidelity(Erasing):
             raise TrothError(f"infidelity: samples must be at least 1, not {self.samples}")
         super().__post_init__()
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
         erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
         keep = torch.cat([keep_all(question), 1 - erased])
-        answer = yield Look(question, keep, self.perturbation)
+        answer = yield Probe(question, keep, self.perturbation)
         values = answer.value(self.of).double().numpy()
         change = values[0] - values[1:]
         value = formulas.infidelity(attribution.scores, erased.numpy(), change, normalize=self.normalize)

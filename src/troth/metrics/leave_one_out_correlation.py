@@ -12,8 +12,9 @@ import torch
 
 from troth import statistics
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask, Look, Of, keep_all, keep_without_each
-from troth.metrics import Erasing, Explain, formulas, undefined
+from troth.engine.probes import Of, Probe, keep_all, keep_without_each
+from troth.engine.routines import Routine, per_text
+from troth.metrics import Erasing, ExplainOne, formulas, undefined
 from troth.metrics._erasing import why_no_correlation
 
 
@@ -32,9 +33,10 @@ class LeaveOneOutCorrelation(Erasing):
     def erased(self) -> tuple[float, float]:
         return (0.0, 0.0)  # one unit at a time
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         keep = torch.cat([keep_all(question), keep_without_each(question)])
-        answer = yield Look(question, keep, self.perturbation)
+        answer = yield Probe(question, keep, self.perturbation)
         values = answer.value(self.of).double().numpy()
         drops = values[0] - values[1:]
         if self.kind == "kendall":

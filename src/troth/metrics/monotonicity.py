@@ -7,8 +7,9 @@ Arya et al. ask whether every step rises, yes or no: `every=True`.
 from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask, Look
-from troth.metrics import Erasing, Explain, formulas
+from troth.engine.probes import Probe
+from troth.engine.routines import Routine, per_text
+from troth.metrics import Erasing, ExplainOne, formulas
 from troth.metrics._erasing import target_probability, top_units
 
 
@@ -22,9 +23,10 @@ class Monotonicity(Erasing):
     every: bool = False
     masking: str = "mask_token"
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         n_units = question.n_units
         keep = 1 - top_units(attribution.scores, range(n_units, -1, -1))  # [units + 1, units]
-        answer = yield Look(question, keep, self.perturbation)
+        answer = yield Probe(question, keep, self.perturbation)
         p = target_probability(answer)
         return Score(formulas.monotonicity(p, every=self.every), {"p": p.tolist()})

@@ -15,8 +15,8 @@ import numpy as np
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question, Score
-from troth.engine.looks import Ask
-from troth.metrics import NO_UNITS, Explain, Metric, Quality, _agreement, defined_records, undefined
+from troth.engine.routines import Routine, per_text
+from troth.metrics import NO_UNITS, ExplainOne, Metric, Quality, _agreement, defined_records, undefined
 from troth.metrics._agreement import Span
 
 
@@ -39,7 +39,8 @@ class RationaleAgreement(Metric):
         if self.top is not None and self.top < 1:
             raise TrothError(f"rationale_agreement: top must be at least 1, not {self.top}")
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         yield from ()
         if question.n_units == 0:
             return undefined(NO_UNITS)

@@ -18,22 +18,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from torch import Tensor
 
 from troth import seeds, statistics
 from troth.core.copies import Ints, numbered
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.data import Data
-from troth.engine.looks import Answer, Ask, Look
-from troth.engine.many import AskMany
+from troth.engine.answers import Answers
+from troth.engine.routines import Routine
 from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer
 from troth.explainers.random import Random
-from troth.maskings import Masking
 from troth.metrics import Erasing, Explain, Summary, formulas, reasons
-from troth.metrics._erasing import basis_points, recursively_erased, target_probability
-from troth.metrics._many import both_ends, erased_in_step, have_order, target_probabilities
+from troth.metrics._erasing import Bools, basis_points, erasing, recursively_erased, target_probability
 from troth.metrics.formulas import Floats
 from troth.performance import Performance, indicators, performance, performance_of
 
@@ -83,97 +80,79 @@ class RecursiveErasure(Erasing):
         again = max(0, len(self.points) - 3) if self._recomputes else 0  # not at 0 %, the first step and 100 %
         return again + (self.target == "gold")  # where another class was explained
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
-        gold = _gold(attribution)
-        can_explain = self._recomputes or attribution.explainer
-        exclusive = attribution.outputs == "classes"  # a label is a question of its own: gold is yes or no
-        if exclusive and self.target == "gold" and gold not in (None, question.target) and can_explain:
-            question = replace(question, target=gold, against=None)
-            attribution = yield from explain(question)
-        explained, left = yield from self._curve(question, attribution, explain)
-        baseline = yield from Random().ask(question)
-        random, _ = yield from self._curve(question, baseline, Random().ask)
+    def ask(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
+    ) -> Routine[list[Score]]:
+        gold = [_gold(attribution) for attribution in attributions]
+        questions, attributions = yield from self._about_gold(questions, attributions, gold, explain)
+        explained, left = yield from self._curves(questions, attributions, explain)
+        drawn = yield from Random().ask(questions)
+        random, _ = yield from self._curves(questions, drawn, Random().ask)
         ratios = np.array(self.points) / 10_000
-        p_explained, p_random = (target_probability(answer) for answer in (explained, random))
-        record = {
-            "ratios": ratios.tolist(),
-            "target": question.target,
-            **self._performed(explained, random, gold),
-            "p_explained": p_explained.tolist(),
-            "p_random": p_random.tolist(),
-            # The place of the ratio at which each unit goes: whoever asks more of these inputs need not explain again.
-            "erased_at": left.sum(0).int().tolist(),
-        }
-        return Score(formulas.acu(ratios, p_explained, p_random), record)
-
-    def asks_many(self, attributions: Sequence[Attribution], explainer: Explainer | None, default: Masking) -> bool:
-        """What is left is explained by the explainer's own masking, the prober's: where that is ours, too."""
-        explains = not self._recomputes or (explainer is not None and explainer.asks_many)
-        plain = all(each.outputs == "classes" and self._is_settled(each) for each in attributions)
-        return explains and plain and self.perturbation == default and self.erases_alike and have_order(attributions)
-
-    def _is_settled(self, attribution: Attribution) -> bool:
-        """Whether the class explained is the one that is measured."""
-        return self.target == "given" or _gold(attribution) in (None, attribution.target)
-
-    def ask_many(
-        self, questions: Sequence[Question], attributions: Sequence[Attribution], explainer: Explainer | None
-    ) -> AskMany[list[Score]]:
-        masking, points, ratios = self.perturbation, self.points, np.array(self.points) / 10_000
-        again, random = (explainer, Random()) if self._recomputes else (None, None)
-        left, explained = yield from erased_in_step(questions, attributions, again, masking, points)
-        drawn = yield from Random().ask_many(questions, None)
-        ends = [both_ends(explained)]
-        _, baseline = yield from erased_in_step(questions, drawn, random, masking, points, ends)
-        curves = [target_probabilities(answers) for answers in (explained, baseline)]
-        decided = [
-            answers.strongest.view(len(questions), -1).tolist() for answers in (explained, baseline)
-        ]  # fmt: skip
+        curves = [target_probability(each).reshape(len(questions), -1) for each in (explained, random)]
         areas = formulas.acu(ratios, *curves).tolist()
-        erased_at = left.sum(1).tolist()
-        texts = zip(questions, attributions, *decided, *(curve.tolist() for curve in curves), strict=True)
         scores = []
-        for number, (question, attribution, decisions, others, p_explained, p_random) in enumerate(texts):
-            gold, predicted, target = _gold(attribution), decisions[0], question.target
+        for text, question in enumerate(questions):
             record = {
                 "ratios": ratios.tolist(),
-                "target": target,
-                "label": predicted if gold is None else gold,
-                "label_is": "predicted" if gold is None else "gold",
-                "target_is": {predicted: "predicted", gold: "gold"}.get(target, "given"),
-                "performance": self._performance,
-                "explained": decisions,
-                "random": others,
-                "p_explained": p_explained,
-                "p_random": p_random,
-                "erased_at": erased_at[number][: question.n_units],
+                "target": question.target,
+                **self._performed(explained, random, text, gold[text]),
+                "p_explained": curves[0][text].tolist(),
+                "p_random": curves[1][text].tolist(),
+                # The place of the ratio at which each unit goes, for whoever asks more of these inputs.
+                "erased_at": left[text, :, : question.n_units].sum(0).tolist(),
             }
-            scores.append(Score(areas[number], record))
+            scores.append(Score(areas[text], record))
         return scores
 
-    def _performed(self, explained: Answer, random: Answer, gold: int | None) -> dict[str, Any]:
+    def _about_gold(
+        self,
+        questions: Sequence[Question],
+        attributions: Sequence[Attribution],
+        gold: Sequence[int | None],
+        explain: Explain,
+    ) -> Routine[tuple[list[Question], list[Attribution]]]:
+        """The same about the gold class, explained again where another class was; a label is a question of its own."""
+        questions, attributions = list(questions), list(attributions)
+        others: dict[int, Question] = {}
+        for place, (question, attribution, label) in enumerate(zip(questions, attributions, gold, strict=True)):
+            can_explain = self._recomputes or attribution.explainer
+            wanted = attribution.outputs == "classes" and self.target == "gold" and can_explain
+            if wanted and label is not None and label != question.target:
+                others[place] = replace(question, target=label, against=None)
+        if others:
+            again = yield from explain(list(others.values()))
+            for place, attribution in zip(others, again, strict=True):
+                questions[place], attributions[place] = others[place], attribution
+        return questions, attributions
+
+    def _performed(self, explained: Answers, random: Answers, text: int, gold: int | None) -> dict[str, Any]:
         """What performance is computed from: a class or a label's yes or no at every step; of a value the value."""
         if explained.outputs == "values":
             return {"performance": VALUE, "target_is": "given"}
-        predicted, target = int(explained.predicted[0]), explained.question.target
+        rows = slice(text * len(self.points), (text + 1) * len(self.points))
+        decisions, target = explained.predicted[rows].tolist(), explained.questions[text].target
+        predicted = decisions[0]
         target_is = {predicted: "predicted", gold: "gold"}.get(target, "given")
         if explained.outputs == "labels":
-            target_is = "predicted" if int(explained.strongest[0]) == target else "given"
+            target_is = "predicted" if int(explained.strongest[rows][0]) == target else "given"
         return {
             "label": predicted if gold is None else gold,
             "label_is": "predicted" if gold is None else "gold",
             "target_is": target_is,
             "performance": self._performance,
-            "explained": explained.predicted.tolist(),
-            "random": random.predicted.tolist(),
+            "explained": decisions,
+            "random": random.predicted[rows].tolist(),
         }
 
-    def _curve(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[tuple[Answer, Tensor]]:
-        """What the model says as more and more is erased, and what is left then: [points, units]."""
-        masking = self.perturbation
-        left = yield from recursively_erased(question, attribution, explain, masking, self.points, self._recomputes)
-        answer = yield Look(question, left, masking)
-        return answer, left
+    def _curves(
+        self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
+    ) -> Routine[tuple[Answers, Bools]]:
+        """What the model says as more and more is erased, and what is left then: [texts, points, most units]."""
+        again = explain if self._recomputes else None
+        left = yield from recursively_erased(questions, attributions, again, self.perturbation, self.points)
+        answers = yield erasing(questions, left, self.perturbation)
+        return answers, left
 
     @property
     def _recomputes(self) -> bool:

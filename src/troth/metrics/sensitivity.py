@@ -15,9 +15,9 @@ from torch import Tensor
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Rows, Score
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine, per_text
 from troth.maskings import Masking
-from troth.metrics import Explain, Metric, undefined
+from troth.metrics import ExplainOne, Metric, undefined
 from troth.models import TextClassifier
 
 
@@ -65,7 +65,8 @@ class Sensitivity(Metric):
     def explanations(self) -> int:
         return self.samples
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         if question.base is not None:
             return undefined("part of the input is erased already")
         scores = attribution.scores.astype(np.float64)

@@ -13,8 +13,8 @@ import numpy as np
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask
-from troth.metrics import Explain, Metric, defined_records, formulas, undefined
+from troth.engine.routines import Routine, per_text
+from troth.metrics import ExplainOne, Metric, defined_records, formulas, undefined
 from troth.metrics._erasing import basis_points
 
 TOPS = tuple(range(1, 11))
@@ -37,7 +37,8 @@ class Sparsity(Metric):
         if self.top is not None and self.top < 0:
             raise TrothError(f"sparsity: top counts units, so it cannot be {self.top}")
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         yield from ()
         scores = attribution.scores
         if self.top is None:

@@ -12,8 +12,8 @@ import numpy as np
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask
-from troth.metrics import Explain, Metric, Summary
+from troth.engine.routines import Routine, per_text
+from troth.metrics import ExplainOne, Metric, Summary
 from troth.store.cells import canonical
 from troth.store.measured import Clusters, Measured
 from troth.store.store import Store, Stored
@@ -93,7 +93,8 @@ class _Unknown(Metric):
 
     higher_is_better = None
 
-    def ask(self, question: Question, attribution: Attribution, explain: Explain) -> Ask[Score]:
+    @per_text
+    def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         raise TrothError("a metric that is not in the catalog can be summed up, not measured")
 
 

@@ -12,16 +12,17 @@ from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.matrix import matrices
 from troth.core.types import Attribution, Encoding, Example, Question
-from troth.engine.looks import PREDICTED, Ask, Look
 from troth.engine.prober import Prober
-from troth.engine.targets import ABOVE, EACH, Target, each_target, require_class
+from troth.engine.probes import PREDICTED, Probe
+from troth.engine.routines import Routine
+from troth.engine.targets import EACH, Target, require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier
 from troth.serve import limits
 from troth.serve.jobs import Job
 from troth.training.record import usual_masking
-from troth.verbs.explain import above, explanations
+from troth.verbs.explain import explanations, targets_of
 from troth.verbs.proof import CHOICES, RATIO, proofs_of
 
 
@@ -37,34 +38,24 @@ def explained(
     against: str | int | None,
     seed: int,
     proof: bool,
-) -> Ask[list[list[Attribution]]]:
+) -> Routine[list[list[Attribution]]]:
     """Each method's explanations of one text, as `troth explain` makes them; one per target."""
     require_class(model, target, several=True)
     require_class(model, against)
     encoding = _encoded(model, example, units, segments)
-    targets = yield from _targets(encoding, target)
+    (targets,) = yield from targets_of(model, [encoding], target)
+    pairs = [(encoding, each) for each in targets]
     by_method = []
     for done, (name, method) in enumerate(methods.items()):
         job.begins(name, done, len(methods))
         prepared = method.prepare(Prober(model, job.lane.masking), [encoding])
-        # What depends on the target cannot be shared.
-        groups = [[each] for each in targets] if method.reads().about_target else [targets] if targets else []
-        found: list[Attribution] = []
-        for some in groups:
-            found += yield from explanations(model, prepared, encoding, some, against=against, seed=seed)
-        by_method.append(found)
+        by_method.append((yield from explanations(model, prepared, pairs, against=against, seed=seed)) if pairs else [])
     if proof and target != EACH and encoding.n_units and targets:
         by_method = yield from _proved(model, by_method)
     return by_method
 
 
-def _targets(encoding: Encoding, target: Target) -> Ask[Sequence[str | int]]:
-    if target == EACH:
-        return range(1, len(encoding.written) + 1)
-    return (yield from above(encoding)) if target == ABOVE else each_target(target)
-
-
-def _proved(model: TextClassifier, by_method: Sequence[Sequence[Attribution]]) -> Ask[list[list[Attribution]]]:
+def _proved(model: TextClassifier, by_method: Sequence[Sequence[Attribution]]) -> Routine[list[list[Attribution]]]:
     """The same with their proofs; all of one text are compared."""
     masking: Masking = catalog.build("maskings", usual_masking(model))
     every = [attribution for several in by_method for attribution in several]
@@ -81,14 +72,14 @@ def as_json(by_method: Sequence[Sequence[Attribution]], target: Target) -> list[
 
 def erased(
     model: TextClassifier, example: Example, keep: Sequence[Sequence[int]], *, units: Any, segments: Segments, seed: int
-) -> Ask[dict[str, Any]]:
+) -> Routine[dict[str, Any]]:
     """What the model says of the whole text, and of what each row of `keep` leaves of it."""
     encoding = _encoded(model, example, units, segments)
     for row in keep:
         if len(row) != encoding.n_units:
             raise TrothError(f"keep has {len(row)} numbers, but the text has {encoding.n_units} {encoding.unit_kind}s")
     rows = torch.tensor([[1] * encoding.n_units, *keep], dtype=torch.float32).reshape(1 + len(keep), encoding.n_units)
-    answer = yield Look(Question(encoding, target=PREDICTED, seed=seed), rows)
+    answer = yield Probe(Question(encoding, target=PREDICTED, seed=seed), rows)
     labels = model.labels_of(encoding)
     probabilities = [row[: len(labels)] for row in answer.probabilities.tolist()]
     return {

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from troth.core.errors import TrothError
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine
 
 _OFTEN = 0.1  # seconds between two reports of progress
 
@@ -43,7 +43,7 @@ class WithdrawnError(Exception):
 class Job:
     """A piece of work, and the events that whoever waits for it reads."""
 
-    def __init__(self, lane: Lane, begin: Callable[[Job], Ask[Any]]) -> None:
+    def __init__(self, lane: Lane, begin: Callable[[Job], Routine[Any]]) -> None:
         self.lane, self.begin = lane, begin
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.is_done = False

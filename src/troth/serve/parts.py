@@ -1,57 +1,67 @@
-"""A look of many rows, asked a batch at a time: between batches a job can stop, and tell how far it is."""
+"""Probes of many rows, asked a part at a time: between parts a job can stop, and tell how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from troth.engine.answers import joined
-from troth.engine.jobs import distinct
-from troth.engine.looks import Answer, Ask, Look
+from troth.engine.answers import Answers, joined
 from troth.engine.prober import Prober
+from troth.engine.probes import ProbeBatch
+from troth.engine.routines import Routine
 
 _ROWS = 256  # of a model that takes little memory: enough to keep a machine busy
 
 
-def in_parts(look: Look, prober: Prober, after: Callable[[int], None]) -> Ask[Answer]:
-    """The answer to a look; `after` is called after every batch with the number of its rows, and may raise."""
-    row = look.want.bytes_per_row(prober.model, look.question.encoding.n_tokens)
-    most = max(1, min(_ROWS, prober.memory // max(1, row)))
-    if len(look.keep) <= most or (look.masking or prober.masking).stochastic:  # which draws by the number of a row
-        answer = yield look
-        after(len(look.keep))
-        return answer
-    once, places = _once(look)
-    others = repeat(None) if once.others is None else torch.split(once.others, most)
-    answers = []
-    for keep, some in zip(torch.split(once.keep, most), others, strict=False):
-        answers.append((yield replace(once, keep=keep, others=some)))
-        after(len(keep))
-    return _whole(answers, places)
+def in_parts(probes: Sequence[ProbeBatch], prober: Prober, after: Callable[[int], None]) -> Routine[list[Answers]]:
+    """The answers to each probe; `after` is called after every part with the number of its rows, and may raise."""
+    questions = sum(len(probe.questions) for probe in probes)
+    longest = max(question.encoding.n_tokens for probe in probes for question in probe.questions)
+    cost = max(probe.readout.bytes_per_row(prober.model, longest) for probe in probes)
+    most = max(1, min(_ROWS, prober.memory // max(1, cost)) // questions)  # rows of each question
+    rows = max(int(probe.counts.max()) for probe in probes)
+    if any((probe.masking or prober.masking).stochastic for probe in probes):
+        most = rows  # draws are made by the number of a row
+    parts: list[list[Answers]] = []
+    for start in range(0, rows, most):
+        parts.append((yield [_part(probe, start, start + most) for probe in probes]))
+        after(sum(len(answers.logits) for answers in parts[-1]))
+    return [_whole(probe, [part[number] for part in parts]) for number, probe in enumerate(probes)]
 
 
-def _once(look: Look) -> tuple[Look, Tensor]:
-    """The look with each of its rows once, and which of these every row is."""
-    if look.distinct or look.others is not None:
-        return look, torch.arange(len(look.keep))
-    keep = look.keep.detach().to("cpu", torch.float32)
-    is_whole = bool(((keep == 0) | (keep == 1)).all())
-    rows, places = distinct((keep == 1).numpy() if is_whole else keep.numpy())
-    return replace(look, keep=torch.from_numpy(rows).float(), distinct=True), torch.from_numpy(places)
+def _part(probe: ProbeBatch, start: int, stop: int) -> ProbeBatch:
+    """Some rows of each question."""
+    owner = np.repeat(np.arange(len(probe.counts)), probe.counts)
+    number = np.arange(len(owner)) - (np.cumsum(probe.counts) - probe.counts)[owner]
+    chosen = (start <= number) & (number < stop)
+    n_units = np.array([question.n_units for question in probe.questions])
+    return replace(
+        probe,
+        keep=probe.keep[np.repeat(chosen, n_units[owner])],
+        counts=np.bincount(owner[chosen], minlength=len(probe.counts)),
+        non_unit_keep=None if probe.non_unit_keep is None else probe.non_unit_keep[chosen],
+    )
 
 
-def _whole(answers: Sequence[Answer], places: Tensor) -> Answer:
-    """The answers to the parts of a look as that to the look."""
-    first = answers[0]
-    kinds: dict[str, Any] = {
-        kind: {
-            name: joined([getattr(answer, kind)[name] for answer in answers])[places] for name in getattr(first, kind)
-        }
-        for kind in ("units", "rest", "rows")
-    }
-    return replace(first, logits=joined([answer.logits for answer in answers])[places], **kinds)
+def _whole(probe: ProbeBatch, parts: Sequence[Answers]) -> Answers:
+    """The answers to the parts of a probe as those to the probe."""
+    if len(parts) == 1:
+        return parts[0]
+    owner = np.concatenate([np.repeat(np.arange(len(part.counts)), part.counts) for part in parts])
+    order = torch.from_numpy(np.argsort(owner, kind="stable"))
+
+    def together(values: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        return {name: joined([some[name] for some in values if len(some[name])])[order] for name in values[0]}
+
+    return replace(
+        parts[0],
+        counts=probe.counts,
+        logits=joined([part.logits for part in parts])[order],
+        units=together([part.units for part in parts]),
+        rest=together([part.rest for part in parts]),
+        rows=together([part.rows for part in parts]),
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Attribution, Example
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine
 from troth.models import TextClassifier
 from troth.serve import asks, limits, requests
 from troth.serve.jobs import Job, Lane
@@ -30,7 +30,7 @@ class Served:
         example = _example(asked)
         methods = limits.explainers(asked.explainers)
 
-        def begin(job: Job) -> Ask[Any]:
+        def begin(job: Job) -> Routine[Any]:
             found = yield from asks.explained(
                 job, model, example, methods, units=asked.units, segments=asked.segments, target=asked.target,
                 against=asked.against, seed=asked.seed, proof=asked.proof,
@@ -44,7 +44,7 @@ class Served:
         model, lane = self._lane(asked.model, asked.masking)
         example = _example(asked)
 
-        def begin(job: Job) -> Ask[Any]:
+        def begin(job: Job) -> Routine[Any]:
             return asks.erased(model, example, asked.keep, units=asked.units, segments=asked.segments, seed=asked.seed)
 
         return Job(lane, begin)

@@ -14,8 +14,8 @@ from typing import Any
 from troth.core import terminal
 from troth.core.errors import TrothError
 from troth.core.user_calls import UserCodeError
-from troth.engine.looks import Answer, Ask
 from troth.engine.prober import Prober
+from troth.engine.routines import Routine, Running
 from troth.models import TextClassifier
 from troth.serve import memory
 from troth.serve.jobs import Job, Lane, WithdrawnError
@@ -142,19 +142,15 @@ class _Arriving(Iterator[Job]):
         return self._queue.take(self.taken[0].lane) is not None
 
 
-def _watched(prober: Prober, job: Job) -> Ask[None]:
-    """The job's ask; it tells how far it is, stops when nobody waits, and its failure is nobody else's."""
-    answer: Answer | None = None
+def _watched(prober: Prober, job: Job) -> Routine[None]:
+    """The job's routine; it tells how far it is, stops when nobody waits, and its failure is nobody else's."""
     try:
         job.require_wanted()
-        ask: Ask[Any] = job.begin(job)
-        while True:
-            try:
-                look = next(ask) if answer is None else ask.send(answer)
-            except StopIteration as stop:
-                job.finish(stop.value)
-                return
-            answer = yield from in_parts(look, prober, job.answered)
+        running: Running[Any] = Running(job.begin(job))
+        while running.advance():
+            probes = [probe.batch() for probe in running.probes]
+            running.receive((yield from in_parts(probes, prober, job.answered)))
+        job.finish(running.result)
     except WithdrawnError:
         job.is_done = True
     except Exception as error:

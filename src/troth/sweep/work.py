@@ -42,7 +42,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
     if spec.over_sum:
         attributions = map(over_sum, attributions)
     table = attributions_to_table(attributions)  # only now is the model asked
-    return Output(table, prober.cost.forward + prober.cost.beside, prober.cost.backward)
+    return Output(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
 
 def over_sum(attribution: Attribution) -> Attribution:

@@ -21,7 +21,7 @@ from torch import Tensor
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
-from troth.engine.looks import at_least_single
+from troth.engine.probes import at_least_single
 from troth.models import Output, _changes
 from troth.models.encoder import Encoder
 from troth.training import devices, quality, recipes

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from troth.core.types import Encoding, Example, Question
-from troth.engine.looks import Ask, Look, keep_all
+from troth.engine.answers import Answers
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine
 from troth.models import TextClassifier
 
 
@@ -24,7 +26,7 @@ def logits_of(model: TextClassifier, encodings: Iterable[Encoding]) -> Tensor:
     return torch.stack(found) if found else torch.zeros(0, len(model.labels))
 
 
-def _logits(encoding: Encoding) -> Ask[Tensor]:
+def _logits(encoding: Encoding) -> Routine[Tensor]:
     question = Question(encoding, 0)
-    answer = yield Look(question, keep_all(question))
-    return answer.logits[0]
+    answers: Answers = yield Probe(question, keep_all(question))
+    return answers.logits[0]

@@ -13,7 +13,7 @@ the null and can be as small as 1 / (references + 1). Where `paper` has no power
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -26,18 +26,18 @@ from troth.core.types import Encoding, Example
 from troth.core.units import UnitName
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
+from troth.engine.routines import Routine
 from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics._erasing import basis_points, recursively_erased
+from troth.metrics._erasing import basis_points, erasing, recursively_erased
 from troth.models import check_choices, load_model
 from troth.statistics import simes
 from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
 from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
 from troth.validity.references import References, form_of, parted
-from troth.verbs.explain import explanation
+from troth.verbs.explain import batches_by_cost, explanations
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
@@ -230,15 +230,21 @@ def erased_views(
     prepared = explainer.prepare(prober, encodings)
     again = not explainer.recursive if recompute is None else recompute
 
-    def view(encoding: Encoding) -> Ask[list[NDArray[Any]]]:
-        chosen = _target_of(encoding.example, target)
-        attribution = yield from explanation(prober.model, prepared, encoding, target=chosen, seed=seed)
-        question = attribution.question
-        left = yield from recursively_erased(question, attribution, prepared.ask, prober.masking, points, again)
-        answer = yield Look(question, left, want=HIDDEN_STATES)
-        return largest(answer)
+    def views(encodings: Sequence[Encoding]) -> Routine[list[list[NDArray[Any]]]]:
+        pairs = [(encoding, _target_of(encoding.example, target)) for encoding in encodings]
+        attributions = yield from explanations(prober.model, prepared, pairs, seed=seed)
+        questions = [attribution.question for attribution in attributions]
+        explain = prepared.ask if again else None
+        left = yield from recursively_erased(questions, attributions, explain, prober.masking, points)
+        answers = yield replace(erasing(questions, left, prober.masking), readout=HIDDEN_STATES)
+        layers = largest(answers)
+        return [
+            [layer[start : start + len(points)] for layer in layers]
+            for start in range(0, len(left) * len(points), len(points))
+        ]
 
-    yield from prober.run(map(view, encodings))
+    batches = batches_by_cost(encodings, lambda encoding: encoding.n_units, prepared, prober)
+    yield from chain.from_iterable(prober.run(map(views, batches), prepared.batch_size or prober.texts_at_once))
 
 
 def _target_of(example: Example, target: str | int | None) -> str | int:

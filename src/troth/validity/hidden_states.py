@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from troth.core.types import Rows
-from troth.engine.looks import Answer, Reading, Want, at_least_single
+from troth.engine.answers import Answers
+from troth.engine.probes import Reading, Readout, at_least_single
 from troth.models import TextClassifier, refuse
 
 # Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
@@ -18,7 +19,7 @@ _DECIMALS = 4
 
 
 @dataclass(frozen=True)
-class HiddenStates(Want):
+class HiddenStates(Readout):
     """Padding is left out of the maximum, special tokens are not."""
 
     about_target = False
@@ -39,7 +40,7 @@ class HiddenStates(Want):
 HIDDEN_STATES = HiddenStates()
 
 
-def largest(answer: Answer) -> list[NDArray[Any]]:
+def largest(answer: Answers) -> list[NDArray[Any]]:
     """What was read, one array per layer: [rows, hidden]."""
     return [answer.rows[f"layer {number}"].numpy() for number in range(len(answer.rows))]
 

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from troth.core import catalog, draws
 from troth.core.errors import TrothError, unknown
 from troth.core.types import Encoding, Question
-from troth.engine.looks import Ask, Look, keep_all
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.statistics import simes
 from troth.validity import _counts
@@ -141,13 +142,13 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
 
-    def view(place: int, encoding: Encoding) -> Ask[list[NDArray[Any]]]:
+    def view(place: int, encoding: Encoding) -> Routine[list[NDArray[Any]]]:
         question = Question(encoding, target=0, seed=seed)
         keep = keep_all(question)
         if place in chosen:  # a share of its units that is uniform on [0, 1] is erased
             numbers = question.draws("masf").uniforms(1, 1 + question.n_units)
             keep = (numbers[:, 1:] >= numbers[:, :1]).to(keep.dtype)
-        answer = yield Look(question, keep, want=HIDDEN_STATES)
+        answer = yield Probe(question, keep, readout=HIDDEN_STATES)
         return largest(answer)
 
     views = prober.run(view(place, encoding) for place, encoding in enumerate(encodings))

@@ -24,7 +24,7 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier, families, load_model
-from troth.verbs.explain import Texts, as_examples, explanation
+from troth.verbs.explain import Texts, as_examples, explain_pairs
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,7 @@ def parameter_randomization(
     def explained(model: TextClassifier, targets: Sequence[str | int]) -> list[Attribution]:
         prober, encodings = Prober(model, masking), model.encode(examples, units)
         prepared = method.prepare(prober, encodings)
-        pairs = zip(encodings, targets, strict=True)
-        return list(prober.run(explanation(model, prepared, text, target=target, seed=seed) for text, target in pairs))
+        return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=seed))
 
     real = explained(original, ["predicted"] * len(examples))
     targets = [attribution.target for attribution in real]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, overload
 
@@ -18,14 +17,13 @@ from troth.data._classes import match_labels
 from troth.data._items import Texts as Texts
 from troth.data._items import as_examples as as_examples
 from troth.data._items import read_texts
-from troth.engine.looks import LOGITS, PREDICTED, Answer, Ask, Look, T, Want, keep_all
-from troth.engine.prober import Prober
+from troth.engine.prober import PENDING_ELEMENTS, ROWS, Prober
+from troth.engine.probes import LOGITS, PREDICTED, Readout, whole_inputs
+from troth.engine.routines import Routine, T
 from troth.engine.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
-from troth.engine.together import together
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
-from troth.verbs.many import Wholes, explains_many, explanations_of_many, portions
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
@@ -94,35 +92,16 @@ def explain(
     require_class(classifier, target, several=True)
     require_class(classifier, against)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
-    targets = _targets(classifier, encodings, target, masking)
-    probers: dict[Want, Prober] = {}  # explainers that read the same of a whole text need that only once
-    wholes: Wholes = {}
+    targets = Prober(classifier, masking).ask(targets_of(classifier, encodings, target))
+    probers: dict[Readout, Prober] = {}  # explainers that read the same of a whole text need that only once
     attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
-        if isinstance(target, str | int) and explains_many(prober, prepared, target, against):
-            many = (
-                explanations_of_many(classifier, prepared, some, target, seed, first, wholes)
-                for first, some in portions(encodings, prepared, prober)
-            )
-            each = chain.from_iterable(prober.run_many(many))
-            attributions[name] = Attributions(track(each, len(encodings), name, shown=progress))
-            continue
-        # What depends on the target cannot be shared; asked about one by one, targets share batches at least.
-        apart = method.reads().about_target
-        groups = [
-            (encoding, some)
-            for encoding, chosen in zip(encodings, targets, strict=True)
-            for some in ([[each] for each in chosen] if apart else [chosen])
-        ]
-        asks = (
-            explanations(classifier, prepared, encoding, chosen, against=against, seed=seed)
-            for encoding, chosen in groups
-        )
-        tracked = track(prober.run(asks), len(groups), name, shown=progress)
-        attributions[name] = Attributions(chain.from_iterable(tracked))
+        pairs = [(encoding, each) for encoding, chosen in zip(encodings, targets, strict=True) for each in chosen]
+        each = explain_pairs(prober, prepared, pairs, against=against, seed=seed)
+        attributions[name] = Attributions(track(each, len(pairs), name, shown=progress))
     return attributions if several is explainer else attributions.popitem()[1]
 
 
@@ -137,24 +116,49 @@ def explain_each(
     against: str | int | None = None,
     segments: Segments = "first",
 ) -> Iterator[Attribution]:
-    """As `explain` with one explainer, one attribution at a time: the data may be larger than memory."""
+    """As `explain` with one explainer and one target, one attribution at a time: the data may be larger than memory."""
     method = catalog.build("explainers", explainer)
-    chunks: Iterable[list[Encoding]] = _encoded(prober.model, texts, units, segments)
+    encodings: Iterable[Encoding] = chain.from_iterable(_encoded(prober.model, texts, units, segments))
     if method.learns:
-        chunks = list(chunks)
-    method = method.prepare(prober, list(chain.from_iterable(chunks)) if method.learns else [])
-    if explains_many(prober, method, target, against):
-        asks = (
-            explanations_of_many(prober.model, method, some, target, seed)
-            for _, some in portions(chain.from_iterable(chunks), method, prober)
-        )
-        yield from chain.from_iterable(prober.run_many(asks))
-        return
-    yield from prober.run(
-        explanation(prober.model, method, encoding, target=target, against=against, seed=seed)
-        for chunk in chunks
-        for encoding in chunk
-    )
+        encodings = list(encodings)
+    method = method.prepare(prober, list(encodings) if method.learns else [])
+    pairs = ((encoding, target) for encoding in encodings)
+    yield from explain_pairs(prober, method, pairs, against=against, seed=seed)
+
+
+def explain_pairs(
+    prober: Prober,
+    explainer: Explainer,
+    pairs: Iterable[tuple[Encoding, str | int]],
+    *,
+    against: str | int | None = None,
+    seed: int = 0,
+) -> Iterator[Attribution]:
+    """One attribution for each text and target, in order, by an explainer that is prepared for the model."""
+    batches = batches_by_cost(pairs, lambda pair: pair[0].n_units, explainer, prober)
+    routines = (explanations(prober.model, explainer, some, against=against, seed=seed) for some in batches)
+    return chain.from_iterable(prober.run(routines, explainer.batch_size or prober.texts_at_once))
+
+
+def batches_by_cost(
+    items: Iterable[T], n_units: Callable[[T], int], explainer: Explainer, prober: Prober
+) -> Iterator[list[T]]:
+    """As many texts at a time as the explainer takes and the prober can work on."""
+    most = explainer.batch_size or prober.texts_at_once
+    some: list[T] = []
+    elements, rows = 0, 0.0
+    for item in items:
+        some.append(item)
+        units = n_units(item)
+        passes = explainer.passes(units)
+        elements += units * passes
+        # A search erases one unit at a time, then asks again.
+        rows += passes / units if explainer.recursive and units else passes
+        if len(some) == most or elements > PENDING_ELEMENTS or (prober.pipeline_depth > 1 and rows >= ROWS):
+            yield some
+            some, elements, rows = [], 0, 0.0
+    if some:
+        yield some
 
 
 def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segments) -> Iterator[list[Encoding]]:
@@ -170,40 +174,20 @@ def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segmen
     return iter(lambda: model.encode(islice(rest, _CHUNK), units, segments), [])
 
 
-def _targets(
-    model: TextClassifier, encodings: Sequence[Encoding], target: Target, masking: str | Masking
-) -> list[Sequence[str | int]]:
-    """What is explained of each text, chosen once for all explainers."""
+def targets_of(
+    model: TextClassifier, encodings: Sequence[Encoding], target: Target
+) -> Routine[list[Sequence[str | int]]]:
+    """What is explained of each text: chosen once, for all explainers."""
     if target == EACH:
         return [range(1, len(encoding.written) + 1) for encoding in encodings]
-    if target == ABOVE:
-        return list(Prober(model, masking).run(above(encoding) for encoding in encodings))
     if target == "gold" and model.outputs == "labels":
         return [gold_labels(model.labels, encoding.example) for encoding in encodings]
-    return [each_target(target)] * len(encodings)
-
-
-def above(encoding: Encoding) -> Ask[Sequence[str | int]]:
-    """The labels that hold, the most probable first."""
-    blank = Question(encoding, target=PREDICTED)
-    answer = yield Look(blank, keep_all(blank))
-    probabilities = answer.probabilities[0].tolist()
-    held = [index for index, probability in enumerate(probabilities) if probability > answer.threshold]
-    return sorted(held, key=lambda index: -probabilities[index])
-
-
-def explanations(
-    model: TextClassifier,
-    explainer: Explainer,
-    encoding: Encoding,
-    targets: Sequence[str | int],
-    *,
-    against: str | int | None = None,
-    seed: int = 0,
-) -> Ask[list[Attribution]]:
-    """One explanation per target; what does not depend on the target is asked once."""
-    asks = [explanation(model, explainer, encoding, target=target, against=against, seed=seed) for target in targets]
-    return [(yield from asks[0])] if len(asks) == 1 else (yield from together(asks))
+    if target != ABOVE:
+        return [each_target(target)] * len(encodings)
+    answers = yield whole_inputs([Question(encoding, target=PREDICTED) for encoding in encodings])
+    order = answers.probabilities.argsort(dim=1, descending=True, stable=True).tolist()
+    held = (answers.probabilities > answers.threshold).tolist()
+    return [[index for index in row if holds[index]] for row, holds in zip(order, held, strict=True)]
 
 
 def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
@@ -219,65 +203,50 @@ def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]
     return [tuple(spans) for spans in given]
 
 
-def explanation(
+def explanations(
     model: TextClassifier,
     explainer: Explainer,
-    encoding: Encoding,
+    pairs: Sequence[tuple[Encoding, str | int]],
     *,
-    target: str | int = "predicted",
     against: str | int | None = None,
     seed: int = 0,
-) -> Ask[Attribution]:
-    """Chooses the class once, then explains; what the explainer reads of the whole input is read in the same pass."""
-    want = explainer.reads()
-    if want.about_target and against is not None:
-        want = LOGITS  # which contrast it is may depend on the prediction
-    if model.continues:
-        want = LOGITS  # what is read of one written token says nothing of the others
-    if want.about_target and target == "gold" and model.outputs == "labels":
-        want = LOGITS  # which of the gold labels it is depends on their probabilities
-    early = PREDICTED
-    if want.about_target:
-        early = class_of(model.labels, target, encoding.example, PREDICTED, model.outputs)
-    blank = Question(encoding, target=early, seed=seed)
-    answer = yield Look(blank, keep_all(blank), want=want)
-    predicted = int(answer.strongest[0])
-    probabilities = answer.probabilities[0].tolist()
-    chosen = class_of(model.labels, target, encoding.example, predicted, model.outputs, probabilities)
-    other = None if against is None else class_of(model.labels, against, encoding.example, predicted, model.outputs)
-    if other == chosen:
-        other = _second(answer.logits[0].tolist(), chosen) if against == "predicted" else _contrast_error(model, chosen)
-    ask = explainer.ask(Question(encoding, chosen, other, seed=seed))
-    attribution = yield from (_answered(ask, want, answer) if want.about_target else ask)
-    return replace(
-        attribution,
-        explainer=explainer.full_spec,
-        model=model.fingerprint,
-        labels=(labels := model.labels_of(encoding)),
-        probabilities=tuple(probabilities[: len(labels)]),
-        outputs=model.outputs,
-        threshold=model.threshold,
-        note="; ".join(filter(None, (attribution.note, *model.notes))),
-    )
+) -> Routine[list[Attribution]]:
+    """One explanation for each text and target: chooses the class once, then explains.
 
-
-def _answered(ask: Ask[T], want: Want, answer: Answer) -> Ask[T]:
-    """The ask, answered at once where it needs what has been read of the whole input already."""
-    reply: Answer | None = None
-    while True:
-        try:
-            look = next(ask) if reply is None else ask.send(reply)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        whole = look.want == want and look.masking is None and look.others is None and len(look.keep) == 1
-        known = whole and bool((look.keep == 1).all())
-        reply = replace(answer, question=look.question) if known else (yield look)
+    What the explainer reads of the whole input is read in the same pass.
+    """
+    readout = explainer.reads()
+    # What is read depends on a class that is not known yet: which contrast it is, which of the gold labels; and what is
+    # read of one written token says nothing of the others.
+    unknown = against is not None or any(target == "gold" and model.outputs == "labels" for _, target in pairs)
+    if model.continues or (readout.about_target and unknown):
+        readout = LOGITS
+    early = [PREDICTED] * len(pairs)
+    if readout.about_target:
+        early = [class_of(model.labels, target, each.example, PREDICTED, model.outputs) for each, target in pairs]
+    blank = [Question(each, chosen, seed=seed) for (each, _), chosen in zip(pairs, early, strict=True)]
+    whole = yield whole_inputs(blank, readout)
+    probabilities = whole.probabilities.tolist()
+    questions = []
+    for row, (encoding, target) in enumerate(pairs):
+        about, predicted = encoding.example, int(whole.strongest[row])
+        chosen = class_of(model.labels, target, about, predicted, model.outputs, probabilities[row])
+        other = None if against is None else class_of(model.labels, against, about, predicted, model.outputs)
+        if other == chosen:
+            if against != "predicted":
+                raise TrothError(f"target and against are both {model.labels[chosen]!r}; a contrast needs two classes")
+            other = _second(whole.logits[row].tolist(), chosen)
+        questions.append(Question(encoding, chosen, other, seed=seed))
+    attributions = yield from explainer.ask(questions)
+    made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
+    for attribution, shares in zip(attributions, probabilities, strict=True):
+        labels = model.labels_of(attribution.question.encoding)
+        note = "; ".join(filter(None, (attribution.note, *model.notes)))
+        shown = tuple(shares[: len(labels)])
+        # They are still ours alone: another object for each would take longer than all of this.
+        vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)
+    return attributions
 
 
 def _second(logits: list[float], chosen: int) -> int:
     return max((index for index in range(len(logits)) if index != chosen), key=lambda index: logits[index])
-
-
-def _contrast_error(model: TextClassifier, chosen: int) -> int:
-    raise TrothError(f"target and against are both {model.labels[chosen]!r}; a contrast needs two classes")

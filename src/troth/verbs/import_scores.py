@@ -18,8 +18,10 @@ from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span, join
 from troth.core.user_calls import shown
 from troth.data._items import as_examples
-from troth.engine.looks import Answer, Ask, Look, keep_all
+from troth.engine.answers import Answers
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine
 from troth.engine.targets import class_of, require_class
 from troth.models import TextClassifier, load_model
 
@@ -46,7 +48,7 @@ def import_scores(
     classifier = load_model(model)
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
-    answer = Prober(classifier).ask(_plain_look(Question(encoding, target=0)))
+    answer = Prober(classifier).ask(_whole_input(Question(encoding, target=0)))
     require_class(classifier, target)
     probabilities, predicted = answer.probabilities[0].tolist(), int(answer.strongest[0])
     chosen = class_of(classifier.labels, target, example, predicted, classifier.outputs, probabilities)
@@ -109,8 +111,9 @@ def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
     return numbers
 
 
-def _plain_look(question: Question) -> Ask[Answer]:
-    return (yield Look(question, keep_all(question)))
+def _whole_input(question: Question) -> Routine[Answers]:
+    answers: Answers = yield Probe(question, keep_all(question))
+    return answers
 
 
 def _check(

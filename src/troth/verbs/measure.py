@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import cache
+from itertools import chain, groupby, islice
 from typing import Any, overload
 
 from troth.core import arguments, catalog
@@ -12,13 +13,13 @@ from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
-from troth.engine.looks import Ask
-from troth.engine.many import AskMany
 from troth.engine.prober import Prober
+from troth.engine.routines import Routine
 from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer, SignedExplainer
 from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
+from troth.verbs.explain import batches_by_cost
 
 
 @overload
@@ -96,60 +97,56 @@ def measure_each(
     judge = catalog.build("metrics", metric)
     require_outputs([judge], prober.model)
     name = catalog.name_of(judge)
-    prepared: dict[tuple[str, bool] | None, tuple[Metric, Explainer | None]] = {}
+    for attribution in attributions:
+        _check(prober.model, attribution, judge, name)
 
-    def again(attribution: Attribution) -> tuple[Metric, Explainer | None]:
+    def made_with(attribution: Attribution) -> tuple[str, bool] | None:
+        """What an attribution is explained again with; None = the same for all of them."""
+        return (attribution.explainer, attribution.signed) if judge.explains_again and explainer is None else None
+
+    @cache
+    def again(made: tuple[str, bool] | None) -> tuple[Metric, Explainer | None]:
         """The metric and what it explains again with."""
         if not judge.explains_again:
             return judge, None
-        made_with = (attribution.explainer, attribution.signed) if explainer is None else None
-        if made_with not in prepared:
-            method = _explainer_of(attribution) if explainer is None else catalog.build("explainers", explainer)
-            encodings = [each.question.encoding for each in attributions]
-            settled = judge if method is None else judge.for_explainer(method)
-            prepared[made_with] = settled, None if method is None else method.prepare(prober, encodings)
-        return prepared[made_with]
+        method = _explainer_of(*made) if made is not None else catalog.build("explainers", explainer)
+        if method is None:
+            return judge, None
+        return judge.for_explainer(method), method.prepare(prober, [each.question.encoding for each in attributions])
 
-    def asks() -> Iterator[Ask[Score]]:
-        for attribution in attributions:
-            _check(prober.model, attribution, judge, name)
-            settled, method = again(attribution)
+    def routines() -> Iterator[Routine[list[Score]]]:
+        for made, several in groupby(attributions, made_with):
+            settled, method = again(made)
             explain = method.ask if method is not None else _refusing(name) if judge.explains_again else never
-            yield settled.score(_seeded(attribution.question, seed), attribution, explain)
+            for some in _batches(prober, judge, method, several):
+                yield settled.score([_seeded(each.question, seed) for each in some], some, explain)
 
-    def asks_of_many() -> Iterator[AskMany[list[Score]]]:
-        most = -(-prober.window // prober.shifts)
-        for start in range(0, len(attributions), most):
-            some = attributions[start : start + most]
-            for attribution in some:
-                _check(prober.model, attribution, judge, name)
-            yield settled.ask_many([_seeded(each.question, seed) for each in some], some, method)
+    yield from chain.from_iterable(prober.run(routines(), judge.batch_size or prober.texts_at_once))
 
-    made = {(attribution.explainer, attribution.signed) for attribution in attributions}
-    if attributions and (len(made) == 1 or not judge.explains_again or explainer is not None):
-        settled, method = again(attributions[0])
-        if settled.asks_many(attributions, method, prober.masking):
-            yield from chain.from_iterable(prober.run_many(asks_of_many()))
-            return
-    yield from prober.run(asks())
+
+def _batches(
+    prober: Prober, metric: Metric, method: Explainer | None, attributions: Iterator[Attribution]
+) -> Iterator[list[Attribution]]:
+    """As many at a time as the metric takes, and as what explains again can work on."""
+    if method is not None and metric.batch_size is None:
+        return batches_by_cost(attributions, lambda each: each.question.n_units, method, prober)
+    return iter(lambda: list(islice(attributions, metric.batch_size or prober.texts_at_once)), [])
 
 
 def _seeded(question: Question, seed: int) -> Question:
     return question if question.seed == seed else replace(question, seed=seed)
 
 
-def _explainer_of(attribution: Attribution) -> Explainer | None:
-    """What the attribution was made with, absolute where its scores are; None where they came from outside."""
-    if not attribution.explainer:
+def _explainer_of(spec: str, signed: bool) -> Explainer | None:
+    """What an attribution was made with, absolute where its scores are; None where they came from outside."""
+    if not spec:
         return None
-    method: Explainer = catalog.build("explainers", attribution.explainer)
-    if isinstance(method, SignedExplainer) and not attribution.signed:
-        return replace(method, absolute=True)
-    return method
+    method: Explainer = catalog.build("explainers", spec)
+    return replace(method, absolute=True) if isinstance(method, SignedExplainer) and not signed else method
 
 
 def _refusing(metric: str) -> Explain:
-    def refuse(question: Question) -> Ask[Attribution]:
+    def refuse(questions: Sequence[Question]) -> Routine[list[Attribution]]:
         raise TrothError(
             f"{metric} explains again at every step, but these scores came from outside; "
             "pass explainer=…, or use a metric that only reads the scores"

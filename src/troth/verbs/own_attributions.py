@@ -10,7 +10,7 @@ from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.hashing import array_digest, digest
 from troth.core.types import Attribution, Encoding, Example, Question
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.verbs.import_scores import attribution_of
 
@@ -70,7 +70,8 @@ class OwnAttributions(Explainer, SelfNamed):
                 )
         return replace(self, model=prober.model)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         yield from ()
         assert self.model is not None, "prepare comes first"
         example = question.encoding.example

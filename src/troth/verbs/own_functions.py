@@ -20,7 +20,7 @@ from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Question
 from troth.core.user_calls import UserCodeError, calling, shown
-from troth.engine.looks import Ask
+from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.verbs.import_scores import attribution_of
 
@@ -59,7 +59,8 @@ class OwnFunction(Explainer, SelfNamed):
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
         return replace(self, model=prober.model)
 
-    def ask(self, question: Question) -> Ask[Attribution]:
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
         yield from ()
         if question.base is not None:
             raise TrothError(f"{self.name} is a function of whole texts; it cannot explain one with words erased")

@@ -23,8 +23,10 @@ from troth.core.errors import TrothError
 from troth.core.proof import Proof
 from troth.core.results import Attributions, Explanations
 from troth.core.types import Attribution, Question
-from troth.engine.looks import Answer, Ask, Look, keep_all
+from troth.engine.answers import Answers
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, top_units
 from troth.models import load_model
@@ -116,14 +118,14 @@ def _text_of(attribution: Attribution) -> object:
     return attribution.example, attribution.spans, question.encoding.unit_segments, question.seed
 
 
-def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Ask[list[Proof]]:
+def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Routine[list[Proof]]:
     """The proofs of one text's explanations."""
     question = attributions[0].question
     count = count_of(ratio, question.n_units)
     exact = math.comb(question.n_units, count) <= most
     chosen = _every_choice(question.n_units, count) if exact else _random_choices(question, count, most)
     top = torch.cat([top_units(attribution.scores, [count]) for attribution in attributions])
-    answer = yield Look(question, torch.cat([keep_all(question), 1 - top, 1 - chosen]), masking)
+    answer = yield Probe(question, torch.cat([keep_all(question), 1 - top, 1 - chosen]), masking)
     answer = replace(answer, logits=answer.logits.double())
     probabilities = answer.probabilities.numpy()  # [rows, classes]
     whole, tops, random = probabilities[0], probabilities[1 : 1 + len(top)], probabilities[1 + len(top) :]
@@ -166,12 +168,12 @@ def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, mask
     return found
 
 
-def _said(attribution: Attribution, answer: Answer, row: int) -> str:
+def _said(attribution: Attribution, answer: Answers, row: int) -> str:
     """What the model says of a row: the class, or whether the label explained holds; values say nothing more."""
     if answer.outputs == "values":
         return ""
     name = attribution.label(attribution.target)
-    said = int(replace(answer, question=attribution.question).predicted[row])
+    said = int(replace(answer, questions=[attribution.question]).predicted[row])
     return attribution.label(said) if answer.outputs == "classes" else name if said else f"not {name}"
 
 

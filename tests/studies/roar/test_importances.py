@@ -38,7 +38,7 @@ def test_scores(model, spec, masking, monkeypatch):
                 base = torch.from_numpy(left[begin : begin + size].astype(np.float32))
                 question = question.erased(base, catalog.build("maskings", masking))
             if size:
-                alone.append(Prober(model, masking).ask(method.ask(question)).scores)
+                alone.append(Prober(model, masking).ask(method.ask([question]))[0].scores)
             begin += size
         with monkeypatch.context() as patch:
             patch.setattr(Prober, "run", None)  # text by text takes a GPU longer than the model does

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from troth.core import catalog, reading
 from troth.core.types import Encoding, Example, Question
-from troth.engine.looks import Ask, Look
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
+from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.metrics.recursive_erasure import RecursiveErasure
@@ -160,10 +161,10 @@ def fit(model: TextClassifier, references: Sequence[Example], seed: int) -> Fits
     return fitted
 
 
-def erased_view(encoding: Encoding, erased_at: Sequence[int], points: int) -> Ask[list[NDArray[Any]]]:
+def erased_view(encoding: Encoding, erased_at: Sequence[int], points: int) -> Routine[list[NDArray[Any]]]:
     """A layer each, [points, hidden]: what the model makes of an input whose units go at the points given."""
     left, place = torch.unique_consecutive(left_at(erased_at, points), dim=0, return_inverse=True)
-    answer = yield Look(Question(encoding, target=0), left, want=HIDDEN_STATES)
+    answer = yield Probe(Question(encoding, target=0), left, readout=HIDDEN_STATES)
     return [layer[place.numpy()] for layer in largest(answer)]
 
 

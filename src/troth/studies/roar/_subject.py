@@ -151,4 +151,4 @@ def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
             left = torch.ones(encoding.n_units)
             left[: encoding.n_units // 2] = 0
             target = encoding.example.class_index or 0
-            prober.ask(method.ask(Question(encoding, target, base=left, erased_by=subject.masking)))
+            prober.ask(method.ask([Question(encoding, target, base=left, erased_by=subject.masking)]))

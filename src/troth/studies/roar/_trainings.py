@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from troth.core.types import Attribution, Encoding, Question
-from troth.engine.many import can_be_joined
+from troth.core.types import Encoding, Question
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
@@ -30,7 +29,7 @@ from troth.training.corpus import Corpus
 from troth.training.loop import Fitted, fit
 from troth.training.settings import Settings
 from troth.training.stacked import Copy, fit_stacked
-from troth.verbs.many import portions
+from troth.verbs.explain import batches_by_cost
 
 SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
 
@@ -116,11 +115,9 @@ def scores_of(
 ) -> NDArray[np.float32]:
     """A method's score of every token, one text after the other; `left` None: nothing has been erased yet."""
     questions = _questions(read, left, prober.masking, seed)
-    if method.asks_many and can_be_joined(prober.masking):
-        many = (method.ask_many(some, None) for _, some in portions(questions, method, prober))
-        found: Iterator[Attribution] = itertools.chain.from_iterable(prober.run_many(many))
-    else:
-        found = prober.run(method.ask(question) for question in questions)
+    batches = batches_by_cost(questions, lambda question: question.n_units, method, prober)
+    asked = prober.run(map(method.ask, batches), method.batch_size or prober.texts_at_once)
+    found = itertools.chain.from_iterable(asked)
     return np.concatenate([np.zeros(0, np.float32), *(attribution.scores for attribution in found)])
 
 

@@ -25,7 +25,7 @@ from troth import salience
 from troth.core.errors import TrothError
 from troth.core.pieces import pieces
 from troth.core.types import Encoding, Example, Rows
-from troth.engine.looks import at_least_single
+from troth.engine.probes import at_least_single
 from troth.models import Output, TextClassifier
 from troth.training.corpus import Corpus
 from troth.training.recipes import Recipe

@@ -1,28 +1,30 @@
-"""What can be asked about an erased input: a Look goes to the prober, an Answer comes back.
+"""What can be asked about erased inputs: which units each row keeps, how the others are erased, what is read.
 
-An `Ask` is a generator that reads as sequential code about one example: it yields looks and returns its result.
+A method yields a `Probe` about one text, or a `ProbeBatch` about many, and receives `Answers`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import ClassVar, TypeAlias, TypeVar
+from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from troth.core import outputs as meaning
+from troth.core.errors import TrothError
 from troth.core.outputs import PREDICTED as PREDICTED
-from troth.core.outputs import THRESHOLD, Outputs, value_of
 from troth.core.outputs import Of as Of
 from troth.core.outputs import at_least_single as at_least_single
+from troth.core.outputs import value_of
 from troth.core.types import PROMPT, Question, Rows
 from troth.maskings import Masking
 from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,28 +33,28 @@ class Passes:
 
     forward: int = 0
     backward: int = 0
-    beside: int = 0  # through another model than the one explained, either way
+    side_model_rows: int = 0  # through another model than the one explained, forward or backward
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What one batch gives, before the prober sums tokens into units and deals it out."""
+    """What one batch gives, before the tokens of a unit are summed."""
 
     logits: Tensor  # [rows, classes]
     tokens: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, length], 0 at padding
     rows: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, ...]
-    more: Passes = Passes()  # beyond the one pass of every row (and one backward, where that is wanted)
+    more: Passes = Passes()  # beyond the one pass of every row (and one backward, where the readout needs that)
 
 
 @dataclass(frozen=True)
-class Want(ABC):
-    """What is read off the model; equal wants share a batch. A method that needs its own defines it in its own file."""
+class Readout(ABC):
+    """What is read off the model; probes with equal readouts share batches. A method may define its own in its file."""
 
     backward: ClassVar[bool] = False
     attentions: ClassVar[bool] = False  # needs the attention weights, so eager attention
     about_target: ClassVar[bool] = True  # what is read depends on the class asked about
-    only_forward: ClassVar[bool] = False  # reads nothing but `model.forward`, so it may be what reads without padding
-    remembered: ClassVar[bool] = True  # kept as long as the example is, should it be asked again
+    only_forward: ClassVar[bool] = False  # calls nothing but `model.forward`, which may then read without padding
+    remembered: ClassVar[bool] = True  # kept as long as the encoding is, should it be asked for again
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:
         """About what a row of so many tokens takes while it is read."""
@@ -64,7 +66,7 @@ class Want(ABC):
 
 
 @dataclass(frozen=True)
-class Logits(Want):
+class Logits(Readout):
     about_target = False
     only_forward = True
 
@@ -77,7 +79,7 @@ LOGITS = Logits()
 
 
 @dataclass(frozen=True)
-class Gradient(Want):
+class Gradient(Readout):
     """Gradient g of a class's value with respect to the word vectors, as numbers per token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
@@ -116,61 +118,60 @@ class Gradient(Want):
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """The question, which units each row keeps, how the others are erased, and what is wanted of the model."""
+class Probe:
+    """One text: which units each row keeps, how the others are erased, and what is read off the model."""
 
     question: Question
     keep: Tensor  # [rows, units], multiplied by what the question has left
     masking: Masking | None = None  # None = the prober's
-    want: Want = LOGITS
-    others: Tensor | None = None  # [rows] how much is kept of tokens in no unit; None = all
+    readout: Readout = LOGITS
+    non_unit_keep: Tensor | None = None  # [rows] how much is kept of tokens in no unit; None = all
     purpose: str = ""  # of the random draws of a stochastic masking
-    distinct: bool = False  # no row is there twice, so that none need be looked for
+    distinct: bool = False  # no row is there twice, so that the engine need not look for repeated ones
+
+    def batch(self) -> ProbeBatch:
+        """The same as a batch of one text."""
+        n_units, keep = self.question.n_units, self.keep
+        if keep.dim() != 2 or keep.shape[1] != n_units:
+            raise TrothError(f"keep must be [rows, {n_units} units], not {list(keep.shape)}")
+        if keep.dtype != torch.float32 or keep.device.type != "cpu" or keep.requires_grad:
+            keep = keep.detach().to("cpu", torch.float32)
+        beside = self.non_unit_keep
+        return ProbeBatch(
+            (self.question,),
+            keep.numpy().reshape(-1),
+            np.array([len(keep)]),
+            self.masking,
+            self.readout,
+            None if beside is None else beside.numpy().astype(np.float32),
+            self.purpose,
+            self.distinct,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """What the model said of each row of a look, on the CPU."""
+class ProbeBatch:
+    """Many texts: as a `Probe` of each, whose rows lie one after another."""
 
-    question: Question
-    logits: Tensor  # [rows, classes]
-    units: Mapping[str, Tensor]  # [rows, units] token numbers summed into units
-    rest: Mapping[str, Tensor]  # [rows] their sum over tokens in no unit
-    rows: Mapping[str, Tensor]  # [rows, ...]
-    outputs: Outputs = "classes"  # what the columns of the logits mean
-    threshold: float = THRESHOLD  # of labels
+    questions: Sequence[Question]
+    keep: NDArray[Any]  # flat, question by question and row by row: bool, or float32 where units fade
+    counts: NDArray[np.int64]  # [questions] how many rows each has
+    masking: Masking | None = None
+    readout: Readout = LOGITS
+    non_unit_keep: NDArray[np.float32] | None = None  # [rows]
+    purpose: str = ""
+    distinct: bool = False  # no question has a row twice
 
-    def value(self, of: Of = "logit") -> Tensor:
-        """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
-        target, against = self.question.target, self.question.against
-        if of == "logit" and against is None and target != PREDICTED:
-            return at_least_single(self.logits)[:, target]  # by far the most often
-        wanted = torch.full((len(self.logits),), target)
-        none = -1 if against is None else against
-        return value_of(of, self.logits, wanted, torch.full_like(wanted, none), self.outputs)
-
-    @cached_property
-    def probability(self) -> Tensor:
-        """[rows] the target's probability; of values the number itself."""
-        return self.probabilities[:, self.question.target]
-
-    @cached_property
-    def probabilities(self) -> Tensor:
-        """[rows, classes] the probability of each class or label; of values the numbers themselves."""
-        return meaning.probabilities(self.logits, self.outputs)
-
-    @cached_property
-    def strongest(self) -> Tensor:
-        """[rows] the class or label that the target "predicted" stands for."""
-        return meaning.strongest(self.logits, self.outputs)
-
-    @cached_property
-    def predicted(self) -> Tensor:
-        """[rows] the class the model would choose; of labels 1 where it says that the target holds, else 0."""
-        return meaning.decisions(self.logits, self.outputs, self.question.target, self.threshold)
+    def batch(self) -> ProbeBatch:
+        """Itself."""
+        return self
 
 
-Ask: TypeAlias = Generator[Look, Answer, T]
+def whole_inputs(questions: Sequence[Question], readout: Readout = LOGITS) -> ProbeBatch:
+    """One row each, in which nothing more is erased."""
+    units = sum(question.n_units for question in questions)
+    counts = np.ones(len(questions), np.int64)
+    return ProbeBatch(questions, np.ones(units, np.bool_), counts, readout=readout, distinct=True)
 
 
 def keep_all(question: Question) -> Tensor:
@@ -184,8 +185,8 @@ def keep_without_each(question: Question) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def without_each_and_whole(n_units: int) -> Tensor:
-    """[units + 1, units] row i erases unit i, the last one none; the same tensor for every text of so many units."""
-    keep = torch.ones(n_units + 1, n_units)
-    keep[:n_units].fill_diagonal_(0)
+def without_each_and_whole(n_units: int) -> NDArray[np.bool_]:
+    """[units + 1, units] row i erases unit i, the last one none; the same array for every text of so many units."""
+    keep = np.ones((n_units + 1, n_units), np.bool_)
+    np.fill_diagonal(keep[:n_units], False)
     return keep
