@@ -93,7 +93,7 @@ def test_recursive_erasure_asks_whether_the_label_holds():
 @pytest.mark.parametrize("method", ["leave_one_out", "lime(samples=50)", "kernel_shap(samples=60)"])
 def test_five_labels_cost_one_set_of_passes(method):
     model = random_labels()
-    text = " ".join(["a good film with a great cast and a bad ending"] * 4)  # more rows than are remembered
+    text = " ".join(["a good film with a great cast and a bad ending"] * 4)
     (encoding,) = model.encode([Example("0", text)])
     costs = []
     for targets in ([2], [0, 1, 2, 3, 4]):
@@ -102,7 +102,7 @@ def test_five_labels_cost_one_set_of_passes(method):
         found = prober.ask(explanations(model, catalog.build("explainers", method), pairs))
         costs.append((prober.cost.forward, prober.cost.backward))
     assert costs[0] == costs[1]
-    assert method != "leave_one_out" or costs[0] == (2 + encoding.n_units, 0)  # the whole text first, then once more
+    assert method != "leave_one_out" or costs[0] == (1 + encoding.n_units, 0)  # the whole text once
     (alone,) = troth.explain(model, text, method, target=2, progress=False)
     np.testing.assert_allclose(found[2].scores, alone.scores, atol=1e-6)
 

@@ -326,11 +326,11 @@ class RowTable:
             number = int(self._asked[place])
             owner = int(self._owner[number])
             question = self.questions[owner]
-            if self.readout.about_target and question.target == PREDICTED:
-                # What was read for the predicted class is known by that class now.
-                predicted = int(strongest(row["logits", ""], self.model.outputs)[0])
-                question = replace(question, target=predicted)
             self._cache.add(question.encoding, self._row_name(number, question), row)
+            if self.readout.about_target and question.target == PREDICTED:
+                # Now it is known which class that is, for which it will be asked again.
+                predicted = replace(question, target=int(strongest(row["logits", ""], self.model.outputs)[0]))
+                self._cache.add(question.encoding, self._row_name(number, predicted), row)
 
     def _joined(self, parts: Sequence[Tensor], filler: int) -> Tensor:
         return self._moved(torch.cat([*parts, torch.full((1,), filler, dtype=parts[0].dtype)]))
