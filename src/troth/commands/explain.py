@@ -13,7 +13,7 @@ from troth.commands import _options, _recording
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from troth.core.matrix import Matrix
+    from troth.core.results import Matrix
     from troth.core.types import Attribution, Example
 
 
