@@ -34,6 +34,7 @@ ROOMS = {
 }
 LAYERS = list(ROOMS)
 
+
 def imports_of(path: Path) -> set[str]:
     """The parts of troth a file imports, also inside functions and by name; those for type checking left out."""
     tree = ast.parse(path.read_text())

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from troth.core import arguments, user_code
-from troth.core.deprecation import warn_renamed
-from troth.core.errors import TrothError, unknown
+from troth.core.errors import TrothError, unknown, warn_renamed
 from troth.models.base import Output as Output
 from troth.models.base import Segments as Segments
 from troth.models.base import TextClassifier as TextClassifier

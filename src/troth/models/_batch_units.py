@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from troth.core.ascii_words import ascii_words
 from troth.core.types import Encoding, Example
-from troth.core.units import Span, UnitKind
+from troth.core.units import Span, UnitKind, ascii_words
 
 
 class PlainEncoding(Encoding):

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog, hub, trust, user_code
-from troth.core.differing import Difference, at, differences
-from troth.core.differing import Path as Place
 from troth.core.errors import TrothError
+from troth.core.plain_values import Difference, at, differences
+from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
 from troth.models import TextClassifier
 from troth.models._identity import is_older
