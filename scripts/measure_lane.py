@@ -60,7 +60,7 @@ def main() -> None:
         scores: dict[str, list[np.ndarray]] = {}
         for _ in range(given.turns + 1):
             for name, reader in readers.items():
-                with reader.at_rest(), reader._lane.closed() if name == "plain" else nullcontext():
+                with reader.at_rest(), reader._fused.closed() if name == "plain" else nullcontext():
                     begun = time.perf_counter()
                     attributions = troth.explain(reader, texts, method, units="token", progress=False)
                     seconds[name].append(time.perf_counter() - begun)

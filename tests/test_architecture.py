@@ -93,7 +93,7 @@ READERS = {
     "data/reviews.py": "the package's own files",
     "data/sources/readers.py": "rows of lines that the reader gave, and Parquet after its size was checked",
     "models/__init__.py": "the package's own files",
-    "models/_answers.py": "answers that were written here, read one line at a time",
+    "models/_asking.py": "answers that were written here, read one line at a time",
     "models/_endpoint.py": "what a server says",
     "models/_tokenizer_trial.py": "a process of its own, which imports nothing of the package",
     "report/citing.py": "the package's own files",

@@ -21,8 +21,8 @@ from transformers.cache_utils import DynamicCache
 
 from troth.core.types import Rows
 from troth.models._changes import attending
+from troth.models._class_words import Tree
 from troth.models._prefix import Lent, captured, lending, weights_of
-from troth.models._tree import Tree
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it

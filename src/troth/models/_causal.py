@@ -19,9 +19,9 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Rows
 from troth.models import families
 from troth.models._changes import unhooked
+from troth.models._class_words import Tree
 from troth.models._prompt_reader import PromptReader
 from troth.models._row_choice import begun_with, chosen
-from troth.models._tree import Tree
 from troth.models.base import Output, refuse
 
 _VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time

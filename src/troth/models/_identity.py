@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from troth.core.code_fingerprint import fingerprint as code_of
 from troth.core.code_fingerprint import is_users
 from troth.core.hashing import DIGITS, digest, files_digest, tensors_digest
-from troth.models._sharing import borrowed
+from troth.models._changes import borrowed
 
 # Of a configuration: the number format is that of the weights, the others change no answer.
 _UNRELATED = {

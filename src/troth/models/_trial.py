@@ -137,7 +137,7 @@ def logits(model: Encoder, rows: Rows) -> Tensor:
     if rows.embeddings is not None or rows.attention is not None:
         return model.plain_forward(rows).logits.double()
     said = noted(model).setdefault("said", {})
-    about = (model.habits, rows.ids.shape, tuple(rows.ids.flatten().tolist()), tuple(rows.lengths.tolist()))
+    about = (model.call_convention, rows.ids.shape, tuple(rows.ids.flatten().tolist()), tuple(rows.lengths.tolist()))
     if about not in said:
         said[about] = model.plain_forward(rows).logits.double()
     answer: Tensor = said[about]

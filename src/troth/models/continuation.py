@@ -18,9 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows
 from troth.models._causal import Asked, Causal
+from troth.models._changes import borrowed
 from troth.models._prompts import template
 from troth.models._row_choice import shortened
-from troth.models._sharing import borrowed
 from troth.models.base import Output, TextClassifier
 
 WHOLE = "the whole continuation"

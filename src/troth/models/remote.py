@@ -19,8 +19,7 @@ from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models._answers import Answers, Usage, folder
-from troth.models._asking import Asking, Prices, check_options
+from troth.models._asking import Answers, Asking, Prices, Usage, check_options, folder
 from troth.models._endpoint import Endpoint, is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of

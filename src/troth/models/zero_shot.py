@@ -16,9 +16,9 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.models._changes import borrowed
 from troth.models._heads import checked_threshold
 from troth.models._loading import is_pipeline
-from troth.models._sharing import borrowed
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
 

@@ -20,9 +20,8 @@ from troth.core.errors import TrothError
 from troth.core.plain_values import Difference, at, differences
 from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
-from troth.models import TextClassifier
+from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
-from troth.models._user_code import load_named
 from troth.verbs import records
 from troth.verbs.comparison import sentence
 from troth.verbs.explain import explain

@@ -23,7 +23,7 @@ from troth.data.sources.readers import Table, read_hub
 
 @dataclass(frozen=True)
 class Published(Dataset):
-    """Kept by somebody else. `text_column` and `auxiliary` name columns of the hub; in files also text and text_pair."""
+    """Kept by somebody else. `text_column` and `auxiliary` name the hub's columns; files also say text, text_pair."""
 
     hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
     hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise

@@ -1,12 +1,14 @@
-"""The fast lane: known encoders (BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT) read by our own arithmetic.
+"""Fused encoders: known families (BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT) read by our own arithmetic.
 
-It is over the model's own weights and gives what the model gives, up to the order in which numbers are added; it proves
-that on first use (`trial`). Everything else is read by the model itself: another family, a model with hooks or
-adapters, a caller who needs attentions or hidden states or follows each operation.
+A reading works on the model's own weights and gives what the model gives, up to the order in which numbers are added;
+that is proved on first use (`proved`). Everything else is read by the model itself: another family, a model with hooks
+or adapters, a caller who needs attentions or hidden states or follows each operation.
 """
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -14,17 +16,80 @@ import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.memory import ran_out
 from troth.core.types import Rows
 from troth.models._row_choice import chosen
-from troth.models.lane.copies import Copies
-from troth.models.lane.packing import pack
-from troth.models.lane.parts import FAMILIES, Known, Parts
-from troth.models.lane.products import Exact, Linear
-from troth.models.lane.reading import read
-from troth.models.lane.trial import Reader, proved
+from troth.models.fused.packing import pack
+from troth.models.fused.parts import FAMILIES, Known, Parts
+from troth.models.fused.products import Copies, Exact, Linear
+from troth.models.fused.reading import read
 
 Precision = Literal["exact", "fast"]
 _TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
+_LENGTHS = (14, 3, 9, 9)  # of the rows that a proof reads
+_PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+Reader = Callable[[Rows], Tensor]
+
+
+def proved(network: Any, parts: Parts, fused: Reader, plain: Reader) -> bool:
+    """Whether both readers give the same logits and gradients, up to the noise of the number format: tried once."""
+    if (known := _PROVED.get(network)) is not None:
+        return known
+    rows = _trial_rows(parts)
+    try:
+        theirs = _logits_and_gradient(plain, rows, parts)
+        noise = _noise(theirs[0])
+        if bool((theirs[0] - theirs[0][:1]).abs().max() <= noise * theirs[0].abs().max()):
+            return False  # it says the same of everything; once it is trained it is asked again
+        ours = _logits_and_gradient(fused, rows, parts)
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
+        if ran_out(error):
+            raise
+        _PROVED[network] = False
+        return False
+    # A gradient passes twice as many operations, and its largest number stands for all.
+    _PROVED[network] = all(
+        bool((own - other).abs().max() <= allowed * other.abs().max())
+        for own, other, allowed in zip(ours, theirs, (noise, 4 * noise), strict=True)
+    )
+    return _PROVED[network]
+
+
+def _noise(logits: Tensor) -> float:
+    eps = torch.finfo(logits.dtype).eps
+    return float(max(0.1 * eps**0.5, 32 * eps))
+
+
+def _logits_and_gradient(reader: Reader, rows: Rows, parts: Parts) -> tuple[Tensor, Tensor]:
+    with torch.no_grad():
+        logits = reader(rows)
+    with torch.enable_grad():
+        vectors = parts.words.weight.detach()[rows.ids].requires_grad_()
+        read = reader(replace(rows, embeddings=vectors))
+        value = (read * torch.arange(1, read.shape[1] + 1, device=read.device)).sum()
+        (gradient,) = torch.autograd.grad(value, vectors)
+    return logits, gradient * rows.real[..., None]
+
+
+def _trial_rows(parts: Parts) -> Rows:
+    """Tokens drawn from the whole vocabulary, as they might come from any text or pair."""
+    draws = torch.Generator().manual_seed(0)
+    vocabulary, positions = len(parts.words.weight), len(parts.positions.weight) - parts.first_position
+    lengths = torch.tensor(_LENGTHS).clamp(max=positions)
+    shape = (len(lengths), int(lengths.max()))
+    kinds = 0 if parts.types is None else len(parts.types.weight)
+    device = parts.words.weight.device
+    nothing = torch.zeros(len(lengths), dtype=torch.int64, device=device)
+    return Rows(
+        encodings=(),
+        ids=torch.randint(vocabulary, shape, generator=draws).to(device),
+        units=torch.zeros(shape, dtype=torch.int64, device=device),
+        lengths=lengths.to(device),
+        target=nothing,
+        against=nothing - 1,
+        keys=nothing,
+        token_types=torch.randint(kinds, shape, generator=draws).to(device) if kinds else None,
+    )
 
 
 def known_precision(precision: str, network: Any, name: str) -> Precision:
@@ -40,8 +105,8 @@ def known_precision(precision: str, network: Any, name: str) -> Precision:
     return "fast" if precision == "fast" else "exact"
 
 
-class Lane:
-    """The lane of one wrapper of a network."""
+class FusedEncoder:
+    """Our reading of one network, for one of its wrappers."""
 
     def __init__(self, precision: Precision = "exact") -> None:
         copies = Copies()
@@ -71,10 +136,10 @@ class Lane:
             return None
         as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
 
-        def lane(trial: Rows) -> Tensor:
+        def fused(trial: Rows) -> Tensor:
             return _read(parts, trial, trial.lengths.tolist(), as_large)
 
-        return parts if proved(network, parts, lane, plain) else None
+        return parts if proved(network, parts, fused, plain) else None
 
     def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
         """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""

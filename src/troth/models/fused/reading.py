@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from troth.core.types import Rows
-from troth.models.lane.copies import Copies, multiplies_halves
-from troth.models.lane.packing import Packed
-from troth.models.lane.parts import Layer, Parts
-from troth.models.lane.products import Linear, exact
+from troth.models.fused.packing import Packed
+from troth.models.fused.parts import Layer, Parts
+from troth.models.fused.products import Copies, Linear, exact, multiplies_halves
 
 
 def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:

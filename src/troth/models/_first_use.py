@@ -1,18 +1,23 @@
-"""What a network can do, tried on it; what it cannot is refused by name before anything is computed."""
+"""What a network shows on first use: what it can do, how it must be called, and where it reads.
+
+It is tried, never looked up in a list of families; what it cannot do is refused by name before anything is computed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.types import Rows
 from troth.models import _trial, families
 from troth.models._loading import first_line
-from troth.models._reading import FAILURES, filled
+from troth.models._reading import FAILURES, CallConvention, Reads, end_place, filled
 from troth.models.base import ERASING
 
 if TYPE_CHECKING:
@@ -56,9 +61,9 @@ def embedding_output_size(model: Encoder) -> int:
 
 
 def _pads(model: Encoder) -> bool:
-    if model.habits.reads == "last":
+    if model.call_convention.reads == "last":
         return False  # the last token must not be padding
-    short, long = _trial.short_and_long(model, model.habits.width)
+    short, long = _trial.short_and_long(model, model.call_convention.width)
     length = long.ids.shape[1]
     if short.ids.shape[1] == length:
         return False  # it reads so few tokens that both are cut alike: nothing could be shown
@@ -83,7 +88,7 @@ def _pads(model: Encoder) -> bool:
 
 
 def _why_no_vectors(model: Encoder) -> str:
-    _, rows = _trial.short_and_long(model, model.habits.width)
+    _, rows = _trial.short_and_long(model, model.call_convention.width)
     try:
         by_vectors = _trial.logits(model, replace(rows, embeddings=rows.vectors(model)))
     except TrothError as error:
@@ -94,7 +99,7 @@ def _why_no_vectors(model: Encoder) -> str:
 
 
 def _why_no_gradients(model: Encoder) -> str:
-    _, rows = _trial.short_and_long(model, model.habits.width)
+    _, rows = _trial.short_and_long(model, model.call_convention.width)
     try:
         with torch.enable_grad():
             vectors = rows.vectors(model).detach().requires_grad_()
@@ -110,14 +115,14 @@ def _why_no_attention_mask(model: Encoder) -> str:
     and if what nobody attends to can be anything.
     """
     network, kind = model.model, model._implementation
-    head = ", mean pooling" if model.habits.reads == "all" else ""
+    head = ", mean pooling" if model.call_convention.reads == "all" else ""
     refusal = (
         f"{model.name} ({network.config.model_type}, {kind} attention{head}) takes no additive attention mask; "
         "use masking zero, soft or delete"
     )
     if kind not in ("eager", "sdpa") or families.sees_only_parts(network, model.max_length):
         return refusal
-    _, rows = _trial.short_and_long(model, model.habits.width)
+    _, rows = _trial.short_and_long(model, model.call_convention.width)
     some = (torch.arange(rows.ids.shape[1], device=model.device) % 3 == 1).float()[None]
     plain = _trial.logits(model, rows)
 
@@ -149,3 +154,96 @@ def _output_size(model: Encoder) -> int:
 
 def _name(model: Encoder) -> str:
     return f"{model.name} ({model.model.config.model_type})"
+
+
+def call_convention(model: Encoder) -> CallConvention:
+    """How the network must be called; while it is tried, what is being tried."""
+    return _trial.once(model, "call convention", lambda model: _Finding(model).find())
+
+
+class _Finding:
+    """Calls a network in one way after the other. A way is a convention that differs from a plain call."""
+
+    def __init__(self, model: Encoder) -> None:
+        self.model = model
+        self.plain = CallConvention(reads="last" if hasattr(model.model, "score") else "first")
+        self.short, self.long = _trial.short_and_long(model)
+
+    def find(self) -> CallConvention:
+        model, network = self.model, self.model.model
+        alone = self._first_answer()
+        first = families.first_position(network)
+        if _trial.agree(model, alone, self._says(self.long)):
+            _trial.note_silence(model)
+            return replace(self.plain, first_position=first)
+        # A mask of ones counts where tokens that look like padding would otherwise be left out, too.
+        padding = model.tokenizer.pad_token_id
+        if not self._same(self.long if padding is None else _trial.with_inside(self.long, padding), needs_mask=True):
+            self.plain = replace(self.plain, needs_mask=True)
+        # Positions come from the ids if a padding id in the text shifts those after it.
+        if first is not None and self._same(self.long, first_position=first):
+            shifts = not self._same(_trial.with_inside(self.long, first - 1), first_position=first)
+            self.plain = replace(self.plain, first_position=first if shifts else None)
+        if families.takes(network, "decoder_inputs_embeds"):
+            for start in ("config", "last"):
+                if self._same(self.long, decoder_start=start):
+                    self.plain = replace(self.plain, decoder_start=start)
+                    break
+        _trial.noted(model)["call convention"] = self.plain
+        return replace(self.plain, reads=self._reads())
+
+    def _first_answer(self) -> Tensor:
+        """What it says of the short text, called as plainly as it can be."""
+        try:
+            return self._says(self.short)
+        except TrothError as error:
+            masked = replace(self.plain, needs_mask=True)
+            for way in (masked, *(replace(self.plain, width=width) for width in self._widths())):
+                with suppress(TrothError):
+                    self.plain = way
+                    answer = self._says(self.short)
+                    self.long = _trial.short_and_long(self.model, self.plain.width)[1]
+                    return answer
+            raise error from None
+
+    def _widths(self) -> list[int]:
+        """Numbers in the configuration that may be the one length a network reads."""
+        numbers = {value for value in vars(self.model.model.config).values() if type(value) is int}
+        return sorted(number for number in numbers if self.short.ids.shape[1] < number <= self.model.max_length)
+
+    def _says(self, rows: Rows, **way: Any) -> Tensor:
+        _trial.noted(self.model)["call convention"] = replace(self.plain, **way)
+        return _trial.logits(self.model, rows)
+
+    def _same(self, rows: Rows, **way: Any) -> bool:
+        """Whether this way to call it gives what the plain one gives; it does not where it cannot be gone."""
+        with suppress(TrothError):
+            return _trial.agree(self.model, self._says(rows), self._says(rows, **way))
+        return False
+
+    def _reads(self) -> Reads:
+        """The positions at which its last states reach the logits."""
+        slopes = self._slopes()
+        if slopes is None:
+            return self.plain.reads
+        length, end = self.long.ids.shape[1], self.model.model.config.eos_token_id
+        places = slopes[0].abs().sum(-1).nonzero()[:, 0].tolist()
+        if self.plain.decoder_start is not None and places == end_place(self.long, end).tolist():
+            return "end"
+        names = {(0,): "first", (length - 1,): "last", tuple(range(length)): "all"}
+        return cast(Reads, names.get(tuple(places), self.plain.reads))
+
+    def _slopes(self) -> Tensor | None:
+        """[1, length, hidden] how the logits change with the states below the head; None where that cannot be seen."""
+        states: list[Any] = []
+        hook = self.model.model.base_model.register_forward_hook(lambda _module, _inputs, output: states.append(output))
+        try:
+            with torch.enable_grad():
+                vectors = self.long.vectors(self.model).detach().requires_grad_()
+                output = self.model.plain_forward(replace(self.long, embeddings=vectors))
+                (slopes,) = torch.autograd.grad(output.logits.sum(), states[0][0], allow_unused=True)
+        except (TrothError, *FAILURES):
+            return None
+        finally:
+            hook.remove()
+        return slopes if slopes is not None and slopes.dim() == 3 else None
