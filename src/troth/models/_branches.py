@@ -6,7 +6,6 @@ text. Each token attends to the prompt, to the text as far as its row still agre
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,13 +19,12 @@ from transformers import AttentionInterface
 from transformers.cache_utils import DynamicCache
 
 from troth.core.types import Rows
-from troth.models._changes import attending
+from troth.models._changes import swapped
 from troth.models._class_words import Tree
-from troth.models._prefix import Lent, captured, lending, weights_of
+from troth.models._prefix import KeptStates, Lent, captured, lending
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
-_KEPT = 4  # texts whose keys and values are kept: a long text's rows take several batches
 # Tokens that attend together. Few waste less on each other, many make larger products.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
@@ -101,21 +99,15 @@ def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
     )
 
 
-class Trunks:
-    """Keys and values of whole texts, without their prompt; those of the last few are kept."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, ...], list[Lent]] = OrderedDict()
-        self._weights: tuple[int, ...] = ()
+class Trunks(KeptStates):
+    """Those of whole texts without their prompt, by the prompt's length and the tokens."""
 
     def of(self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None) -> list[list[Lent]]:
         """By text, by layer."""
-        if self._weights != (weights := weights_of(body)):
-            self._kept.clear()
-            self._weights = weights
+        self.forget_changed(body)
         begun = prompt[0].keys.shape[2] if prompt else 0
         keys = [(begun, *text.tolist()) for text in texts]
-        missing = [place for place, key in enumerate(keys) if key not in self._kept]
+        missing = [place for place, key in enumerate(keys) if key not in self]
         if missing:
             device = next(body.parameters()).device
             ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
@@ -123,12 +115,11 @@ class Trunks:
             layers = self._run(body, config, ids, places, prompt)
             for number, place in enumerate(missing):
                 length = len(texts[place]) - begun
-                self._kept[keys[place]] = [
+                self[keys[place]] = [
                     Lent(key[number, None, :, :length], value[number, None, :, :length]) for key, value in layers
                 ]
-        found = [self._kept[key] for key in keys]
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        found = [self[key] for key in keys]
+        self.drop_oldest()
         return found
 
     @staticmethod
@@ -143,9 +134,6 @@ class Trunks:
                 body(input_ids=ids, position_ids=places, attention_mask=None, **options)
             return layers
 
-    def __deepcopy__(self, memo: Any) -> Trunks:
-        return Trunks()  # a copied model may be about to change
-
 
 def run(
     body: Any, config: Any, rows: Rows, chosen: Plan, prompt: list[Lent] | None, trunks: list[list[Lent]], tree: Tree
@@ -156,7 +144,7 @@ def run(
     dtype = next(body.parameters()).dtype
     token = _ATTENDED.set((_chunks(rows, chosen, begun, tree, dtype), prompt, trunks))
     try:
-        with attending(config, _NAME):
+        with swapped(config, _attn_implementation=_NAME):
             output = body(
                 input_ids=rows.ids[chosen.rows, chosen.places][None],
                 position_ids=positions[None],

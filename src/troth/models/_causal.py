@@ -21,7 +21,7 @@ from troth.models import families
 from troth.models._changes import unhooked
 from troth.models._class_words import Tree
 from troth.models._prompt_reader import PromptReader
-from troth.models._row_choice import begun_with, chosen
+from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
 _VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
@@ -71,7 +71,12 @@ class Causal(PromptReader):
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
         """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
         some, others = (torch.nonzero(which)[:, 0] for which in (nothing, ~nothing))
-        logits = self.forward(begun_with(self.begin_id, chosen(rows, some), self)).logits
+        bare = chosen(rows, some)
+        begin = bare.ids.new_full((1,), self.begin_id)
+        begun = extended(
+            bare, self, begin, unit=PROMPT, lengths=bare.lengths + 1, join=lambda own, more: torch.cat([more, own], 1)
+        )
+        logits = self.forward(begun).logits
         if len(others):
             logits = torch.cat([logits, self.forward(chosen(rows, others)).logits])
         return Output(logits[torch.cat([some, others]).argsort()])

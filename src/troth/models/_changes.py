@@ -77,28 +77,16 @@ def eager(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def attending(config: Any, implementation: str) -> Iterator[None]:
-    """Another attention function, of ours."""
-    before = config._attn_implementation
-    config._attn_implementation = implementation
+def swapped(owner: Any, **values: Any) -> Iterator[None]:
+    """Attributes with other values: a configuration's attention function, for one of ours."""
+    before = {name: getattr(owner, name) for name in values}
     try:
+        for name, value in values.items():
+            setattr(owner, name, value)
         yield
     finally:
-        config._attn_implementation = before
-
-
-@contextmanager
-def no_padding_id(config: Any) -> Iterator[None]:
-    """A decoder reads the last token that is not padding, and refuses batches where no padding id is set.
-
-    Its rows are of one length here, so every token counts, also a padding token in the text.
-    """
-    before = config.pad_token_id
-    config.pad_token_id = -1
-    try:
-        yield
-    finally:
-        config.pad_token_id = before
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 @contextmanager

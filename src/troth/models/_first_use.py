@@ -18,6 +18,7 @@ from troth.core.types import Rows
 from troth.models import _trial, families
 from troth.models._loading import first_line
 from troth.models._reading import FAILURES, CallConvention, Reads, end_place, filled
+from troth.models._row_edits import stacked
 from troth.models.base import ERASING
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _pads(model: Encoder) -> bool:
     if _trial.agree(model, alone[:1], alone[-1:]):
         _trial.note_silence(model)
         return True
-    together = _trial.joined([filled(model, row, length) for row in rows])
+    together = stacked([filled(model, row, length) for row in rows])
     ways = [(together, alone)]
     if not _trial.once(model, "vectors", _why_no_vectors):
         ways.append((replace(together, embeddings=together.vectors(model)), alone))

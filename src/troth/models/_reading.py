@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.models import families
 from troth.models._loading import first_line
+from troth.models._row_edits import extended
 from troth.models.base import ERASING, Output
 
 if TYPE_CHECKING:
@@ -117,19 +117,7 @@ def filled(model: Encoder, rows: Rows, width: int | None) -> Rows:
     missing = (width or 0) - rows.ids.shape[1]
     if missing <= 0:
         return rows
-    filler = rows.ids.new_full((len(rows), missing), model.filler_id)
-    vectors, factor = rows.embeddings, rows.output_factor
-    if vectors is not None:
-        vectors = torch.cat([vectors, model.embed(filler).to(vectors.dtype)], dim=1)
-    return replace(
-        rows,
-        ids=torch.cat([rows.ids, filler], dim=1),
-        units=pad(rows.units, (0, missing), value=-1),
-        token_types=None if rows.token_types is None else pad(rows.token_types, (0, missing)),
-        embeddings=vectors,
-        attention=None if rows.attention is None else pad(rows.attention, (0, missing)),
-        output_factor=None if factor is None else pad(factor, (0, 0, 0, missing), value=1.0),
-    )
+    return extended(rows, model, rows.ids.new_full((missing,), model.filler_id), unit=-1, lengths=rows.lengths)
 
 
 def cut(output: Output, length: int, width: int) -> Output:

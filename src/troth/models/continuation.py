@@ -20,7 +20,7 @@ from troth.core.types import Encoding, Rows
 from troth.models._causal import Asked, Causal
 from troth.models._changes import borrowed
 from troth.models._prompts import template
-from troth.models._row_choice import shortened
+from troth.models._row_edits import shortened
 from troth.models.base import Output, TextClassifier
 
 WHOLE = "the whole continuation"

@@ -248,7 +248,9 @@ class Encoder(TextClassifier):
             if rows.output_factor is not None:
                 changes.enter_context(_changes.scaled_output(self.model, self.name, rows.output_factor))
             if self.call_convention.reads == "last":
-                changes.enter_context(_changes.no_padding_id(self.model.config))
+                # A decoder reads the last token that is not padding, and refuses batches without a padding id. Its rows
+                # are of one length here, so every token counts, also a padding token in the text.
+                changes.enter_context(_changes.swapped(self.model.config, pad_token_id=-1))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
             wide = _reading.filled(self, rows, self.call_convention.width)

@@ -19,7 +19,7 @@ from troth.models._causal import Asked, Causal
 from troth.models._class_words import Tree, class_tokens
 from troth.models._endpoint import is_url
 from troth.models._prompts import as_shots, require_words, template
-from troth.models._row_choice import rearranged
+from troth.models._row_edits import rearranged
 from troth.models.base import Output as Output
 from troth.models.base import TextClassifier
 

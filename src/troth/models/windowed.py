@@ -21,6 +21,7 @@ from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._changes import borrowed
 from troth.models._prompts import SHOTS, TEXT
+from troth.models._row_edits import rearranged
 from troth.models.base import Output, Segments, TextClassifier, Wrapped
 from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted
@@ -171,26 +172,9 @@ class Windowed(Wrapped):
         device, width = rows.ids.device, max(map(len, places))
         index = torch.tensor([[*place, *[0] * (width - len(place))] for place in places], device=device)
         lengths = torch.tensor([len(place) for place in places], device=device)
-        missing = torch.arange(width, device=device) >= lengths[:, None]
-
-        def taken(values: Tensor | None) -> Any:
-            return None if values is None else values[origin[:, None], index]
-
-        return index, replace(
-            rows,
-            encodings=[rows.encodings[row] for row in origin.tolist()],
-            ids=taken(rows.ids).masked_fill(missing, self.filler_id),
-            units=taken(rows.units).masked_fill(missing, -1),
-            lengths=lengths,
-            token_types=taken(rows.token_types),
-            embeddings=taken(rows.embeddings),
-            attention=taken(rows.attention),
-            output_factor=taken(rows.output_factor),
-            kept=None if rows.kept is None else rows.kept[origin.cpu()],
-            **{name: getattr(rows, name)[origin] for name in ("target", "against", "keys")},
-            width=None,
-            is_even=None,
-        )
+        cut = rearranged(rows, index, lengths, origin)
+        ids, units = cut.ids.masked_fill(~cut.real, self.filler_id), cut.units.masked_fill(~cut.real, -1)
+        return index, replace(cut, ids=ids, units=units)
 
     def _merged(self, logits: Tensor, row_of: Tensor, count: int) -> Tensor:
         """[windows, classes] -> [rows, classes]"""

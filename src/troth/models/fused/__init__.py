@@ -7,7 +7,7 @@ or adapters, a caller who needs attentions or hidden states or follows each oper
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +18,8 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Rows
-from troth.models._row_choice import chosen
+from troth.models._changes import swapped
+from troth.models._row_edits import chosen
 from troth.models.fused.packing import pack
 from troth.models.fused.parts import FAMILIES, Known, Parts
 from troth.models.fused.products import Copies, Exact, Linear
@@ -114,14 +115,9 @@ class FusedEncoder:
         self._known = Known()
         self._closed = False
 
-    @contextmanager
-    def closed(self) -> Iterator[None]:
+    def closed(self) -> AbstractContextManager[None]:
         """The model reads everything itself; whoever calls this holds the model's lock."""
-        before, self._closed = self._closed, True
-        try:
-            yield
-        finally:
-            self._closed = before
+        return swapped(self, _closed=True)
 
     def knows(self, network: Any) -> bool:
         """Whether it may read this network's rows: as long as nobody needs the network's insides."""
