@@ -1,7 +1,5 @@
 """One clear line for an argument or option of the wrong kind, where a user calls a function or names a method."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys
@@ -114,7 +112,8 @@ def _shown(value: Any) -> str:
 
 def check_option(name: str, option: str, value: Any, hint: Any) -> None:
     """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
-    if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
+    if isinstance(value, int | float) and not abs(value) < memory / _BYTES and option != "seed":
         finite = abs(value) < sys.float_info.max
         each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is not a number to count with"
         raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
@@ -130,11 +129,6 @@ def check_option(name: str, option: str, value: Any, hint: Any) -> None:
     words = {str: "text", int: "a whole number", float: "a number"}
     wanted += [words.get(kind, kind.__name__) for kind in choices if isinstance(kind, type)]
     raise TrothError(f"{name}: {option} must be {' or '.join(wanted)}, not {value!r}")
-
-
-def _memory() -> int:
-    """Bytes this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
 
 
 def _choices(hint: Any) -> list[Any]:

@@ -1,7 +1,5 @@
 """What a file of the catalog says of itself: its meaning, papers, options, and what was tried out of it."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json

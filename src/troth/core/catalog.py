@@ -5,8 +5,6 @@ summaries come from the files as they are written, so a list imports nothing; on
 Explainers and metrics of installed packages (entry points `troth.explainers`, `troth.metrics`) are found by name, too.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib
@@ -225,13 +223,11 @@ def _entry(kind: str, name: str) -> _Entry | None:
         return None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
-    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and _is_dataclass(node))
-    named = (node.name for node in classes if node.name.lower() == name.replace("_", ""))
-    return next((_Entry(class_name, summary, Path(spec.origin)) for class_name in named), None)
-
-
-def _is_dataclass(node: ast.ClassDef) -> bool:
-    return any(ast.unparse(decorator).partition("(")[0] == "dataclass" for decorator in node.decorator_list)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name.lower() == name.replace("_", ""):
+            decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
+            return _Entry(node.name, summary, Path(spec.origin)) if "dataclass" in decorators else None
+    return None
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -3,8 +3,6 @@
 The same in every process, and another as soon as the code or a value is another: stored results are found by it.
 """
 
-from __future__ import annotations
-
 import ast
 import dis
 import hashlib
@@ -107,13 +105,11 @@ class _Caller:
                 called[function.__name__] = changed_by(function)
                 waiting += [inspect.getattr_static(cls, name, None) for name in function.__code__.co_names]
         left_out = {*chain.from_iterable(called.values()), "__orig_class__"}
-        left_out |= {name for base in cls.__mro__ for name, value in vars(base).items() if _is_computed(value)}
+        left_out |= {
+            name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
+        }
         values = vars(self.thing) if hasattr(self.thing, "__dict__") else {}
         return [cls, {name: value for name, value in values.items() if name not in left_out}]
-
-
-def _is_computed(value: Any) -> bool:
-    return isinstance(value, cached_property)
 
 
 def _reduced(thing: Any) -> Sequence[Any]:

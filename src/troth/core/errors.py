@@ -1,7 +1,5 @@
 """What a user can fix, in one line and shown without a traceback; and names that are on their way out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Bars on standard error, where somebody watches: a terminal or a notebook. What a command prints can be piped on."""
 
-from __future__ import annotations
-
 import html
 import time
 from collections.abc import Iterable, Iterator

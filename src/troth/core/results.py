@@ -1,7 +1,5 @@
 """What explain and measure return: plain lists that can leave the tool, and matrices of several targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby

@@ -96,15 +96,14 @@ def plain_sheet(
         title,
         [Column(name, number=number) for name, number in zip(fields, numbers, strict=True)],
         [[Cell(value) for value in row] for row in rows],
-        [{name: _plain(value) for name, value in zip(fields, row, strict=True)} for row in rows],
+        [
+            {name: value if Cell(value).defined else None for name, value in zip(fields, row, strict=True)}
+            for row in rows
+        ],
         fields,
         notes,
         draw,
     )
-
-
-def _plain(value: Any) -> Any:
-    return value if Cell(value).defined else None
 
 
 class Exportable:

@@ -1,7 +1,5 @@
 """How methods and their options are written by hand: `lime(samples=50)`, in lists, and with bare paths as values."""
 
-from __future__ import annotations
-
 import ast
 import re
 from typing import Any

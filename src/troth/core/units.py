@@ -4,8 +4,6 @@ The third-party `regex` module knows the Unicode properties; its own word bounda
 apostrophes, so the default rules are spelled out here.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +28,6 @@ def word_spans(text: str) -> list[Span]:
     >>> [text[a:b] for text in ["can't pay $3.50!"] for a, b in word_spans(text)]
     ["can't", 'pay', '$', '3.50', '!']
     """
-    if text.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(text)]
     return list(_words(text))
 
 
@@ -82,7 +78,10 @@ def spans_of(units: str) -> Callable[[str], list[Span]]:
 
 def own_spans(units: Sequence[Any], text: str) -> list[Span]:
     """The user's own units of a text: in reading order, apart from each other, inside the text."""
-    spans = [_as_span(unit) for unit in units]
+    for unit in units:
+        if not is_span(unit):
+            raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {unit!r}")
+    spans = [(int(start), int(end)) for start, end in units]
     if not spans:
         raise TrothError("units holds no (start, end); give at least one, or a name such as word")
     for start, end in spans:
@@ -98,17 +97,8 @@ def own_spans(units: Sequence[Any], text: str) -> list[Span]:
 
 def is_span(value: Any) -> bool:
     """Whether it is (start, end)."""
-    return isinstance(value, Sequence | np.ndarray) and len(value) == 2 and all(map(_is_whole, value))
-
-
-def _as_span(value: Any) -> Span:
-    if not is_span(value):
-        raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {value!r}")
-    return int(value[0]), int(value[1])
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    is_pair = isinstance(value, Sequence | np.ndarray) and len(value) == 2
+    return is_pair and all(isinstance(edge, int | np.integer) and not isinstance(edge, bool) for edge in value)
 
 
 def join(

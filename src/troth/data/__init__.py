@@ -1,7 +1,5 @@
 """Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is in `notes`."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a user has in memory, as examples: texts, pairs, rows, or an object with columns."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ published stories. Deviations: every example is a story of its own, stories are 
 task 3 by 7 %), and more questions are about a thing that has been put down (task 3: 88 %, published 79 %).
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The rows' own tokens go through the network as one sequence without padding, in 
 text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass

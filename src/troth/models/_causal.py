@@ -4,8 +4,6 @@ Keys and values of what stands before the text are computed once and lent to all
 right; where erased inputs begin as the whole text does, that beginning is lent, too.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext

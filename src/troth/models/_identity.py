@@ -5,8 +5,6 @@ another identity, since it gives other numbers. What says nothing about the answ
 from, the version it was saved with, which attention kernel computes it.
 """
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import weakref

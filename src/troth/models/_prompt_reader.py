@@ -1,7 +1,5 @@
 """How a causal language model reads a text: inside a prompt, with the answer behind it; neither is ever erased."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any

@@ -5,8 +5,6 @@ given the prompt and the tokens before it. With `generate` each text's continuat
 greedily: the most probable token at each step, up to so many, or until it ends.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Of words of one token the last position's logits are the classes' logits; of the
 Of longer words it is the log-probability of all their tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -20,6 +18,7 @@ from troth.models._class_words import Tree, class_tokens
 from troth.models._endpoint import is_url
 from troth.models._prompts import as_shots, require_words, template
 from troth.models._row_edits import rearranged
+from troth.models._trial import rows_of
 from troth.models.base import Output as Output
 from troth.models.base import TextClassifier
 
@@ -174,11 +173,7 @@ class Prompted(Causal):
         if self._implementation not in ("eager", "sdpa"):
             return False
         (encoding,) = self.encode([Example("", "text", "text" if self.template.has_pair else None)])
-        one = torch.zeros(1, dtype=torch.int64, device=self.device)
-        rows = Rows(
-            [encoding], encoding.ids[None].to(self.device), encoding.units[None].to(self.device),
-            one + len(encoding.ids), one, one - 1, one,
-        )  # fmt: skip
+        rows = rows_of(self, [encoding])
         asked = self.asked(rows)
         try:
             with torch.no_grad():

@@ -3,8 +3,6 @@
 A rationale, what a human marked, becomes character spans, whichever form it comes in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace

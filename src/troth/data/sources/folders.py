@@ -3,8 +3,6 @@
 The ERASER benchmark (DeYoung et al. 2020) has annotations in <split>.jsonl and texts in docs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Multi-label data has sets of them: lists (jsonl, parquet), words joined by | (csv), or a 0 or 1 per label.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Where a paper made splits of its own, an option says so: `ag_news(as_in=saloss)`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
