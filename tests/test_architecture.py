@@ -81,7 +81,6 @@ MODULES = {"json", "tomllib", "gzip", "zlib", "bz2", "lzma", "pq", "parquet", "c
 # Others may, each for its reason.
 READERS = {
     "core/reading.py": "the one reader",
-    "core/card.py": "the package's own files",
     "core/catalog.py": "the package's own files",
     "core/files.py": "writes",
     "core/hashing.py": "bytes of regular files, in pieces",

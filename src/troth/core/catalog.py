@@ -8,7 +8,9 @@ Explainers and metrics of installed packages (entry points `troth.explainers`, `
 import ast
 import dataclasses
 import importlib
+import json
 import pkgutil
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -35,6 +37,8 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
+TRIED = Path(__file__).with_name("tried.json")  # costs and models of methods, written by scripts/document.py
+_CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
 _WITH_PLUGINS = ("explainers", "metrics")  # installed packages may offer more of these
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
@@ -69,6 +73,31 @@ def summary(kind: str, name: str) -> str:
 def file(kind: str, name: str) -> Path:
     """The file that holds a method."""
     return _known(kind, name).file
+
+
+def paragraphs(kind: str, name: str) -> list[str]:
+    """The paragraphs of a file's opening, each in one line."""
+    text = ast.get_docstring(ast.parse(file(kind, name).read_text(encoding="utf-8"))) or ""
+    return [" ".join(part.split()) for part in text.split("\n\n")]
+
+
+def definition(kind: str, name: str) -> tuple[str, str]:
+    """What a score means, and the papers named there."""
+    first = paragraphs(kind, name)[0]
+    return _CITATION.sub("", first), "; ".join(_CITATION.findall(first)) or "–"
+
+
+def signature(cls: type[Any]) -> list[str]:
+    """Every option of a method with its default; … where it must be given."""
+    fields = [field for field in dataclasses.fields(cls) if field.init and field.repr]
+    return [f"{field.name}={'…' if field.default is dataclasses.MISSING else field.default}" for field in fields]
+
+
+@cache
+def tried(kind: str, name: str) -> dict[str, str]:
+    """Cost (passes for a text of n units) and models of a method, where they were tried out."""
+    facts: dict[str, str] = json.loads(TRIED.read_text(encoding="utf-8")).get(kind, {}).get(name, {})
+    return facts
 
 
 def find(kind: str, name: str) -> type[Any]:

@@ -38,22 +38,16 @@ class Continuation(Causal):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         prompt: str = "{text}",
         continuation: str | None = None,
         generate: int | None = None,
-        chat: bool | None = None,
         labels: Iterable[str] | None = None,
-        mask_text: str | None = None,
-        max_length: int | None = None,
+        **options: Any,
     ) -> None:
         _require_one(prompt, continuation, generate)
         self.continuation, self.generate = continuation, generate
         self.ids: tuple[int, ...] = ()  # before the first call of class_names
-        super().__init__(
-            model, tokenizer, name=name, prompt=prompt, chat=chat, labels=None, mask_text=mask_text,
-            max_length=max_length,
-        )  # fmt: skip
+        super().__init__(model, tokenizer, prompt=prompt, **options)
         if labels is not None:
             raise TrothError("labels name classes, and a continuation has none; leave them out")
         self.template = template(prompt, (), tokenizer if self.chat else None)

@@ -38,25 +38,18 @@ class Prompted(Causal):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         prompt: str,
         class_words: Sequence[str] = (),
         shots: Iterable[Any] = (),
-        chat: bool | None = None,
-        labels: Iterable[str] | None = None,
-        mask_text: str | None = None,
         explain_shots: bool = False,
         mean_of_tokens: bool = False,
         system: str | None = None,
         explain_parts: Sequence[str] | None = None,
-        max_length: int | None = None,
+        **options: Any,
     ) -> None:
         _require_question(prompt, class_words)
         self.class_words = tuple(class_words)
-        super().__init__(
-            model, tokenizer, name=name, prompt=prompt, chat=chat, labels=labels, mask_text=mask_text,
-            max_length=max_length,
-        )  # fmt: skip
+        super().__init__(model, tokenizer, prompt=prompt, **options)
         self.shots = as_shots(shots, self.class_words, self.labels)
         self.explain_shots, self.mean_of_tokens = explain_shots, mean_of_tokens
         self.system, self.explain_parts = system, explain_parts
@@ -64,7 +57,7 @@ class Prompted(Causal):
             prompt, self.shots, tokenizer if self.chat else None, explain_shots,
             system=system, explain_parts=explain_parts,
         )  # fmt: skip
-        self.tree = Tree(class_tokens(name, self.ids_of, self.any_text, self.class_words))
+        self.tree = Tree(class_tokens(self.name, self.ids_of, self.any_text, self.class_words))
         self.answer_length = len(self.tree)
 
     @classmethod

@@ -24,7 +24,7 @@ from troth.models._endpoint import Endpoint, is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of
 from troth.models._units import Units
-from troth.models.base import Output, Segments, TextClassifier, check_choices
+from troth.models.base import Output, Segments, TextClassifier
 from troth.models.black_box import BlackBox, erased_texts
 
 
@@ -152,14 +152,6 @@ class Remote(BlackBox):
     @property
     def _segments(self) -> dict[int, str]:
         return {segment: words for segment, words in self.template.parts if segment is not None}
-
-    def encode(
-        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
-    ) -> list[Encoding]:
-        check_choices(units, segments)
-        if units == "token":
-            raise self.lacks("tokens", "use units word, sentence or passage")
-        return [self._encoding(example, units, segments) for example in examples]
 
     def _encoding(self, example: Example, units: UnitKind, segments: Segments) -> Encoding:
         self.template.fill(example)  # a pair and {text_pair} go together

@@ -40,21 +40,19 @@ class ZeroShot(Encoder):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         candidate_labels: Sequence[str],
         hypothesis_template: str = TEMPLATE,
-        max_length: int | None = None,
-        labels: Iterable[str] | None = None,
         multi_label: bool | None = None,
         threshold: float | None = None,
+        **options: Any,
     ) -> None:
         self.candidate_labels = _checked(candidate_labels)
         self.hypothesis_template = _checked_template(hypothesis_template)
-        super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
+        super().__init__(model, tokenizer, **options)
         # As the pipeline: a single label is weighed against its contradiction, too.
         self.outputs = "labels" if multi_label or len(self.labels) == 1 else "classes"
-        self.threshold = checked_threshold(name, self.outputs, threshold)
-        self._entailment, self._contradiction = _nli(name, model.config)
+        self.threshold = checked_threshold(self.name, self.outputs, threshold)
+        self._entailment, self._contradiction = _nli(self.name, model.config)
         # All labels read as much of the text as the one of the longest hypothesis.
         self.max_length += len(self._hypotheses[0][0]) - self._longest
 

@@ -20,10 +20,9 @@ from troth.core.memory import ran_out
 from troth.core.types import Rows
 from troth.models._changes import swapped
 from troth.models._row_edits import chosen
-from troth.models.fused.packing import pack
 from troth.models.fused.parts import FAMILIES, Known, Parts
 from troth.models.fused.products import Copies, Exact, Linear
-from troth.models.fused.reading import read
+from troth.models.fused.reading import pack, read
 
 Precision = Literal["exact", "fast"]
 _TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
