@@ -88,7 +88,7 @@ def _is_any(value: Any, kinds: list[Any]) -> bool:
 
 
 def of_kind(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Refuses a value that is of none of the kinds; numpy's whole numbers are whole numbers, too, a truth is not."""
+    """Refuses a value that is of none of the kinds; numpy's whole numbers count as int, bool does not."""
     allowed = kinds if isinstance(kinds, tuple) else (kinds,)
     whole = int in allowed and isinstance(value, Integral) and not isinstance(value, bool)
     if not whole and not isinstance(value, tuple(kind for kind in allowed if kind is not int)):

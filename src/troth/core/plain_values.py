@@ -81,7 +81,7 @@ Path = tuple[Any, ...]  # names of fields and places in lists
 Tolerance = Callable[[Path], float]  # how far the numbers at a place may lie apart
 
 
-class Difference(NamedTuple):
+class FieldDifference(NamedTuple):
     """The place and the two values; a value that is not there is None, and `what` says so."""
 
     path: Path
@@ -108,7 +108,7 @@ def exact(path: Path) -> float:
     return 0.0
 
 
-def differences(before: Any, now: Any, tolerance: Tolerance = exact, path: Path = ()) -> Iterator[Difference]:
+def differences(before: Any, now: Any, tolerance: Tolerance = exact, path: Path = ()) -> Iterator[FieldDifference]:
     """Every place where two values of JSON differ.
 
     >>> [each.place for each in differences({"a": [1, 2.0]}, {"a": [1, 2.5]})]
@@ -118,20 +118,20 @@ def differences(before: Any, now: Any, tolerance: Tolerance = exact, path: Path 
         for name in [*before, *(name for name in now if name not in before)]:
             if name not in now or name not in before:
                 what = "is not a field of it" if name not in now else "is missing"
-                yield Difference((*path, name), before.get(name), now.get(name), what)
+                yield FieldDifference((*path, name), before.get(name), now.get(name), what)
             else:
                 yield from differences(before[name], now[name], tolerance, (*path, name))
     elif _is_list(before) and _is_list(now):
         if len(before) != len(now):
-            yield Difference(path, before, now, f"has {len(before)} entries, not {len(now)}")
+            yield FieldDifference(path, before, now, f"has {len(before)} entries, not {len(now)}")
         else:
             for place, (one, other) in enumerate(zip(before, now, strict=True)):
                 yield from differences(one, other, tolerance, (*path, place))
     elif _is_number(before) and _is_number(now):
         if not (before == now or (before != before and now != now) or abs(before - now) <= tolerance(path)):
-            yield Difference(path, before, now)
+            yield FieldDifference(path, before, now)
     elif type(before) is not type(now) or before != now:
-        yield Difference(path, before, now)
+        yield FieldDifference(path, before, now)
 
 
 def _is_list(value: Any) -> bool:

@@ -243,7 +243,7 @@ class Rows(Shown):
     lengths: Tensor  # [rows]
     target: Tensor  # [rows]
     against: Tensor  # [rows] -1 = none
-    keys: Tensor  # [rows] of the random draws
+    keys: Tensor  # [rows] keys of the random draws
     token_types: Tensor | None = None  # [rows, length]
     prompt_is_fixed: bool = False  # nobody needs derivatives with respect to the prompt's vectors
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids

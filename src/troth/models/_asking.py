@@ -19,7 +19,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.files import cannot_write
 from troth.models._endpoint import Endpoint
-from troth.models._protocols import Asked, Listed, NoLogProbabilities, Protocol
+from troth.models._protocols import Listed, NoLogProbabilities, Protocol, Request
 
 _BATCH = 16  # questions per request, where a server takes several
 Prices = Sequence[float]  # per million tokens read, and written
@@ -52,7 +52,7 @@ def key_of(url: str, body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps([url, body], sort_keys=True).encode()).hexdigest()[:32]
 
 
-class Answers:
+class KeptAnswers:
     """The answers of one endpoint and model: in a file that several processes may share, or in memory alone."""
 
     def __init__(self, path: Path | None) -> None:
@@ -125,13 +125,13 @@ class Asking:
     """An endpoint, the protocol it speaks, what it has answered so far, and what that has cost."""
 
     def __init__(
-        self, endpoint: Endpoint, protocol: Protocol, answers: Answers, parallel: int, prices: Prices | None
+        self, endpoint: Endpoint, protocol: Protocol, answers: KeptAnswers, parallel: int, prices: Prices | None
     ) -> None:
         self.endpoint, self.protocol, self.parallel, self.prices = endpoint, protocol, parallel, prices
         self.reused = 0  # answers that were known
         self._answers, self._before = answers, answers.usage
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[Listed]:
+    def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:
         """What the endpoint says to each question; those that it was asked before cost nothing."""
         keys = [key_of(self.endpoint.url, question.body) for question in asked]
         self._answers.refresh()
@@ -150,7 +150,7 @@ class Asking:
         self._answers.refresh()
         return iter([self._answers[key] for key in keys])
 
-    def _ask(self, questions: Sequence[tuple[str, Asked]]) -> None:
+    def _ask(self, questions: Sequence[tuple[str, Request]]) -> None:
         protocol, asked = self.protocol, [question for _, question in questions]
         reply = self.endpoint.post(protocol.path, protocol.join(asked), protocol.name)
         try:

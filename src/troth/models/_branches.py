@@ -38,7 +38,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BranchPlan:
     """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
 
     rows: Tensor  # [tokens] the row of each token
@@ -53,7 +53,7 @@ class Plan:
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
-def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
+def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
 
     The first `begun` tokens are the same in all rows, and are lent.
@@ -87,7 +87,7 @@ def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
     row_of_token = ordered.repeat_interleave(counts)
     places = torch.arange(len(row_of_token)) - offsets[row_of_token] + starts[row_of_token]
     device = rows.ids.device
-    return Plan(
+    return BranchPlan(
         rows=row_of_token.to(device),
         places=places.to(device),
         starts=starts.to(device),
@@ -134,7 +134,13 @@ class Trunks(KeptStates):
 
 
 def run(
-    body: Any, config: Any, rows: Rows, chosen: Plan, prompt: list[Lent] | None, trunks: list[list[Lent]], tree: Tree
+    body: Any,
+    config: Any,
+    rows: Rows,
+    chosen: BranchPlan,
+    prompt: list[Lent] | None,
+    trunks: list[list[Lent]],
+    tree: Tree,
 ) -> Tensor:
     """[tokens, hidden] what the network's last layer says of each token."""
     begun = prompt[0].keys.shape[2] if prompt else 0
@@ -155,7 +161,7 @@ def run(
     return states
 
 
-def _chunks(rows: Rows, chosen: Plan, begun: int, tree: Tree, dtype: torch.dtype) -> list[Chunk]:
+def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch.dtype) -> list[Chunk]:
     together = _TOGETHER.get(rows.ids.device.type, _OTHER_TOGETHER)
     counts = torch.bincount(chosen.rows, minlength=len(rows)).tolist()
     chunks, start, end = [], 0, 0
@@ -171,7 +177,7 @@ def _chunks(rows: Rows, chosen: Plan, begun: int, tree: Tree, dtype: torch.dtype
     return chunks
 
 
-def _seen(rows: Rows, chosen: Plan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
+def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
     """[tokens, prompt + text + tokens] what each token attends to."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device

@@ -25,7 +25,7 @@ from troth.models.base import Output, refuse
 _VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
 
 
-class Asked(NamedTuple):
+class TokenQuestions(NamedTuple):
     """Which token is asked for at which place of a row."""
 
     places: Tensor  # [rows, questions]
@@ -36,11 +36,11 @@ class Causal(PromptReader):
     """A kind says what is asked of each row, and what the columns of its logits are."""
 
     @abstractmethod
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> TokenQuestions:
         """What is asked of each row."""
 
     @abstractmethod
-    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         """[rows, columns] from the states (or logits) where something is asked."""
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
@@ -80,7 +80,7 @@ class Causal(PromptReader):
         return Output(logits[torch.cat([some, others]).argsort()])
 
     def _states(
-        self, rows: Rows, asked: Asked, tree: Tree, attentions: bool = False, hidden: bool = False
+        self, rows: Rows, asked: TokenQuestions, tree: Tree, attentions: bool = False, hidden: bool = False
     ) -> tuple[Tensor, Any]:
         """[rows, questions, hidden] the last layer's where something is asked; or logits over the vocabulary.
 
@@ -105,7 +105,7 @@ class Causal(PromptReader):
         everyone = torch.arange(len(rows), device=rows.ids.device)[:, None]
         return (output.last_hidden_state if plain else output.logits)[everyone, asked.places - begun], output
 
-    def _branched(self, rows: Rows, asked: Asked, begun: int, lent: Any, tree: Tree) -> Tensor | None:
+    def _branched(self, rows: Rows, asked: TokenQuestions, begun: int, lent: Any, tree: Tree) -> Tensor | None:
         """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
         changed = rows.embeddings is not None or rows.attention is not None
         if changed or torch.is_grad_enabled() or not self._lends(rows) or len(rows) == 1:
@@ -146,7 +146,7 @@ class Causal(PromptReader):
         window = getattr(self.model.config, "sliding_window", None)
         return self.shares_prefix and (window is None or window >= rows.ids.shape[1])
 
-    def _begun(self, rows: Rows, asked: Asked) -> int:
+    def _begun(self, rows: Rows, asked: TokenQuestions) -> int:
         """How many tokens of the prompt need not be run again."""
         from troth.models._prefix import shared
 

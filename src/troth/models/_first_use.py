@@ -113,7 +113,7 @@ def _why_no_gradients(model: Encoder) -> str:
 
 def _why_no_attention_mask(model: Encoder) -> str:
     """It adds a mask to the attention logits if a number added everywhere changes nothing, added somewhere something,
-    and if what nobody attends to can be anything.
+    and if fully masked tokens cannot change the logits.
     """
     network, kind = model.model, model._implementation
     head = ", mean pooling" if model.call_convention.reads == "all" else ""

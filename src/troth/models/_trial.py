@@ -53,7 +53,7 @@ def note_silence(model: Encoder) -> None:
 
 
 def is_silent(model: Encoder) -> bool:
-    """Whether it says the same of both texts, so that nothing it does could be told from anything else."""
+    """Whether the output is the same for both texts, so that probing is inconclusive."""
     return "silent" in noted(model)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Example, Rows
-from troth.models._causal import Asked, Causal
+from troth.models._causal import Causal, TokenQuestions
 from troth.models._class_words import Tree, class_tokens
 from troth.models._endpoint import is_url
 from troth.models._prompts import as_shots, require_words, template
@@ -116,15 +116,15 @@ class Prompted(Causal):
     def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
         return self.tree.ids, ()
 
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> TokenQuestions:
         last = rows.lengths - 1 - self.answer_length
         if not self.answer_length:
-            return Asked(last[:, None], last[:, None])  # which tokens: the head's rows of the class words
+            return TokenQuestions(last[:, None], last[:, None])  # which tokens: the head's rows of the class words
         questions = torch.tensor(self.tree.questions, device=rows.ids.device)  # [questions, 2]
         places = last[:, None] + 1 + questions[:, 0]
-        return Asked(places, questions[:, 1].expand_as(places))
+        return TokenQuestions(places, questions[:, 1].expand_as(places))
 
-    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         if not self.answer_length:
             words = list(self.class_ids)
             return self._head(states[:, 0], words) if self._has_plain_head else states[:, 0][:, words]
@@ -133,13 +133,13 @@ class Prompted(Causal):
         return found @ (shares / shares.sum(0) if self.mean_of_tokens else shares)
 
     def _states(
-        self, rows: Rows, asked: Asked, tree: Tree, attentions: bool = False, hidden: bool = False
+        self, rows: Rows, asked: TokenQuestions, tree: Tree, attentions: bool = False, hidden: bool = False
     ) -> tuple[Tensor, Any]:
         if not tree.branches or self._reads_trees:
             return super()._states(rows, asked, tree, attentions, hidden)
         return self._word_by_word(rows, asked), None
 
-    def _word_by_word(self, rows: Rows, asked: Asked) -> Tensor:
+    def _word_by_word(self, rows: Rows, asked: TokenQuestions) -> Tensor:
         """As `_states`, for a network that cannot read the tree: the prompt is run for each word that needs it."""
         context = rows.lengths - self.answer_length
         states: dict[int, Tensor] = {}
@@ -156,7 +156,7 @@ class Prompted(Causal):
             nodes_asked = [self.tree.questions[place][0] for place in new]
             depths = [0 if node < 0 else 1 + way.index(node) for node in nodes_asked]
             places = context[:, None] - 1 + torch.tensor(depths, device=context.device)
-            found, _ = super()._states(path, Asked(places, asked.ids), Tree(()))
+            found, _ = super()._states(path, TokenQuestions(places, asked.ids), Tree(()))
             states |= {place: found[:, number] for number, place in enumerate(new)}
         return torch.stack([states[place] for place in range(len(self.tree.questions))], dim=1)
 

@@ -19,7 +19,7 @@ from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models._asking import Answers, Asking, Prices, Usage, check_options, folder
+from troth.models._asking import Asking, KeptAnswers, Prices, Usage, check_options, folder
 from troth.models._endpoint import Endpoint, is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of
@@ -78,7 +78,7 @@ class Remote(BlackBox):
         self.protocol = protocol(model, top, dict(extra or {}))
         key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
         endpoint = Endpoint(url, model, key, float(timeout), retries, float(backoff))
-        self.asking = Asking(endpoint, self.protocol, Answers(_file(cache, url, model)), parallel, prices)
+        self.asking = Asking(endpoint, self.protocol, KeptAnswers(_file(cache, url, model)), parallel, prices)
         self.name, self.mask_text, self.class_words = f"{url}#{model}", mask_text, tuple(class_words)
         self._labels = self._given = self.class_words if labels is None else tuple(labels)
         if len(self._labels) != len(self.class_words):

@@ -20,7 +20,7 @@ from troth.core.memory import ran_out
 from troth.core.types import Rows
 from troth.models._changes import swapped
 from troth.models._row_edits import chosen
-from troth.models.fused.parts import FAMILIES, Known, Parts
+from troth.models.fused.parts import FAMILIES, EncoderParts, PartsCache
 from troth.models.fused.products import Copies, Exact, Linear
 from troth.models.fused.reading import pack, read
 
@@ -31,7 +31,7 @@ _PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 Reader = Callable[[Rows], Tensor]
 
 
-def proved(network: Any, parts: Parts, fused: Reader, plain: Reader) -> bool:
+def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> bool:
     """Whether both readers give the same logits and gradients, up to the noise of the number format: tried once."""
     if (known := _PROVED.get(network)) is not None:
         return known
@@ -60,7 +60,7 @@ def _noise(logits: Tensor) -> float:
     return float(max(0.1 * eps**0.5, 32 * eps))
 
 
-def _logits_and_gradient(reader: Reader, rows: Rows, parts: Parts) -> tuple[Tensor, Tensor]:
+def _logits_and_gradient(reader: Reader, rows: Rows, parts: EncoderParts) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         logits = reader(rows)
     with torch.enable_grad():
@@ -71,7 +71,7 @@ def _logits_and_gradient(reader: Reader, rows: Rows, parts: Parts) -> tuple[Tens
     return logits, gradient * rows.real[..., None]
 
 
-def _trial_rows(parts: Parts) -> Rows:
+def _trial_rows(parts: EncoderParts) -> Rows:
     """Tokens drawn from the whole vocabulary, as they might come from any text or pair."""
     draws = torch.Generator().manual_seed(0)
     vocabulary, positions = len(parts.words.weight), len(parts.positions.weight) - parts.first_position
@@ -96,7 +96,7 @@ def known_precision(precision: str, network: Any, name: str) -> Precision:
     """Refuses a precision that does not exist, or that this network cannot be read in."""
     if precision not in ("exact", "fast"):
         raise TrothError(f"precision must be exact or fast, not {precision!r}")
-    if precision == "fast" and Known().parts(network) is None:
+    if precision == "fast" and PartsCache().parts(network) is None:
         kind = type(network).__name__
         raise TrothError(
             f'{name}: precision="fast" reads plain {", ".join(FAMILIES)} classifiers; this is a {kind} of another kind '
@@ -111,7 +111,7 @@ class FusedEncoder:
     def __init__(self, precision: Precision = "exact") -> None:
         copies = Copies()
         self._linear_of_layer: Callable[[int], Linear] = (lambda pieces: copies) if precision == "fast" else Exact
-        self._known = Known()
+        self._known = PartsCache()
         self._closed = False
 
     def closed(self) -> AbstractContextManager[None]:
@@ -122,7 +122,7 @@ class FusedEncoder:
         """Whether it may read this network's rows: as long as nobody needs the network's insides."""
         return not self._closed and self._known.parts(network) is not None
 
-    def reads(self, network: Any, device: torch.device, plain: Reader) -> Parts | None:
+    def reads(self, network: Any, device: torch.device, plain: Reader) -> EncoderParts | None:
         """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
         if self._closed or _is_followed(device):
             return None
@@ -144,7 +144,7 @@ class FusedEncoder:
         return _read(parts, rows, lengths, self._linear_of_layer) if min(lengths) > 0 else None
 
 
-def _read(parts: Parts, rows: Rows, lengths: list[int], linear_of_layer: Callable[[int], Linear]) -> Tensor:
+def _read(parts: EncoderParts, rows: Rows, lengths: list[int], linear_of_layer: Callable[[int], Linear]) -> Tensor:
     slices = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
     pieces = []
     for piece in slices:

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from troth.core.memory import moved
 from troth.core.types import Rows
-from troth.models.fused.parts import Layer, Parts
+from troth.models.fused.parts import EncoderLayer, EncoderParts
 from troth.models.fused.products import Copies, Linear, exact, multiplies_halves
 
 
@@ -104,7 +104,9 @@ def _masks(groups: tuple[tuple[int, int], ...], bias: Tensor | None) -> tuple[Te
     return tuple(part[:, None, None, :length] for part, (_, length) in zip(parts, groups, strict=True))
 
 
-def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]) -> Tensor:
+def read(
+    parts: EncoderParts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]
+) -> Tensor:
     """[rows, classes] the logits of all pieces. Every piece goes through a layer before the next layer begins.
 
     `linear_of_layer` makes what multiplies in a layer; in the last one, which has little to do, it is always exact.
@@ -123,7 +125,9 @@ def read(parts: Parts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: C
     return torch.cat([_classified(parts, state, packed) for state, packed in zip(whole, packs, strict=True)])
 
 
-def _through(layer: Layer, linear: Linear, state: Tensor, packed: Packed, heads: int, inverse: Tensor | None) -> Tensor:
+def _through(
+    layer: EncoderLayer, linear: Linear, state: Tensor, packed: Packed, heads: int, inverse: Tensor | None
+) -> Tensor:
     """[tokens, hidden] one layer further; with `inverse`, the state has equal tokens once."""
     source = state.bfloat16() if isinstance(linear, Copies) else state  # once for all three
     projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
@@ -133,7 +137,7 @@ def _through(layer: Layer, linear: Linear, state: Tensor, packed: Packed, heads:
     return _feed_forward(layer, linear, _added(linear(mixed, layer.output), state, layer.attention_norm))
 
 
-def _classified(parts: Parts, state: Tensor, packed: Packed) -> Tensor:
+def _classified(parts: EncoderParts, state: Tensor, packed: Packed) -> Tensor:
     """[rows, classes] the last layer, of the first tokens alone, and the head."""
     last, query = parts.layers[-1], state[packed.first]
     mixed = _read_first(last, state, query, packed, parts.heads)
@@ -141,7 +145,7 @@ def _classified(parts: Parts, state: Tensor, packed: Packed) -> Tensor:
     return packed.as_given(parts.head(state[:, None]))
 
 
-def _embedded(parts: Parts, rows: Rows, packed: Packed) -> tuple[Tensor, Tensor | None]:
+def _embedded(parts: EncoderParts, rows: Rows, packed: Packed) -> tuple[Tensor, Tensor | None]:
     """[tokens, hidden] what the embedding layer gives; of equal tokens one, and which of these every token is."""
     position, inverse = packed.position + parts.first_position, None
     types = None if rows.token_types is None else packed.take(rows.token_types)
@@ -232,7 +236,7 @@ def _reads_any_length(device: torch.device, number_format: torch.dtype, size: in
     return fits and known and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _read_first(layer: Layer, state: Tensor, query: Tensor, packed: Packed, heads: int) -> Tensor:
+def _read_first(layer: EncoderLayer, state: Tensor, query: Tensor, packed: Packed, heads: int) -> Tensor:
     """[rows, hidden] what the first token of every row reads."""
     size = query.shape[1] // heads
 
@@ -254,7 +258,7 @@ def _read_first(layer: Layer, state: Tensor, query: Tensor, packed: Packed, head
     return mixed if layer.value.bias is None else mixed + layer.value.bias
 
 
-def _feed_forward(layer: Layer, linear: Linear, state: Tensor) -> Tensor:
+def _feed_forward(layer: EncoderLayer, linear: Linear, state: Tensor) -> Tensor:
     inner = linear(state, layer.up)
     if layer.activation == "relu":
         inner = functional.relu(inner)
