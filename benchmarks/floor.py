@@ -43,7 +43,7 @@ def peak(seconds: float = 0.15) -> float:
 
     import torch
 
-    from troth.models.lane.products import has_onednn, multiplied
+    from troth.models.fused.products import has_onednn, multiplied
 
     ways = [torch.nn.functional.linear]
     if has_onednn():

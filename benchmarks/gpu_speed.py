@@ -292,7 +292,7 @@ def main() -> None:
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     emit(machine=name, model=given.size, dtype=given.dtype, **versions)
     model = troth.load_model(network, tokenizer=tokenizer)
-    with model._lane.closed() if given.no_lane else nullcontext():
+    with model._fused.closed() if given.no_lane else nullcontext():
         contests(given, network, tokenizer, model)
 
 

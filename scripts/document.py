@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
 from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
 from troth.cli import app  # noqa: E402
-from troth.core import card, catalog  # noqa: E402
-from troth.core.card import definition, paragraphs, signature  # noqa: E402
+from troth.core import catalog  # noqa: E402
+from troth.core.catalog import definition, paragraphs, signature  # noqa: E402
 from troth.core.errors import TrothError  # noqa: E402
 from troth.core.types import Attribution, Example, Question  # noqa: E402
 from troth.engine.routines import Routine  # noqa: E402
@@ -275,7 +275,7 @@ def page(title: str, intro: str, head: Sequence[str], entries: Sequence[tuple[st
 PAGES: dict[str, Callable[[], str]] = {"metrics": metrics_page, "explainers": explainers_page, "catalog": catalog_page}
 FILES: dict[Path, Callable[[], str]] = {
     **{ROOT / "docs" / f"{name}.md": write for name, write in PAGES.items()},
-    card.TRIED: tried_file,
+    catalog.TRIED: tried_file,
 }
 
 

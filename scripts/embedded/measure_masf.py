@@ -32,8 +32,7 @@ from troth.metrics._erasing import recursively_erased
 from troth.models import load_model
 from troth.training.record import record_of
 from troth.validity.checking import LEVEL
-from troth.validity.hidden_states import HIDDEN_STATES, largest
-from troth.validity.masf import FEWEST, MaSF, data_set_p_value, reference_views
+from troth.validity.masf import FEWEST, HIDDEN_STATES, MaSF, data_set_p_value, largest, reference_views
 from troth.validity.references import MOST, held_out
 from troth.verbs.explain import explanation
 

@@ -12,7 +12,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from troth.core import card, catalog
+from troth.core import catalog
 from troth.report.citing import entries, references
 
 KINDS = ("explainers", "metrics", "maskings")
@@ -25,7 +25,7 @@ KEPT = Path(__file__).resolve().parent / "kept"  # what examples showed that can
 def method_page(kind: str, name: str) -> str:
     """The whole page in Markdown."""
     cls = catalog.find(kind, name)
-    meaning, _ = card.definition(kind, name)
+    meaning, _ = catalog.definition(kind, name)
     formula = [f"```text\n{cls.formula}\n```", "The [signs](../concepts.md#signs)."] if cls.formula else []
     parts = [
         f"# {name}",
@@ -36,7 +36,7 @@ def method_page(kind: str, name: str) -> str:
         "## Facts",
         facts(kind, name, cls),
         *(["## Beware", cls.pitfalls] if cls.pitfalls else []),
-        *(["## In detail", *card.paragraphs(kind, name)[1:]] if len(card.paragraphs(kind, name)) > 1 else []),
+        *(["## In detail", *catalog.paragraphs(kind, name)[1:]] if len(catalog.paragraphs(kind, name)) > 1 else []),
         *papers(kind, name),
         f"The method's file: `{catalog.file(kind, name).relative_to(catalog.file(kind, name).parents[3])}`. "
         f"[All {kind}](../{LISTS[kind]}).",
@@ -46,7 +46,7 @@ def method_page(kind: str, name: str) -> str:
 
 def facts(kind: str, name: str, cls: type[Any]) -> str:
     """A table of what it costs, what it needs and how it is written."""
-    tried = card.tried(kind, name)
+    tried = catalog.tried(kind, name)
     rows = {}
     if kind != "maskings":
         rows["cost, in passes for n units"] = tried.get("cost", "–")
@@ -62,7 +62,7 @@ def facts(kind: str, name: str, cls: type[Any]) -> str:
         rows["draws at random"] = "yes" if cls.stochastic else "no"
     if kind != "metrics":
         rows["models"] = tried.get("models", "–")
-    rows["options"] = ", ".join(f"`{option}`" for option in card.signature(cls)) or "none"
+    rows["options"] = ", ".join(f"`{option}`" for option in catalog.signature(cls)) or "none"
     return "\n".join(["| | |", "|---|---|", *(f"| {title} | {_cell(fact)} |" for title, fact in rows.items())])
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from troth import core
 from troth._moved import Forwarding
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 sys.meta_path.append(Forwarding())
+
+# Results show themselves and take in scores from elsewhere, for which `core` needs rooms that import it.
+core.rooms |= {
+    "showing": partial(import_module, "troth.report.showing"),
+    "import_scores": partial(import_module, "troth.verbs.import_scores"),
+}
 
 
 def _import_rich() -> None:

@@ -6,7 +6,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from troth.core.deprecation import warn_renamed
+from troth.core.errors import warn_renamed
 
 _INTO = {  # a room, under its own name
     "core": ("catalog", "draws", "errors", "types", "units"),

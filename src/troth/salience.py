@@ -11,15 +11,33 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import chi2
+from torch import Tensor
 
 from troth.core.errors import TrothError, unknown
+from troth.core.types import PROMPT, Encoding
 
 Floats = NDArray[np.float64]
 Tokens = Sequence[str]
 Salience = Callable[[Tokens], Floats]
+
+
+def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
+    """Which tokens are pieces of the text, and a name for each one's type. -> [length] bool, one name per piece
+
+    Special tokens and a prompt are none; of a pair, all between the begin and the end token is (as SaLoss has it).
+    """
+    if not encoding.tokenized:
+        return torch.ones_like(encoding.ids, dtype=torch.bool), list(encoding.unit_texts)
+    inside = encoding.units >= 0
+    if encoding.example.text_pair is not None:
+        inside = encoding.units != PROMPT
+        if bool(inside.all()):
+            inside[0] = inside[-1] = False
+    return inside, [str(number) for number in encoding.ids[inside].tolist()]
 
 
 def text_rank(tokens: Tokens, window: int = 4, damping: float = 0.85, steps: int = 10) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
-from troth.core.errors import TrothError
+from troth.core.errors import TrothError, warn_renamed
 
 Floats = NDArray[np.float64]
 RESAMPLES = 9_999
@@ -204,7 +204,8 @@ def t_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
 
 
 def paired_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
-    """(statistic, two-sided p) of Wilcoxon's signed-rank test; equal pairs are left out, all equal: p = 1."""
+    """Deprecated: scipy.stats.wilcoxon. (statistic, two-sided p) of the signed-rank test; all pairs equal: p = 1."""
+    warn_renamed("troth.statistics.paired_test", "scipy.stats.wilcoxon")
     difference = _defined(np.subtract(*_paired(a, b)))
     if len(difference) == 0:
         return float("nan"), float("nan")

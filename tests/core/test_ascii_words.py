@@ -3,8 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from troth.core.ascii_words import ascii_words
-from troth.core.units import word_spans
+from troth.core.units import ascii_words, word_spans
 
 CHARACTERS = st.sampled_from("ab12_.,:;'\" \n\t\r-!\x00\x1c\x7f") | st.characters(max_codepoint=127)
 

@@ -7,14 +7,14 @@ import pytest
 
 import troth
 from troth._moved import MOVED
-from troth.core import deprecation
+from troth.core import errors
 
 PAGE = Path(__file__).parents[2] / "docs" / "stability.md"
 
 
 @pytest.fixture
 def caught(monkeypatch):
-    monkeypatch.setattr(deprecation, "_WARNED", set())
+    monkeypatch.setattr(errors, "_WARNED", set())
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         yield found

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from tests.core.test_display import Tags
 
-from troth.core import notebook_bar, progress
+from troth.core import progress
 from troth.core.terminal import Console
 from troth.sweep import bar
 from troth.training.progress import Progress
@@ -34,7 +34,7 @@ def notebook(monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     monkeypatch.setattr(progress, "Console", lambda **options: Console(force_jupyter=True, **options))
     monkeypatch.setattr(progress, "_SOON", -1.0)
-    monkeypatch.setattr(notebook_bar, "_PAUSE", 0.0)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield pictures
@@ -52,7 +52,7 @@ def test_items_are_counted(notebook, capsys):
 
 
 def test_pictures_are_not_sent_too_often(notebook, monkeypatch):
-    monkeypatch.setattr(notebook_bar, "_PAUSE", 60.0)
+    monkeypatch.setattr(progress, "_PAUSE", 60.0)
     list(progress.track(range(1000), 1000, "many", shown=True))
     assert len(notebook) == 2  # the first, and its end
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from troth.core import catalog, plugins, user_code
+from troth.core import catalog, user_code
 from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
 
@@ -154,10 +154,10 @@ def package(tmp_path, monkeypatch):
         """)
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for cached in (plugins._found, plugins.find):
+    for cached in (catalog._installed, catalog._plugin):
         cached.cache_clear()
     yield tmp_path
-    for cached in (plugins._found, plugins.find):
+    for cached in (catalog._installed, catalog._plugin):
         cached.cache_clear()
     sys.modules.pop("troth_extra", None)
 

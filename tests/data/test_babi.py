@@ -9,7 +9,7 @@ import pytest
 
 from troth.core.errors import TrothError
 from troth.data import load_data
-from troth.data._official_babi import read_stories
+from troth.data.babi import read_stories
 
 MOVE = "moved to|went to|went back to|journeyed to|travelled to"
 GRAB = "got|grabbed|took|picked up"

@@ -64,7 +64,7 @@ def put(folder, split, rows):
 @pytest.mark.parametrize("layout", ["plain", "hub"])
 def test_a_local_folder_with_our_columns_or_the_hubs(name, layout, tmp_path, monkeypatch):
     entry = catalog.build("data", name)
-    hub = (entry.masked, entry.auxiliary, entry.label)
+    hub = (entry.text_column, entry.auxiliary, entry.label)
     text, pair, label = hub if layout == "hub" else ("text", "text_pair", "label")
     rows = [{text: f"text {n}", label: n % len(entry.labels), "other": "x"} for n in range(4)]
     if entry.auxiliary:

@@ -174,7 +174,7 @@ def test_padding_that_is_masked_here_reads_as_padding_that_transformers_masks(mo
     original = _reading._attention_mask
     monkeypatch.setattr(type(model), "masks_padding", True)
     monkeypatch.setattr(_reading, "_attention_mask", lambda *given: seen.append(original(*given)) or seen[-1])
-    with model.at_rest(), model._lane.closed():
+    with model.at_rest(), model._fused.closed():
         own = [answer.logits for answer in Prober(model).run(looking(one, keep_all(one)) for one in questions(model))]
     assert any(mask is not None and mask.dim() == 4 for mask in seen)
     for one, other in itertools.zip_longest(plain, own):

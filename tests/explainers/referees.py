@@ -11,7 +11,7 @@ from fakes import encoder, hf_model, tokenizer_for
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
 from troth.models import Output
-from troth.models._reading import Habits
+from troth.models._reading import CallConvention
 from troth.models.encoder import Encoder
 
 TEXTS = ["a good film , not a bad book", "why would anyone pay for this ?", "unlovable", "my new phone is fast"]
@@ -25,7 +25,7 @@ class Formula(Encoder):
     """
 
     pads = True  # padding has no number
-    habits = Habits()
+    call_convention = CallConvention()
 
     def ready(self, level, *, backward):
         """It does all."""

@@ -66,11 +66,9 @@ def test_intersection_over_union_by_hand():
     # (0, 4) on (1, 4): 3/4; (8, 10) on (9, 12): 1/4; precision 1/2, recall 1/3
     predicted, rationale = [(0, 4), (8, 10)], [(1, 4), (9, 12), (20, 21)]
     assert agreement.intersection_over_union_counts(predicted, rationale) == (1, 2, 3)
-    same(agreement.intersection_over_union_f1(predicted, rationale), 2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
-    same(agreement.intersection_over_union_f1(predicted, rationale, threshold=0.25), 2 * 1 * (2 / 3) / (1 + 2 / 3))
-    assert agreement.intersection_over_union_f1([(0, 2)], [(0, 4)]) == 1  # exactly half counts
-    assert agreement.intersection_over_union_f1([], [(0, 4)]) == 0
-    assert math.isnan(agreement.intersection_over_union_f1([(0, 4)], []))
+    assert agreement.intersection_over_union_counts(predicted, rationale, threshold=0.25) == (2, 2, 3)
+    assert agreement.intersection_over_union_counts([(0, 2)], [(0, 4)]) == (1, 1, 1)  # exactly half counts
+    assert agreement.intersection_over_union_counts([], [(0, 4)]) == (0, 0, 1)
 
 
 spans = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda pair: (pair[0], sum(pair))), max_size=6)
@@ -84,9 +82,7 @@ def test_intersection_over_union_follows_eraser(predicted, rationale):
         for p in set(predicted)
     ]
     matched = sum(overlap >= 0.5 for overlap in best)
-    precision, recall = matched / max(1, len(best)), matched / len(set(rationale))
-    expected = 2 * precision * recall / (precision + recall) if matched else 0
-    same(agreement.intersection_over_union_f1(predicted, rationale), expected)
+    assert agreement.intersection_over_union_counts(predicted, rationale) == (matched, len(best), len(set(rationale)))
 
 
 def test_spans_of():

@@ -87,7 +87,7 @@ def test_a_changed_model_forgets_the_text():
 def test_few_texts_are_kept():
     model = load("gpt2")
     troth.explain(model, [f"{LONG} {'a ' * number}" for number in range(7)], "leave_one_out")
-    assert len(model._trunks._kept) <= 4
+    assert len(model._trunks) <= 4
 
 
 def test_a_sliding_window_lends_nothing():
@@ -96,7 +96,7 @@ def test_a_sliding_window_lends_nothing():
         prompt="is it ? {text} it is", class_words=["good", "bad"],
     )  # fmt: skip
     troth.explain(window, LONG, "leave_one_out")
-    assert not window._trunks._kept
+    assert not window._trunks
 
 
 def test_the_attention_of_the_model_is_put_back(monkeypatch):

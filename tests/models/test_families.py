@@ -28,10 +28,15 @@ def test_no_other_file_names_a_family():
 @pytest.mark.parametrize("family", fakes.FAMILIES)
 def test_what_is_found_of_the_families_that_every_test_uses(family):
     model = fakes.encoder(family)
-    assert (model.habits.first_position is not None) == ("roberta" in family)
+    convention = model.call_convention
+    assert (convention.first_position is not None) == ("roberta" in family)
     assert (model.embedding_output_size != model.model.config.hidden_size) == (family in ("albert", "electra"))
-    assert (model.habits.reads, model.habits.decoder_start, model.habits.width) == ("first", None, None)
-    assert not model.habits.needs_mask
+    assert (convention.reads, convention.decoder_start, convention.width) == (
+        "first",
+        None,
+        None,
+    )
+    assert not convention.needs_mask
     assert families.reads_both_ways(model.model.config)
     assert not families.is_block_sparse(model.model)
 

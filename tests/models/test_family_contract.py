@@ -50,7 +50,7 @@ def erased(encoding, gone, mask):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_first_use_finds_how_it_reads(name):
     model, family = wrapped(name), zoo.FAMILIES[name]
-    found = {"reads": model.habits.reads, "pads": model.pads, "start": model.habits.decoder_start}
+    found = {"reads": model.call_convention.reads, "pads": model.pads, "start": model.call_convention.decoder_start}
     assert found == {"reads": family.reads, "pads": family.pads, "start": family.start}
 
 

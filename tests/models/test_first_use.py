@@ -11,7 +11,7 @@ import zoo
 from kinds import state_of
 from troth.core.errors import TrothError
 from troth.core.types import Example
-from troth.models import _abilities
+from troth.models import _first_use
 
 TEXTS = ["a good film", "my new phone is fast , bright and a joy to use , why would anyone pay for this ?", "awful"]
 
@@ -40,7 +40,7 @@ def test_finding_out_leaves_the_model_as_it_was(family):
 
 
 def test_padding_would_change_what_fnet_says(monkeypatch):
-    monkeypatch.setattr(_abilities, "pads", lambda model: True)
+    monkeypatch.setattr(_first_use, "pads", lambda model: True)
     model = zoo.wrapped("fnet")
     pairs = zip(together(model, "leave_one_out"), alone(model, "leave_one_out"), strict=True)
     assert max(np.abs(one - other).max() for one, other in pairs) > 1e-3
@@ -95,7 +95,7 @@ def test_longformer_reads_word_vectors_as_it_reads_ids():
 def test_a_padding_token_in_the_text_is_read_where_a_mask_says_so(family):
     """XLM leaves padding out by its id, unless it is given a mask; BERT never does."""
     model = zoo.wrapped(family)
-    assert model.habits.needs_mask == (family == "xlm")
+    assert model.call_convention.needs_mask == (family == "xlm")
     (encoding,) = model.encode([Example("0", "a good [PAD] film")])
     types = torch.zeros_like(encoding.ids)[None]
     given = logits(model, encoding.ids, token_type_ids=types, attention_mask=torch.ones_like(types))
@@ -129,7 +129,7 @@ def test_mbart_reads_the_end_token_before_the_language():
         "$A [SEP] [UNK]", None, [("[SEP]", 3), ("[UNK]", 1)]
     )
     model = troth.load_model(zoo.network("mbart"), tokenizer=tokenizer)
-    assert (model.habits.reads, model.habits.decoder_start) == ("end", "last")
+    assert (model.call_convention.reads, model.call_convention.decoder_start) == ("end", "last")
     (encoding,) = model.encode([Example("0", TEXTS[0])])
     assert encoding.ids[-2:].tolist() == [3, 1]
     with model.at_rest(attentions=True), torch.no_grad():
@@ -159,7 +159,7 @@ def test_padding_as_a_masking_does_not_move_mbarts_beginning():
 def test_a_decoder_without_a_way_to_pass_word_vectors_can_be_explained_by_erasing(monkeypatch):
     model = zoo.wrapped("bart")
     monkeypatch.setattr(model.model, "get_encoder", lambda: None)
-    assert model.habits.decoder_start is None
+    assert model.call_convention.decoder_start is None
     assert together(model, "leave_one_out")[0].any()
     with pytest.raises(TrothError) as caught:
         troth.explain(model, TEXTS[0], "gradient")
@@ -219,7 +219,7 @@ def test_a_network_of_one_length_is_filled_up(monkeypatch):
     for explainer in ("leave_one_out", "gradient", "attention"):
         for one, other in zip(together(model, explainer), alone(plain, explainer), strict=True):
             np.testing.assert_allclose(one, other, atol=2e-6, rtol=1e-5)
-    assert model.habits.width == 28
+    assert model.call_convention.width == 28
     with pytest.raises(TrothError, match=r"cannot read texts of 32 tokens, only of 28: load it with max_length=28$"):
         troth.explain(model, " ".join(["good"] * 30), "leave_one_out")
 

@@ -12,10 +12,9 @@ from transformers import CamembertConfig, CamembertForSequenceClassification
 import fakes
 import troth
 from kinds import state_of
-from troth.models import lane as lanes
+from troth.models import fused
 from troth.models.encoder import Encoder
-from troth.models.lane import parts as known_parts
-from troth.models.lane import trial
+from troth.models.fused import parts as known_parts
 
 FAMILIES = ("bert", "roberta", "xlm_roberta", "camembert", "electra", "distilbert")
 TEXTS = [
@@ -48,31 +47,31 @@ def wrapped(family, number_format=torch.float32, **options):
 def counted(monkeypatch):
     """Which of the two readers was called, without those of the trial."""
     calls = []
-    plain, read = Encoder.plain_forward, lanes.read
+    plain, read = Encoder.plain_forward, fused.read
     with monkeypatch.context() as patch:
         patch.setattr(
             Encoder, "plain_forward", lambda *given, **options: calls.append("plain") or plain(*given, **options)
         )
-        patch.setattr(lanes, "read", lambda *given: calls.append("lane") or read(*given))
+        patch.setattr(fused, "read", lambda *given: calls.append("lane") or read(*given))
         yield calls
 
 
 def plainly(model, *given, **options):
-    with model.at_rest(), model._lane.closed():
+    with model.at_rest(), model._fused.closed():
         return troth.explain(model, *given, progress=False, **options)
 
 
 def rows_of(model):
-    return trial._rows(known_parts.parts_of(model.model))
+    return fused._trial_rows(known_parts.parts_of(model.model))
 
 
 def both(model, rows):
     """Logits and gradient by the lane and by the model; the lane has not stood aside."""
     parts = known_parts.parts_of(model.model)
     with model.at_rest():
-        assert model._lane.logits(model.model, rows, lambda rows: model.plain_forward(rows).logits) is not None
-        ours = trial._logits_and_gradient(lambda rows: model.forward(rows).logits, rows, parts)
-        theirs = trial._logits_and_gradient(lambda rows: model.plain_forward(rows).logits, rows, parts)
+        assert model._fused.logits(model.model, rows, lambda rows: model.plain_forward(rows).logits) is not None
+        ours = fused._logits_and_gradient(lambda rows: model.forward(rows).logits, rows, parts)
+        theirs = fused._logits_and_gradient(lambda rows: model.plain_forward(rows).logits, rows, parts)
     return zip(ours, theirs, strict=True)
 
 
@@ -119,7 +118,7 @@ def test_pairs_with_token_types(explainer, monkeypatch):
 def test_more_tokens_than_go_at_a_time(monkeypatch):
     model = wrapped("bert")
     whole = troth.explain(model, TEXTS, "leave_one_out")
-    monkeypatch.setattr(lanes, "_TOKENS", 20)
+    monkeypatch.setattr(fused, "_TOKENS", 20)
     for own, other in zip(troth.explain(model, TEXTS, "leave_one_out"), whole, strict=True):
         np.testing.assert_allclose(own.scores, other.scores, atol=1e-5)
 
@@ -204,8 +203,8 @@ def test_other_families_read_their_texts_themselves(family, monkeypatch):
 
 
 def test_a_lane_that_says_something_else_is_not_used(monkeypatch):
-    read = lanes.read
-    monkeypatch.setattr(lanes, "read", lambda *given: read(*given) * 1.001)
+    read = fused.read
+    monkeypatch.setattr(fused, "read", lambda *given: read(*given) * 1.001)
     model = wrapped("bert")
     for own, other in zip(
         troth.explain(model, TEXTS, "leave_one_out"), plainly(model, TEXTS, "leave_one_out"), strict=True

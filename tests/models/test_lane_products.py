@@ -13,11 +13,11 @@ from torch.nn import functional
 
 import fakes
 import troth
-from troth.models import lane as lanes
+from troth.models import fused
 from troth.models.encoder import Encoder
-from troth.models.lane import parts as known_parts
-from troth.models.lane import products, trial
-from troth.models.lane.copies import Copies
+from troth.models.fused import parts as known_parts
+from troth.models.fused import products
+from troth.models.fused.products import Copies
 
 TEXTS = ["a good film", "my new phone is fast , bright and a joy to use", "awful", "the soup was cold"]
 
@@ -29,7 +29,7 @@ def wrapped(family, **options):
 
 
 def plainly(model, *given):
-    with model.at_rest(), model._lane.closed():
+    with model.at_rest(), model._fused.closed():
         return troth.explain(model, *given, progress=False)
 
 
@@ -82,14 +82,14 @@ def test_other_number_formats_are_left_to_torch(monkeypatch):
 @pytest.mark.parametrize("family", ["bert", "electra", "roberta"])
 def test_logits_and_gradients_are_those_of_the_model(family, monkeypatch):
     monkeypatch.setattr(products, "_LARGE", 1)
-    monkeypatch.setattr(lanes, "_TOKENS", 10)  # so that a weight is used often enough to be laid out
+    monkeypatch.setattr(fused, "_TOKENS", 10)  # so that a weight is used often enough to be laid out
     model = wrapped(family, num_hidden_layers=3)
     parts = known_parts.parts_of(model.model)
-    rows = trial._rows(parts)
+    rows = fused._trial_rows(parts)
     with model.at_rest():
-        assert model._lane.logits(model.model, rows, lambda rows: model.plain_forward(rows).logits) is not None
-        ours = trial._logits_and_gradient(lambda rows: model.forward(rows).logits, rows, parts)
-        theirs = trial._logits_and_gradient(lambda rows: model.plain_forward(rows).logits, rows, parts)
+        assert model._fused.logits(model.model, rows, lambda rows: model.plain_forward(rows).logits) is not None
+        ours = fused._logits_and_gradient(lambda rows: model.forward(rows).logits, rows, parts)
+        theirs = fused._logits_and_gradient(lambda rows: model.plain_forward(rows).logits, rows, parts)
     for own, other in zip(ours, theirs, strict=True):
         assert float((own - other).abs().max()) <= 1e-5 * max(1, float(other.abs().max()))
     expected = plainly(model, TEXTS, "leave_one_out")
@@ -135,7 +135,7 @@ def test_a_thousand_shapes_take_little_memory():
         from pathlib import Path
         import torch
         from torch import nn
-        from troth.models.lane.products import Exact
+        from troth.models.fused.products import Exact
 
         def megabytes():
             lines = Path("/proc/self/status").read_text().splitlines()

@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 import fakes
 import troth
 from troth.core.errors import TrothError
-from troth.models.lane import reading
-from troth.models.lane.copies import Copies, multiplies_halves
+from troth.models.fused import reading
+from troth.models.fused.products import Copies, multiplies_halves
 from troth.sweep.context import Context
 
 METHODS = (

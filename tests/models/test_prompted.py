@@ -93,8 +93,8 @@ def test_sharing_the_prompt_changes_no_score(family, explainer):
             assert a.rest == pytest.approx(b.rest, abs=1e-4)
         if explainer != "leave_one_out":
             break  # what travels is no masking of the user's
-    assert shared._prefixes._kept
-    assert not apart._prefixes._kept
+    assert shared._prefixes
+    assert not apart._prefixes
 
 
 def compare_with_transformers(network, prompt="is the film good or bad ? the book : {text} it is"):
@@ -112,7 +112,7 @@ def compare_with_transformers(network, prompt="is the film good or bad ? the boo
 
 def test_families_whose_attention_we_do_not_know(monkeypatch):
     monkeypatch.setattr("troth.models.families.PLAIN_ATTENTION", ())
-    assert compare_with_transformers(fakes.causal_model())._prefixes._kept
+    assert compare_with_transformers(fakes.causal_model())._prefixes
 
 
 def test_families_that_scale_their_logits():
@@ -124,8 +124,8 @@ def test_families_that_scale_their_logits():
 
 def test_a_window_that_slides_past_the_prompt():
     model = compare_with_transformers(fakes.causal_model("mistral", sliding_window=6))
-    assert not model._prefixes._kept  # what is behind the window must be forgotten, so nothing is lent
-    assert compare_with_transformers(fakes.causal_model("mistral", sliding_window=60))._prefixes._kept
+    assert not model._prefixes  # what is behind the window must be forgotten, so nothing is lent
+    assert compare_with_transformers(fakes.causal_model("mistral", sliding_window=60))._prefixes
 
 
 def test_half_precision_reads_the_same_words():

@@ -12,7 +12,7 @@ import pytest
 import fakes
 import troth
 from kinds import state_of
-from troth.models import _sharing
+from troth.models import _changes
 from troth.models.encoder import Encoder
 
 TEXTS = ["a good film", "my new phone is fast , bright and a joy to use", "awful", "the soup was cold"]
@@ -84,16 +84,16 @@ def test_the_thread_test_would_notice_a_missing_lock(hurried, monkeypatch):
 
 def test_two_heads_on_one_encoder_share_a_lock():
     one, other = network(), network()
-    assert _sharing.lock_of(one) is _sharing.lock_of(one) is not _sharing.lock_of(other)
+    assert _changes.lock_of(one) is _changes.lock_of(one) is not _changes.lock_of(other)
     other.bert = one.bert
-    assert _sharing.lock_of(one) is _sharing.lock_of(other)
+    assert _changes.lock_of(one) is _changes.lock_of(other)
 
 
 def test_a_lock_goes_with_its_model():
     model = network()
-    _sharing.lock_of(model)
+    _changes.lock_of(model)
     body = weakref.ref(model.base_model)
-    assert body() in _sharing._LOCKS
+    assert body() in _changes._LOCKS
     del model
     gc.collect()
     assert body() is None

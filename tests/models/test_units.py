@@ -5,9 +5,9 @@ import torch
 
 import fakes
 import troth
-from troth.core.pieces import pieces
 from troth.core.types import PROMPT, Encoding, Example
 from troth.models._units import Units
+from troth.salience import pieces
 
 TEXT = "a good film , but slow . nobody should pay for this !"
 

@@ -227,6 +227,11 @@ def test_bad_windows(windows, problem):
         troth.explain(load(windows=windows), TEXT, "random")
 
 
+def test_what_the_model_cannot_do_is_refused_in_windows_too():
+    with pytest.raises(TrothError, match="takes no additive attention mask"):
+        troth.explain(load("deberta_v2"), TEXT, "leave_one_out", masking="attention", progress=False)
+
+
 def test_what_has_no_windows_is_refused():
     with pytest.raises(TrothError, match=r"windows go with a model that reads tokens; .* is a black box"):
         troth.load_model(kinds.probabilities, labels=["a", "b", "c"], windows=True)

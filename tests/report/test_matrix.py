@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 import fakes
 import troth
-from troth.core.matrix import Matrix
+from troth.core.results import Matrix
 from troth.report import matrix as display
 
 

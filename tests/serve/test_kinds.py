@@ -9,7 +9,7 @@ from fakes import encoder
 from labels import LABELS, planted_labels
 from serving import client_of, close
 from troth import explain, load_model, prove
-from troth.core.matrix import matrices
+from troth.core.results import matrices
 
 TEXT = "a good film was bad"
 

@@ -26,8 +26,7 @@ from troth.studies.fmm._numbers import areas, curves
 from troth.studies.fmm._performance import everywhere
 from troth.studies.fmm._works import REFERENCES, left_at, references_of
 from troth.validity.checking import VARIANTS, check
-from troth.validity.hidden_states import HIDDEN_STATES, largest
-from troth.validity.masf import data_set_p_value
+from troth.validity.masf import HIDDEN_STATES, data_set_p_value, largest
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 

@@ -200,7 +200,7 @@ def test_an_order_is_computed_once_where_said_or_where_the_explainer_is_recursiv
 def _views(encoding, left):
     from troth.core.types import Question
     from troth.engine.probes import Probe
-    from troth.validity.hidden_states import HIDDEN_STATES, largest
+    from troth.validity.masf import HIDDEN_STATES, largest
 
     answer = yield Probe(Question(encoding, target=0), left, readout=HIDDEN_STATES)
     return largest(answer)

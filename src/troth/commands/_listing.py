@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from troth.commands._available import place_of
-from troth.core import card, catalog
+from troth.core import catalog
 from troth.core.errors import TrothError, nearest, unknown
 from troth.core.terminal import Console
 
@@ -68,7 +68,7 @@ def print_kind(kind: str) -> None:
 
 
 def _facts(kind: str, name: str) -> tuple[str, ...]:
-    facts = card.tried(kind, name)
+    facts = catalog.tried(kind, name)
     if kind == "explainers":
         return _short_cost(facts.get("cost", "–")), _SHORT.get(facts.get("models", ""), "own needs")
     if kind == "metrics":
@@ -93,17 +93,17 @@ def _short_cost(cost: str) -> str:
 
 def _card(kind: str, name: str) -> dict[str, Any]:
     """All there is to say of one method."""
-    what, papers = card.definition(kind, name)
+    what, papers = catalog.definition(kind, name)
     cls = catalog.find(kind, name)
-    options = card.signature(cls)
+    options = catalog.signature(cls)
     facts = {
         "name": name,
         "kind": catalog.KINDS[kind],
         "write": f"{name}({', '.join(options)})" if options else name,
         "meaning": what,
         "paper": papers,
-        **card.tried(kind, name),
-        "about": card.paragraphs(kind, name)[1:],
+        **catalog.tried(kind, name),
+        "about": catalog.paragraphs(kind, name)[1:],
     }
     if kind == "metrics":
         facts["better"] = {True: "higher", False: "lower", None: "neither"}[cls.higher_is_better]

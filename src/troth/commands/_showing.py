@@ -19,7 +19,7 @@ from troth.report.signs import signed_lines
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
-    from troth.core.matrix import Matrix
+    from troth.core.results import Matrix
     from troth.core.types import Attribution
 
 _NARROWEST = 48  # columns of the terminal that a method needs to stand next to another

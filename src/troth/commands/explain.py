@@ -13,7 +13,7 @@ from troth.commands import _options, _recording
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from troth.core.matrix import Matrix
+    from troth.core.results import Matrix
     from troth.core.types import Attribution, Example
 
 
@@ -92,7 +92,7 @@ def explain(
     from troth.core.terminal import Console
     from troth.core.types import Example
     from troth.engine.targets import EACH
-    from troth.models._user_code import load_named
+    from troth.models import load_named
     from troth.report import explanation as display
     from troth.report import page
     from troth.verbs.methods import by_name

@@ -140,7 +140,7 @@ def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict
     """Every model under the name it was given; options are those of the models that are not the embedded one."""
     from troth.core import terminal
     from troth.core.errors import TrothError
-    from troth.models._user_code import load_named
+    from troth.models import load_named
 
     if len(set(names)) < len(names):
         raise TrothError(f"--model names one model twice: {', '.join(names)}")

@@ -1,8 +1,8 @@
-"""One clear line for an argument of the wrong kind, where a user calls a function."""
-
-from __future__ import annotations
+"""One clear line for an argument or option of the wrong kind, where a user calls a function or names a method."""
 
 import inspect
+import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +12,7 @@ from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from troth.core.errors import TrothError
+from troth.core.user_calls import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,6 +21,8 @@ _WORDS = {
     str: "text", int: "a whole number", float: "a number", bool: "True or False", Iterable: "a list",
     Mapping: "a mapping", Callable: "a function", PathLike: "a path", dict: "a dict",
 }  # fmt: skip
+
+_BYTES = 8  # what one unit of one sample or step takes at least
 
 
 def typed(**words: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -85,7 +88,7 @@ def _is_any(value: Any, kinds: list[Any]) -> bool:
 
 
 def of_kind(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Refuses a value that is of none of the kinds; numpy's whole numbers are whole numbers, too, a truth is not."""
+    """Refuses a value that is of none of the kinds; numpy's whole numbers count as int, bool does not."""
     allowed = kinds if isinstance(kinds, tuple) else (kinds,)
     whole = int in allowed and isinstance(value, Integral) and not isinstance(value, bool)
     if not whole and not isinstance(value, tuple(kind for kind in allowed if kind is not int)):
@@ -104,5 +107,40 @@ def methods(name: str, value: Any) -> None:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{text if len(text) <= 40 else text[:40] + '…'} ({type(value).__name__})"
+    return f"{shown(value, 40)} ({type(value).__name__})"
+
+
+def check_option(name: str, option: str, value: Any, hint: Any) -> None:
+    """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
+    if isinstance(value, int | float) and not abs(value) < memory / _BYTES and option != "seed":
+        finite = abs(value) < sys.float_info.max
+        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is not a number to count with"
+        raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
+    choices = _choices(hint)
+    literals = [choice for choice in choices if not isinstance(choice, type)]
+    kinds = tuple(choice for choice in choices if isinstance(choice, type))
+    if float in kinds:
+        kinds += (int,)
+    is_kind = bool(kinds) and isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+    if not choices or value in literals or is_kind:
+        return
+    wanted = [repr(choice) if isinstance(choice, str) else str(choice) for choice in literals]
+    words = {str: "text", int: "a whole number", float: "a number"}
+    wanted += [words.get(kind, kind.__name__) for kind in choices if isinstance(kind, type)]
+    raise TrothError(f"{name}: {option} must be {' or '.join(wanted)}, not {value!r}")
+
+
+def _choices(hint: Any) -> list[Any]:
+    """Literal values and plain classes a hint allows; empty where the hint is anything else."""
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return list(typing.get_args(hint))
+    if origin in (typing.Union, types.UnionType):
+        parts = [_choices(part) for part in typing.get_args(hint)]
+        return [choice for part in parts for choice in part] if all(parts) else []
+    if hint is type(None):
+        return [None]
+    if origin is tuple:
+        return [tuple]
+    return [hint] if isinstance(hint, type) else []

@@ -2,27 +2,28 @@
 
 A folder is a catalog and the file's name is the method's name. Nothing is registered: the folder is read. Names and
 summaries come from the files as they are written, so a list imports nothing; only `find` and `build` import a file.
+Explainers and metrics of installed packages (entry points `troth.explainers`, `troth.metrics`) are found by name, too.
 """
-
-from __future__ import annotations
 
 import ast
 import dataclasses
 import importlib
-import os
+import json
 import pkgutil
-import sys
-import types
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import troth
-from troth.core import plugins, spec_text, user_code
+from troth.core import arguments, user_code
 from troth.core.errors import TrothError, unknown
+from troth.core.spec_text import parse as parse
+from troth.core.user_calls import failure, said
 
 T = TypeVar("T")
 
@@ -36,9 +37,9 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
-_TRUTHS = {"true": True, "false": False}
-_LONGEST = 10_000  # characters of a spec
-_BYTES = 8  # what one unit of one sample or step takes at least
+TRIED = Path(__file__).with_name("tried.json")  # costs and models of methods, written by scripts/document.py
+_CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
+_WITH_PLUGINS = ("explainers", "metrics")  # installed packages may offer more of these
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
@@ -57,12 +58,16 @@ class _Entry(NamedTuple):
 def names(kind: str) -> list[str]:
     """Every name in a folder, sorted: the files that hold a dataclass of the file's name; then installed packages'."""
     own = [name for name in _files(kind) if _entry(kind, name) is not None]
-    return [*own, *(name for name in plugins.names(kind) if name not in own)]
+    return [*own, *(name for name in _installed(kind) if name not in own)]
 
 
 def summary(kind: str, name: str) -> str:
-    """The first paragraph of a file, which says what it is."""
-    return plugins.summary(kind, name) if _is_plugin(kind, name) else _known(kind, name).summary
+    """The first paragraph of a file, which says what it is; of an installed package's method, where it comes from."""
+    if not _is_plugin(kind, name):
+        return _known(kind, name).summary
+    entry = _installed(kind)[name]
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
+    return f"From the installed package {package} ({entry.value})."
 
 
 def file(kind: str, name: str) -> Path:
@@ -70,10 +75,35 @@ def file(kind: str, name: str) -> Path:
     return _known(kind, name).file
 
 
+def paragraphs(kind: str, name: str) -> list[str]:
+    """The paragraphs of a file's opening, each in one line."""
+    text = ast.get_docstring(ast.parse(file(kind, name).read_text(encoding="utf-8"))) or ""
+    return [" ".join(part.split()) for part in text.split("\n\n")]
+
+
+def definition(kind: str, name: str) -> tuple[str, str]:
+    """What a score means, and the papers named there."""
+    first = paragraphs(kind, name)[0]
+    return _CITATION.sub("", first), "; ".join(_CITATION.findall(first)) or "–"
+
+
+def signature(cls: type[Any]) -> list[str]:
+    """Every option of a method with its default; … where it must be given."""
+    fields = [field for field in dataclasses.fields(cls) if field.init and field.repr]
+    return [f"{field.name}={'…' if field.default is dataclasses.MISSING else field.default}" for field in fields]
+
+
+@cache
+def tried(kind: str, name: str) -> dict[str, str]:
+    """Cost (passes for a text of n units) and models of a method, where they were tried out."""
+    facts: dict[str, str] = json.loads(TRIED.read_text(encoding="utf-8")).get(kind, {}).get(name, {})
+    return facts
+
+
 def find(kind: str, name: str) -> type[Any]:
     """The class that a name stands for."""
     if _is_plugin(kind, name):
-        return plugins.find(kind, name)
+        return _plugin(kind, name)
     entry = _known(kind, name)
     module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
     cls: type[Any] = getattr(module, entry.class_name)
@@ -115,7 +145,7 @@ def construct_of(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
         if option not in allowed:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
-        _check(name, option, value, hints[option])
+        arguments.check_option(name, option, value, hints[option])
     missing = [option for option in _required(cls) if option not in options]
     if missing:
         raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
@@ -134,32 +164,6 @@ def required(kind: str, name: str) -> list[str]:
 def _required(cls: type[Any]) -> list[str]:
     fields = dataclasses.fields(cls)
     return [field.name for field in fields if field.init and _default(field) is dataclasses.MISSING]
-
-
-def parse(spec: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of a spec text.
-
-    >>> parse("beam_search(width=50, masking=delete)")
-    ('beam_search', {'width': 50, 'masking': 'delete'})
-    >>> parse("leave_one_out(absolute=true)")
-    ('leave_one_out', {'absolute': True})
-    >>> parse("attributive_masking(checkpoint=runs/g)")
-    ('attributive_masking', {'checkpoint': 'runs/g'})
-    """
-    if len(spec) > _LONGEST:
-        raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
-    try:
-        tree = ast.parse(spec_text.quoted(spec.strip()), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: nested too deeply
-        raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
-    if isinstance(tree, ast.Name):
-        return tree.id, {}
-    named = [keyword.arg for keyword in tree.keywords] if isinstance(tree, ast.Call) else [None]
-    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args or None in named:
-        raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)")
-    if len(set(named)) < len(named):
-        raise TrothError(f"cannot read {spec!r}; an option is given twice")
-    return tree.func.id, {str(keyword.arg): _value(keyword.value, spec) for keyword in tree.keywords}
 
 
 def spec(thing: Any, *, full: bool = False) -> str:
@@ -183,8 +187,11 @@ def name_of(thing: Any) -> str:
     if isinstance(thing, SelfNamed):
         return thing.name
     cls = thing if isinstance(thing, type) else type(thing)
-    if not is_ours(cls) and (plugin := plugins.name_of(cls)):
-        return plugin
+    if not is_ours(cls):
+        for kind in _WITH_PLUGINS:
+            for name, entry in _installed(kind).items():
+                if entry.value == f"{cls.__module__}:{cls.__qualname__}":
+                    return name
     file = cls.__module__.rsplit(".", 1)[-1]
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).lstrip("_")
     return file if file.replace("_", "") == cls.__name__.lower() else snake
@@ -196,7 +203,29 @@ def is_ours(cls: type[Any]) -> bool:
 
 
 def _is_plugin(kind: str, name: str) -> bool:
-    return name in plugins.names(kind) and name not in _files(kind)
+    return name in _installed(kind) and name not in _files(kind)
+
+
+@cache
+def _installed(kind: str) -> dict[str, EntryPoint]:
+    """Methods that installed packages offer as entry points `troth.<kind>`, by name; nothing is imported."""
+    found = entry_points(group=f"troth.{kind}") if kind in _WITH_PLUGINS else ()
+    return {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name) if entry.name.isidentifier()}
+
+
+@cache
+def _plugin(kind: str, name: str) -> type[Any]:
+    """The class that a package offers under a name: the user chose to install it, so it may run."""
+    entry = _installed(kind)[name]
+    try:
+        cls = entry.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise failure(f"{name} ({entry.value}) cannot be imported: {said(error)}", error) from error
+    if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
+        raise TrothError(f"{name} ({entry.value}) must be a dataclass that extends troth.{kind}'s base, not {cls!r}")
+    return cls
 
 
 def _known(kind: str, name: str) -> _Entry:
@@ -223,71 +252,12 @@ def _entry(kind: str, name: str) -> _Entry | None:
         return None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
-    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and _is_dataclass(node))
-    named = (node.name for node in classes if node.name.lower() == name.replace("_", ""))
-    return next((_Entry(class_name, summary, Path(spec.origin)) for class_name in named), None)
-
-
-def _is_dataclass(node: ast.ClassDef) -> bool:
-    return any(ast.unparse(decorator).partition("(")[0] == "dataclass" for decorator in node.decorator_list)
-
-
-def _value(node: ast.expr, spec: str) -> Any:
-    # A bare word is text, except a truth, and a call is a spec in a spec: masking=soft(at=word).
-    if isinstance(node, ast.Name):
-        return _TRUTHS.get(node.id, node.id)
-    try:
-        if isinstance(node, ast.Call):
-            return ast.unparse(node)
-        value = ast.literal_eval(node)
-        repr(value)  # a number of thousands of digits cannot be shown
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        raise TrothError(f"cannot read a value in {spec!r}; use a number, a word or a tuple") from None
-    return value
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name.lower() == name.replace("_", ""):
+            decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
+            return _Entry(node.name, summary, Path(spec.origin)) if "dataclass" in decorators else None
+    return None
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-
-
-def _check(name: str, option: str, value: Any, hint: Any) -> None:
-    """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
-    if isinstance(value, int | float) and not abs(value) < _memory() / _BYTES and option != "seed":
-        finite = abs(value) < sys.float_info.max
-        each = f"would need {value * _BYTES / 1e12:,.0f} TB" if finite else "is not a number to count with"
-        raise TrothError(f"{name}: {option}={value} {each} for each unit of a text; choose a smaller one")
-    choices = _choices(hint)
-    literals = [choice for choice in choices if not isinstance(choice, type)]
-    kinds = tuple(choice for choice in choices if isinstance(choice, type))
-    if float in kinds:
-        kinds += (int,)
-    if not choices or value in literals or (kinds and isinstance(value, kinds) and not _stray_bool(value, kinds)):
-        return
-    wanted = [repr(choice) if isinstance(choice, str) else str(choice) for choice in literals]
-    words = {str: "text", int: "a whole number", float: "a number"}
-    wanted += [words.get(kind, kind.__name__) for kind in choices if isinstance(kind, type)]
-    raise TrothError(f"{name}: {option} must be {' or '.join(wanted)}, not {value!r}")
-
-
-def _memory() -> int:
-    """Bytes this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
-
-
-def _stray_bool(value: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(value, bool) and bool not in kinds
-
-
-def _choices(hint: Any) -> list[Any]:
-    """Literal values and plain classes a hint allows; empty where the hint is anything else."""
-    origin = typing.get_origin(hint)
-    if origin is Literal:
-        return list(typing.get_args(hint))
-    if origin in (typing.Union, types.UnionType):
-        parts = [_choices(part) for part in typing.get_args(hint)]
-        return [choice for part in parts for choice in part] if all(parts) else []
-    if hint is type(None):
-        return [None]
-    if origin is tuple:
-        return [tuple]
-    return [hint] if isinstance(hint, type) else []

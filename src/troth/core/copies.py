@@ -6,8 +6,6 @@ the beginning and the end of a text count as words: one word in nine may differ,
 of a copy is a copy. Of a pair, both texts must be copies.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 

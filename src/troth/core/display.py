@@ -1,7 +1,5 @@
 """How results show themselves: a short `repr` without tensors, and HTML for notebooks, on dark or light ground."""
 
-from __future__ import annotations
-
 import html as markup
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -4,8 +4,6 @@ A counter-based hash (SplitMix64) runs on any device in integer arithmetic, so b
 hardware change no draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
@@ -90,9 +88,13 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def first_uniforms(keys: Sequence[int], width: int) -> NDArray[np.float32]:
     """[keys, width] the first row of `Draws(key).uniforms` of every key."""
+    return _uniforms(np.array(keys, np.uint64), width)
+
+
+def _uniforms(rows: NDArray[np.uint64], width: int) -> NDArray[np.float32]:
+    """[rows, width] of unmixed keys. In numpy: on so few numbers torch's calls take longer than what they do."""
     with np.errstate(over="ignore"):
-        rows = _mixed(np.array(keys, np.uint64))
-        bits = _mixed(rows[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
+        bits = _mixed(_mixed(rows)[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
     return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
 
 
@@ -104,11 +106,9 @@ class Draws:
 
     def uniforms(self, rows: int, width: int) -> Tensor:
         """[rows, width] numbers in [0, 1); row i is the same whatever `rows` is."""
-        # In numpy: on so few numbers torch's calls take longer than what they do.
         with np.errstate(over="ignore"):
-            keys = _mixed(np.arange(rows, dtype=np.uint64) * _GOLDEN_BITS + np.uint64(self.key))
-            bits = _mixed(keys[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
-        return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
+            keys = np.arange(rows, dtype=np.uint64) * _GOLDEN_BITS + np.uint64(self.key)
+        return torch.from_numpy(_uniforms(keys, width))
 
     def normals(self, rows: int, width: int) -> Tensor:
         """[rows, width] standard normal numbers."""

@@ -1,7 +1,6 @@
-"""What a user can fix, in one line and shown without a traceback."""
+"""What a user can fix, in one line and shown without a traceback; and names that are on their way out."""
 
-from __future__ import annotations
-
+import warnings
 from collections.abc import Iterable, Sequence
 
 _LONGEST = 60  # letters of a name that are compared
@@ -79,3 +78,13 @@ class NoSplitError(TrothError):
 
 class NoHeadError(TrothError):
     """The model was never trained to classify."""
+
+
+_WARNED: set[str] = set()
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 2) -> None:
+    """`stacklevel` as in warnings.warn, counted from the caller: 2 is who called it."""
+    if old not in _WARNED:
+        _WARNED.add(old)
+        warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel + 1)

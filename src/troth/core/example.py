@@ -1,7 +1,5 @@
 """An example: one input as the user has it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from numbers import Integral

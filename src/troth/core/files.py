@@ -1,7 +1,5 @@
 """Files and folders that are either whole or not there, also after a crash, on any file system that can rename."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

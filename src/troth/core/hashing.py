@@ -4,8 +4,6 @@ Every part is hashed on its own and stands in a list with its name, type and sha
 the same bytes by where one part ends and the next begins.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Whether the hub can be reached, asked once and briefly: its own client waits and tries again for a minute."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -3,8 +3,6 @@
 The operating system keeps the lock and drops it when its process ends, however it ends; the file only says who has it.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Memory of a device: what is free, what is moved there, and whether an error says that it ran out."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The evidence on one text: what the model says of it without the units that an explanation puts first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self

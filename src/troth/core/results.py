@@ -1,23 +1,76 @@
-"""What explain and measure return: plain lists that can leave the tool."""
-
-from __future__ import annotations
+"""What explain and measure return: plain lists that can leave the tool, and matrices of several targets."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 
+from troth import core
 from troth.core.display import MOST, Shown, counted, more, some, table
-from troth.core.export import Exportable
-from troth.core.matrix import Matrix, matrices
-from troth.core.sheet import Cell, Sheet, plain_sheet
+from troth.core.sheet import Cell, Exportable, Sheet
 from troth.core.types import Attribution, Score
+from troth.core.types import Scores as UnitScores
 
-_UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
-_READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
-_SCORE = ("example", "metric", "value", "why")
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matrix(Shown):
+    """How much each unit (columns) pushes toward each target (rows), by one method."""
+
+    attributions: tuple[Attribution, ...]  # one per row
+
+    @property
+    def scores(self) -> UnitScores:
+        """[targets, units]"""
+        return np.stack([attribution.scores for attribution in self.attributions])
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The name of each row: the tokens of a continuation."""
+        return tuple(attribution.label(attribution.target) for attribution in self.attributions)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.attributions[0].units
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What the model says of each target on the whole text: of a continuation's tokens their log-probabilities."""
+        return tuple(
+            attribution.probabilities[attribution.target] if attribution.probabilities else float("nan")
+            for attribution in self.attributions
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: what the rows share, once, and the scores row by row."""
+        first = self.attributions[0].to_dict()
+        own = ("scores", "target", "target_label", "against", "against_label", "labels", "probabilities", "rest", "gap")
+        shared = {name: value for name, value in first.items() if name not in (*own, "proof")}
+        return shared | {
+            "targets": list(self.targets),
+            "values": list(self.values),
+            "scores": [attribution.to_dict()["scores"] for attribution in self.attributions],
+        }
+
+    def _line(self) -> str:
+        first = self.attributions[0]
+        size = f"{counted(len(self.targets), 'target')}, {counted(len(self.units), first.question.encoding.unit_kind)}"
+        return f"of {first.example.id!r} by {first.explainer.partition('(')[0] or 'imported scores'}: {size}"
+
+    def _parts(self) -> Iterable[str]:
+        parts: Iterable[str] = core.rooms["showing"]().matrix_parts(self)
+        return parts
+
+
+def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:
+    """Explanations of one text by one method that stand next to each other, together."""
+
+    def of(attribution: Attribution) -> tuple[int, str]:
+        return id(attribution.question.encoding), attribution.explainer
+
+    held = list(attributions)  # so that no two encodings can have one id
+    return [Matrix(tuple(rows)) for _, rows in groupby(held, key=of)]
 
 
 class Attributions(Shown, list[Attribution], Exportable):
@@ -31,15 +84,8 @@ class Attributions(Shown, list[Attribution], Exportable):
         return matrices(self)
 
     def sheet(self) -> Sheet:
-        from troth.report import figures
-        from troth.report.board_sheet import short_names
-
-        rows = [row for attribution in self for row in _unit_rows(attribution)]
-        names = short_names({attribution.explainer for attribution in self})
-        read = [(row[0], names[row[1]], row[2], row[4], row[-1]) for row in rows]
-        people = plain_sheet("Attributions", _READ, read)
-        whole = plain_sheet("Attributions", _UNIT, rows, draw=lambda figure: figures.draw_attributions(figure, self))
-        return replace(whole, columns=people.columns, rows=people.rows)
+        sheet: Sheet = core.rooms["showing"]().attributions_sheet(self)
+        return sheet
 
     def _line(self) -> str:
         return f"of {counted(len({attribution.example.id for attribution in self}), 'text')}"
@@ -48,7 +94,7 @@ class Attributions(Shown, list[Attribution], Exportable):
         return some([attribution._line() for attribution in self])
 
     def _parts(self) -> Iterator[str]:
-        return _side_by_side([self])
+        return core.rooms["showing"]().side_by_side([self])  # type: ignore[no-any-return]
 
 
 class Explanations(Shown, dict[str, Attributions], Exportable):
@@ -61,10 +107,10 @@ class Explanations(Shown, dict[str, Attributions], Exportable):
         return f"by {counted(len(self), 'method')}"
 
     def _rows(self) -> Iterator[str]:
-        return some([attribution._line() for row in _by_text([*self.values()]) for attribution in row])
+        return some([attribution._line() for row in by_text([*self.values()]) for attribution in row])
 
     def _parts(self) -> Iterator[str]:
-        return _side_by_side([*self.values()])
+        return core.rooms["showing"]().side_by_side([*self.values()])  # type: ignore[no-any-return]
 
 
 class Scores(Shown, list[Score], Exportable):
@@ -98,45 +144,12 @@ class Scores(Shown, list[Score], Exportable):
         yield more(len(rows))
 
     def sheet(self) -> Sheet:
-        from troth.report import figures
-
-        # A list that was changed since has scores that we know no example of.
-        examples = self.examples if len(self.examples) == len(self) else (None,) * len(self)
-        rows = [
-            (example, self.metric, float(score.value), score.why) for example, score in zip(examples, self, strict=True)
-        ]
-        title = f"Scores by {self.metric}" if self.metric else "Scores"
-        return plain_sheet(title, _SCORE, rows, draw=lambda figure: figures.draw_scores(figure, self))
+        sheet: Sheet = core.rooms["showing"]().scores_sheet(self)
+        return sheet
 
 
-def _by_text(methods: Sequence[Sequence[Attribution]]) -> list[tuple[Attribution, ...]]:
+def by_text(methods: Sequence[Sequence[Attribution]]) -> list[tuple[Attribution, ...]]:
     """Every text's explanations; where the user has changed the lists, so that they do not match, one by one."""
     if len({len(attributions) for attributions in methods}) > 1:
         return [(attribution,) for attribution in chain(*methods)]
     return list(zip(*methods, strict=True))
-
-
-def _side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
-    """The first texts, each under all methods; what was written token by token, as matrices."""
-    from troth.report import explanation, matrix
-
-    if methods and all(each.question.encoding.written and each.target for each in chain(*methods)):
-        by_method = [matrices(attributions) for attributions in methods]
-        rows = list(zip(*by_method, strict=False))
-        yield from matrix.sections(rows[:MOST])
-    else:
-        rows = _by_text(methods)
-        yield from explanation.sections(rows[:MOST])
-    yield more(len(rows))
-
-
-def _unit_rows(attribution: Attribution) -> list[tuple[Any, ...]]:
-    about = (attribution.example.id, attribution.explainer, attribution.label(attribution.target))
-    units = zip(
-        attribution.units, attribution.spans, attribution.question.encoding.unit_segments, attribution.scores,
-        strict=True,
-    )  # fmt: skip
-    return [
-        (*about, place, unit, start, end, segment, float(score) if np.isfinite(score) else None)
-        for place, (unit, (start, end), segment, score) in enumerate(units)
-    ]

@@ -1,4 +1,4 @@
-"""One table for every way out: terminal, HTML, LaTeX, Markdown, csv and data frames read the same cells.
+"""One table for every way out: terminal, HTML, LaTeX, Markdown, csv, data frames and figures read the same cells.
 
 A number is made into text here and nowhere else, so that all of them show the same one.
 """
@@ -6,9 +6,13 @@ A number is made into text here and nowhere else, so that all of them show the s
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from troth import core
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,12 +96,44 @@ def plain_sheet(
         title,
         [Column(name, number=number) for name, number in zip(fields, numbers, strict=True)],
         [[Cell(value) for value in row] for row in rows],
-        [{name: _plain(value) for name, value in zip(fields, row, strict=True)} for row in rows],
+        [
+            {name: value if Cell(value).defined else None for name, value in zip(fields, row, strict=True)}
+            for row in rows
+        ],
         fields,
         notes,
         draw,
     )
 
 
-def _plain(value: Any) -> Any:
-    return value if Cell(value).defined else None
+class Exportable:
+    """`to_latex`, `to_markdown` and `to_csv` return text, and write it too where a path is given."""
+
+    @abstractmethod
+    def sheet(self) -> Sheet:
+        """The table that every format is made of."""
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame, one row per number, unrounded."""
+        return core.rooms["showing"]().frame(self.sheet())
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The rows of `to_pandas` as csv, unrounded."""
+        return self._written(path, "csv")
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """A table for GitHub and notebooks: best in bold, 95 % intervals, letters of significance."""
+        return self._written(path, "markdown")
+
+    def to_latex(self, path: str | Path | None = None, *, intervals: bool = True) -> str:
+        """A table for LaTeX with the package booktabs: best in bold, letters of significance raised."""
+        return self._written(path, "latex", intervals=intervals)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """A matplotlib figure, and a file where a path is given: its ending says which, .png, .pdf or .svg."""
+        figure: Figure = core.rooms["showing"]().plot([self.sheet()], path)
+        return figure
+
+    def _written(self, path: str | Path | None, form: str, **options: Any) -> str:
+        text: str = core.rooms["showing"]().written(path, self.sheet(), form, **options)
+        return text

@@ -4,8 +4,6 @@
 library too, can color text and move the cursor of a progress bar, but not reach the terminal's other commands.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -35,7 +35,10 @@ _allowed: ContextVar[frozenset[str]] = ContextVar("allowed", default=frozenset()
 @contextmanager
 def allowing(*names: str) -> Iterator[None]:
     """Lets files name these, too: URL or URL=KEY_VARIABLE, a path with all below it, or code (my_file.py:name)."""
-    resolved = {name if _is_absolute_name(name) else str(Path(name).expanduser().resolve()) for name in names}
+    resolved = {
+        name if "://" in name or user_code.read(name) is not None else str(Path(name).expanduser().resolve())
+        for name in names
+    }
     before = _allowed.get()
     _allowed.set(before | resolved)
     try:
@@ -193,10 +196,6 @@ class Origin:
         if not self.folders:
             return TrothError(f"{self.name} names {what}; it cannot do that: use troth explain")
         return TrothError(f"{self.name} names {what}; a file cannot decide that: repeat it yourself with {way_out}")
-
-
-def _is_absolute_name(name: str) -> bool:
-    return "://" in name or user_code.read(name) is not None
 
 
 def _split(name: str) -> tuple[str, str | None]:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from troth import core
 from troth.core import draws
 from troth.core.display import Shown, counted
 from troth.core.example import Example as Example
@@ -209,21 +210,18 @@ class Attribution(Shown):
         signed: bool | None = None,
     ) -> Attribution:
         """Anybody else's explanation, to be measured: one score per character span, token or unit of ours."""
-        from troth.verbs.import_scores import import_scores
-
-        return import_scores(
+        attribution: Attribution = core.rooms["import_scores"]().import_scores(
             model, example, scores, spans=spans, tokens=tokens, target=target, units=units, signed=signed
         )
+        return attribution
 
     def _line(self) -> str:
-        from troth.report.evidence import line
-
-        return line(self)
+        line: str = core.rooms["showing"]().attribution_line(self)
+        return line
 
     def _parts(self) -> Iterable[str]:
-        from troth.report import evidence, explanation
-
-        return explanation.html(self), evidence.legend_html([self])
+        parts: Iterable[str] = core.rooms["showing"]().attribution_parts(self)
+        return parts
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ class Rows(Shown):
     lengths: Tensor  # [rows]
     target: Tensor  # [rows]
     against: Tensor  # [rows] -1 = none
-    keys: Tensor  # [rows] of the random draws
+    keys: Tensor  # [rows] keys of the random draws
     token_types: Tensor | None = None  # [rows, length]
     prompt_is_fixed: bool = False  # nobody needs derivatives with respect to the prompt's vectors
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids

@@ -4,8 +4,6 @@ The third-party `regex` module knows the Unicode properties; its own word bounda
 apostrophes, so the default rules are spelled out here.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +28,6 @@ def word_spans(text: str) -> list[Span]:
     >>> [text[a:b] for text in ["can't pay $3.50!"] for a, b in word_spans(text)]
     ["can't", 'pay', '$', '3.50', '!']
     """
-    if text.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(text)]
     return list(_words(text))
 
 
@@ -82,7 +78,10 @@ def spans_of(units: str) -> Callable[[str], list[Span]]:
 
 def own_spans(units: Sequence[Any], text: str) -> list[Span]:
     """The user's own units of a text: in reading order, apart from each other, inside the text."""
-    spans = [_as_span(unit) for unit in units]
+    for unit in units:
+        if not is_span(unit):
+            raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {unit!r}")
+    spans = [(int(start), int(end)) for start, end in units]
     if not spans:
         raise TrothError("units holds no (start, end); give at least one, or a name such as word")
     for start, end in spans:
@@ -98,17 +97,8 @@ def own_spans(units: Sequence[Any], text: str) -> list[Span]:
 
 def is_span(value: Any) -> bool:
     """Whether it is (start, end)."""
-    return isinstance(value, Sequence | np.ndarray) and len(value) == 2 and all(map(_is_whole, value))
-
-
-def _as_span(value: Any) -> Span:
-    if not is_span(value):
-        raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {value!r}")
-    return int(value[0]), int(value[1])
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    is_pair = isinstance(value, Sequence | np.ndarray) and len(value) == 2
+    return is_pair and all(isinstance(edge, int | np.integer) and not isinstance(edge, bool) for edge in value)
 
 
 def join(
@@ -238,3 +228,36 @@ def _same_sentence(text: str, match: regex.Match[str]) -> bool:
     if bare and regex.match(r"\p{SB=Upper}", text[end], regex.V1) and _INITIAL.search(text, 0, match.start()):
         return True
     return _LOWER_FOLLOWS.match(text, end) is not None
+
+
+def _members(characters: str) -> NDArray[np.bool_]:
+    """[256] whether each code is one of these."""
+    table = np.zeros(256, np.bool_)
+    table[[ord(character) for character in characters]] = True
+    return table
+
+
+_SPACE = _members("".join(character for character in map(chr, range(128)) if character.isspace()))
+_IS_LETTER, _IS_NUMBER = _members(ascii_members("ALetter")), _members(ascii_members("Numeric"))
+_IS_RUN = _IS_LETTER | _IS_NUMBER | _members(ascii_members("ExtendNumLet"))
+_IS_BETWEEN_LETTERS = _members(ascii_members("MidLetter", "MidNumLet", "Single_Quote"))
+_IS_BETWEEN_NUMBERS = _members(ascii_members("MidNum", "MidNumLet", "Single_Quote"))
+
+
+def ascii_words(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where the words of all texts start and end, a line break between two texts; and where each text starts."""
+    # A space on either side, so that everything has a neighbor.
+    codes = np.frombuffer(f"  {chr(10).join(texts)}  ".encode("ascii"), np.uint8)
+    run, letter, number = _IS_RUN[codes], _IS_LETTER[codes], _IS_NUMBER[codes]
+    # What stands between two letters, or between two numbers, belongs to both its neighbors.
+    between = np.zeros(len(codes), np.bool_)
+    between[1:-1] = (_IS_BETWEEN_LETTERS[codes[1:-1]] & letter[:-2] & letter[2:]) | (
+        _IS_BETWEEN_NUMBERS[codes[1:-1]] & number[:-2] & number[2:]
+    )
+    inside = run | between
+    joins = inside[1:] & inside[:-1]  # place i + 1 continues where place i ended
+    black = ~_SPACE[codes]
+    starts = np.flatnonzero(black[1:] & ~joins) + 1
+    ends = np.flatnonzero(black[:-1] & ~joins) + 1
+    begins = np.cumsum([0, *[len(text) + 1 for text in texts]])[:-1]
+    return starts - 2, ends - 2, begins

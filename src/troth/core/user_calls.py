@@ -5,8 +5,6 @@ The user's part of the traceback is kept with it, without ours. SystemExit, Gene
 end a process or a loop of ours without a word, are errors like any other; only Ctrl-C stays what it is.
 """
 
-from __future__ import annotations
-
 import sysconfig
 import traceback
 from collections.abc import Callable, Generator, Iterator
@@ -39,8 +37,11 @@ def calling(what: str, given: str = "", *, out_of_memory: bool = True) -> Iterat
     except (KeyboardInterrupt, TrothError):
         raise
     except BaseException as error:
-        if not out_of_memory and _ran_out(error):
-            raise
+        if not out_of_memory and isinstance(error, MemoryError | RuntimeError):
+            from troth.core.memory import ran_out  # imports torch
+
+            if ran_out(error):
+                raise
         raise failure(f"{what} raised {said(error)}", error, given) from error
 
 
@@ -128,9 +129,3 @@ def _about(arguments: tuple[Any, ...]) -> str:
     first = arguments[0] if arguments else None
     example = getattr(getattr(first, "encoding", None), "example", None)
     return f"example {example.id}" if example is not None else ""
-
-
-def _ran_out(error: BaseException) -> bool:
-    from troth.core.memory import ran_out
-
-    return isinstance(error, MemoryError | RuntimeError) and ran_out(error)

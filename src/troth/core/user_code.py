@@ -4,8 +4,6 @@ It is run only where the user names it, on the command line or in Python. What i
 run folder, a model folder) goes through the catalog and `load_model`, which refuse references.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is in `notes`."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +15,7 @@ from troth.data._classes import without_labels
 from troth.data._items import from_memory
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import tables_in
-from troth.data.sources.hub import read_hub
-from troth.data.sources.readers import Table, is_data_file, read_file, require_readable
+from troth.data.sources.readers import Table, is_data_file, read_file, read_hub, require_readable
 
 __all__ = ["Data", "Dataset", "entry_of", "load_data"]
 

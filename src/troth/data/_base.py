@@ -135,7 +135,7 @@ class Dataset(ABC):
     labels: ClassVar[tuple[str, ...]]
     splits: ClassVar[Mapping[str, int | None]]
     metric: ClassVar[str] = "accuracy"  # how well a model does on it: accuracy, macro_f1, micro_f1 or matthews
-    masked: ClassVar[str] = "text"  # the source's name for what becomes `text`: explained and erased
+    text_column: ClassVar[str] = "text"  # the source's name for what becomes `text`: explained and erased
     auxiliary: ClassVar[str | None] = None  # the source's name for what becomes `text_pair`: never erased
     license: ClassVar[str] = ""
     sorted_by_label: ClassVar[bool] = False  # a limit then shuffles first

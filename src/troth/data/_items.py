@@ -1,7 +1,5 @@
 """What a user has in memory, as examples: texts, pairs, rows, or an object with columns."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +10,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.data._base import Data, choose_split
 from troth.data.sources.columns import Columns, to_data
-from troth.data.sources.hub import table_of
-from troth.data.sources.readers import Table
+from troth.data.sources.readers import Table, table_of
 
 # Objects with columns or of one dimension are known by their shape: pandas, pyarrow and the like are not imported.
 Texts = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from troth.data._base import rows
-from troth.data._paper_splits import PaperSplits
+from troth.data.sources.published import PaperSplits
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,20 @@ The papers validate on its own validation split; ROAR has 1,242 test notes, FMM 
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._mimic import Mimic
+from troth.data.sources.published import Published
+
+
+@dataclass(frozen=True)
+class Mimic(Published):
+    """What the hospital notes of MIMIC-III have in common, which nobody may pass on."""
+
+    metric = "macro_f1"
+    license = "PhysioNet credentialed health data license"
+    obtain = (
+        "its notes need a license: apply at https://physionet.org/content/mimiciii, prepare them as "
+        "https://github.com/successar/AttentionExplanation does, and put train.jsonl, validation.jsonl and test.jsonl "
+        "(text, label) in the folder, or pass a file of your own as the data"
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from troth.data._official_babi import OfficialBabi
+from troth.data.babi import OfficialBabi
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Boolq(Published):
     hub = "google/boolq"
-    masked = "passage"
+    text_column = "passage"
     auxiliary = "question"
     label = "answer"
     labels = ("no", "yes")

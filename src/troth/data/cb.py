@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Cb(Published):
     hub = "aps/super_glue:cb"
-    masked = "premise"
+    text_column = "premise"
     auxiliary = "hypothesis"
     labels = ("entailment", "contradiction", "neutral")
     splits = rows(train=250, validation=56)

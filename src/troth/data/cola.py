@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Cola(Published):
     hub = "nyu-mll/glue:cola"
-    masked = "sentence"
+    text_column = "sentence"
     labels = ("unacceptable", "acceptable")
     splits = rows(train=8_551, validation=1_043)
     metric = "matthews"

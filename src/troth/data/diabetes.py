@@ -6,7 +6,7 @@ The papers validate on its own validation split.
 from dataclasses import dataclass
 
 from troth.data._base import rows
-from troth.data._mimic import Mimic
+from troth.data.anemia import Mimic
 
 
 @dataclass(frozen=True)

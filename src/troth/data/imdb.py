@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from troth.data._base import Data, hold_out, rows
-from troth.data._paper_splits import PaperSplits
+from troth.data.sources.published import PaperSplits
 
 _WORDS = range(7, 400)
 _HELD_OUT = 0.2

@@ -10,7 +10,7 @@ from troth.data.sources.published import Published, rows
 class Mnli(Published):
     hub = "nyu-mll/glue:mnli"
     hub_splits = MappingProxyType({"validation": "validation_matched"})
-    masked = "premise"
+    text_column = "premise"
     auxiliary = "hypothesis"
     labels = ("entailment", "neutral", "contradiction")
     splits = rows(train=392_702, validation=9_815)

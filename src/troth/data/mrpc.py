@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Mrpc(Published):
     hub = "nyu-mll/glue:mrpc"
-    masked = "sentence1"
+    text_column = "sentence1"
     auxiliary = "sentence2"
     labels = ("not_equivalent", "equivalent")
     splits = rows(train=3_668, validation=408, test=1_725)

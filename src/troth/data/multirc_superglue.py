@@ -9,7 +9,7 @@ from troth.data.sources.readers import Table
 @dataclass(frozen=True)
 class MultircSuperglue(Published):
     hub = "aps/super_glue:multirc"
-    masked = "paragraph"
+    text_column = "paragraph"
     auxiliary = "query"
     labels = ("False", "True")
     splits = rows(train=27_243, validation=4_848)

@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Qnli(Published):
     hub = "nyu-mll/glue:qnli"
-    masked = "sentence"
+    text_column = "sentence"
     auxiliary = "question"
     labels = ("entailment", "not_entailment")
     splits = rows(train=104_743, validation=5_463)

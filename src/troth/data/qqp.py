@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Qqp(Published):
     hub = "nyu-mll/glue:qqp"
-    masked = "question1"
+    text_column = "question1"
     auxiliary = "question2"
     labels = ("not_duplicate", "duplicate")
     splits = rows(train=363_846, validation=40_430)

@@ -1,7 +1,5 @@
 """Short film, book, restaurant and gadget reviews written for troth, with the words that carry the verdict marked."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

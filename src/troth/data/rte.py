@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Rte(Published):
     hub = "nyu-mll/glue:rte"
-    masked = "sentence1"
+    text_column = "sentence1"
     auxiliary = "sentence2"
     labels = ("entailment", "not_entailment")
     splits = rows(train=2_490, validation=277)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from troth.data._base import Data, rows
-from troth.data._paper_splits import PaperSplits
+from troth.data.sources.published import PaperSplits
 
 _FILES = {"train": "2016train-A", "validation": "2016dev-A", "test": "2016test-A"}
 

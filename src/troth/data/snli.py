@@ -8,7 +8,7 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Snli(Published):
     hub = "stanfordnlp/snli"
-    masked = "premise"
+    text_column = "premise"
     auxiliary = "hypothesis"
     labels = ("entailment", "neutral", "contradiction")
     splits = rows(train=549_367, validation=9_842, test=9_824)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from troth.data._base import Data, rows
-from troth.data._paper_splits import PaperSplits
+from troth.data.sources.published import PaperSplits
 
 _SHORTEST = 6  # tokens, signs counted
 _SIGNS = re.compile(r"-[lr]rb-|\W+", re.IGNORECASE)  # the treebank writes brackets as -LRB- and -RRB-

@@ -8,6 +8,6 @@ from troth.data.sources.published import Published, rows
 @dataclass(frozen=True)
 class Sst2(Published):
     hub = "nyu-mll/glue:sst2"
-    masked = "sentence"
+    text_column = "sentence"
     labels = ("negative", "positive")
     splits = rows(train=67_349, validation=872)

@@ -2,9 +2,8 @@
 
 import torch
 
-from troth.core.pieces import pieces
 from troth.core.types import Attribution, Question
-from troth.salience import Salience
+from troth.salience import Salience, pieces
 
 
 def salient(question: Question, salience: Salience, signed: bool) -> Attribution:

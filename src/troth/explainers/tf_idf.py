@@ -8,12 +8,12 @@ from typing import Self
 
 from troth import salience
 from troth.core.errors import TrothError
-from troth.core.pieces import pieces
 from troth.core.types import Attribution, Encoding, Question
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.explainers._salient import salient
+from troth.salience import pieces
 
 
 @dataclass(frozen=True)

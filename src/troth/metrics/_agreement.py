@@ -60,22 +60,16 @@ def auprc(scores: ArrayLike, rationale: ArrayLike, *, rule: Literal["steps", "tr
     return float(auc(recall, precision))
 
 
-def intersection_over_union_f1(predicted: Sequence[Span], rationale: Sequence[Span], threshold: float = 0.5) -> float:
-    """F1 of whole spans (ERASER's IOU-F1): a predicted span counts if it overlaps some rationale by the threshold.
-
-    No rationale: NaN; no prediction: 0.
-
-    >>> intersection_over_union_f1([(0, 4), (8, 9)], [(1, 4)])
-    0.6666666666666666
-    """
-    matched, guessed, human = intersection_over_union_counts(predicted, rationale, threshold)
-    return 2 * matched / (guessed + human) if human else float("nan")
-
-
 def intersection_over_union_counts(
     predicted: Sequence[Span], rationale: Sequence[Span], threshold: float = 0.5
 ) -> tuple[int, int, int]:
-    """Matched predicted spans, predicted spans, rationale spans (each span once)."""
+    """Matched predicted spans, predicted spans, rationale spans (each span once): what ERASER's IOU-F1 is made of.
+
+    A predicted span is matched if it overlaps some rationale by the threshold.
+
+    >>> intersection_over_union_counts([(0, 4), (8, 9)], [(1, 4)])
+    (1, 2, 1)
+    """
     guesses, humans = ({(start, stop) for start, stop in spans} for spans in (predicted, rationale))
     matched = sum(any(_intersection_over_union(guess, human) >= threshold for human in humans) for guess in guesses)
     return matched, len(guesses), len(humans)

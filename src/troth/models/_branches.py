@@ -4,9 +4,6 @@ The rows' own tokens go through the network as one sequence without padding, in 
 text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
 """
 
-from __future__ import annotations
-
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,13 +17,12 @@ from transformers import AttentionInterface
 from transformers.cache_utils import DynamicCache
 
 from troth.core.types import Rows
-from troth.models._changes import attending
-from troth.models._prefix import Lent, captured, lending, weights_of
-from troth.models._tree import Tree
+from troth.models._changes import swapped
+from troth.models._class_words import Tree
+from troth.models._prefix import KeptStates, Lent, captured, lending
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
-_KEPT = 4  # texts whose keys and values are kept: a long text's rows take several batches
 # Tokens that attend together. Few waste less on each other, many make larger products.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
@@ -42,7 +38,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BranchPlan:
     """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
 
     rows: Tensor  # [tokens] the row of each token
@@ -57,7 +53,7 @@ class Plan:
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
-def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
+def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
 
     The first `begun` tokens are the same in all rows, and are lent.
@@ -91,7 +87,7 @@ def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
     row_of_token = ordered.repeat_interleave(counts)
     places = torch.arange(len(row_of_token)) - offsets[row_of_token] + starts[row_of_token]
     device = rows.ids.device
-    return Plan(
+    return BranchPlan(
         rows=row_of_token.to(device),
         places=places.to(device),
         starts=starts.to(device),
@@ -101,21 +97,15 @@ def plan(rows: Rows, first: Tensor, begun: int) -> Plan | None:
     )
 
 
-class Trunks:
-    """Keys and values of whole texts, without their prompt; those of the last few are kept."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, ...], list[Lent]] = OrderedDict()
-        self._weights: tuple[int, ...] = ()
+class Trunks(KeptStates):
+    """Those of whole texts without their prompt, by the prompt's length and the tokens."""
 
     def of(self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None) -> list[list[Lent]]:
         """By text, by layer."""
-        if self._weights != (weights := weights_of(body)):
-            self._kept.clear()
-            self._weights = weights
+        self.forget_changed(body)
         begun = prompt[0].keys.shape[2] if prompt else 0
         keys = [(begun, *text.tolist()) for text in texts]
-        missing = [place for place, key in enumerate(keys) if key not in self._kept]
+        missing = [place for place, key in enumerate(keys) if key not in self]
         if missing:
             device = next(body.parameters()).device
             ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
@@ -123,12 +113,11 @@ class Trunks:
             layers = self._run(body, config, ids, places, prompt)
             for number, place in enumerate(missing):
                 length = len(texts[place]) - begun
-                self._kept[keys[place]] = [
+                self[keys[place]] = [
                     Lent(key[number, None, :, :length], value[number, None, :, :length]) for key, value in layers
                 ]
-        found = [self._kept[key] for key in keys]
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        found = [self[key] for key in keys]
+        self.drop_oldest()
         return found
 
     @staticmethod
@@ -143,12 +132,15 @@ class Trunks:
                 body(input_ids=ids, position_ids=places, attention_mask=None, **options)
             return layers
 
-    def __deepcopy__(self, memo: Any) -> Trunks:
-        return Trunks()  # a copied model may be about to change
-
 
 def run(
-    body: Any, config: Any, rows: Rows, chosen: Plan, prompt: list[Lent] | None, trunks: list[list[Lent]], tree: Tree
+    body: Any,
+    config: Any,
+    rows: Rows,
+    chosen: BranchPlan,
+    prompt: list[Lent] | None,
+    trunks: list[list[Lent]],
+    tree: Tree,
 ) -> Tensor:
     """[tokens, hidden] what the network's last layer says of each token."""
     begun = prompt[0].keys.shape[2] if prompt else 0
@@ -156,7 +148,7 @@ def run(
     dtype = next(body.parameters()).dtype
     token = _ATTENDED.set((_chunks(rows, chosen, begun, tree, dtype), prompt, trunks))
     try:
-        with attending(config, _NAME):
+        with swapped(config, _attn_implementation=_NAME):
             output = body(
                 input_ids=rows.ids[chosen.rows, chosen.places][None],
                 position_ids=positions[None],
@@ -169,7 +161,7 @@ def run(
     return states
 
 
-def _chunks(rows: Rows, chosen: Plan, begun: int, tree: Tree, dtype: torch.dtype) -> list[Chunk]:
+def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch.dtype) -> list[Chunk]:
     together = _TOGETHER.get(rows.ids.device.type, _OTHER_TOGETHER)
     counts = torch.bincount(chosen.rows, minlength=len(rows)).tolist()
     chunks, start, end = [], 0, 0
@@ -185,7 +177,7 @@ def _chunks(rows: Rows, chosen: Plan, begun: int, tree: Tree, dtype: torch.dtype
     return chunks
 
 
-def _seen(rows: Rows, chosen: Plan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
+def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
     """[tokens, prompt + text + tokens] what each token attends to."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device

@@ -4,8 +4,6 @@ Keys and values of what stands before the text are computed once and lent to all
 right; where erased inputs begin as the whole text does, that beginning is lent, too.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -19,15 +17,15 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Rows
 from troth.models import families
 from troth.models._changes import unhooked
+from troth.models._class_words import Tree
 from troth.models._prompt_reader import PromptReader
-from troth.models._row_choice import begun_with, chosen
-from troth.models._tree import Tree
+from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
 _VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
 
 
-class Asked(NamedTuple):
+class TokenQuestions(NamedTuple):
     """Which token is asked for at which place of a row."""
 
     places: Tensor  # [rows, questions]
@@ -38,11 +36,11 @@ class Causal(PromptReader):
     """A kind says what is asked of each row, and what the columns of its logits are."""
 
     @abstractmethod
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> TokenQuestions:
         """What is asked of each row."""
 
     @abstractmethod
-    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         """[rows, columns] from the states (or logits) where something is asked."""
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
@@ -71,13 +69,18 @@ class Causal(PromptReader):
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
         """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
         some, others = (torch.nonzero(which)[:, 0] for which in (nothing, ~nothing))
-        logits = self.forward(begun_with(self.begin_id, chosen(rows, some), self)).logits
+        bare = chosen(rows, some)
+        begin = bare.ids.new_full((1,), self.begin_id)
+        begun = extended(
+            bare, self, begin, unit=PROMPT, lengths=bare.lengths + 1, join=lambda own, more: torch.cat([more, own], 1)
+        )
+        logits = self.forward(begun).logits
         if len(others):
             logits = torch.cat([logits, self.forward(chosen(rows, others)).logits])
         return Output(logits[torch.cat([some, others]).argsort()])
 
     def _states(
-        self, rows: Rows, asked: Asked, tree: Tree, attentions: bool = False, hidden: bool = False
+        self, rows: Rows, asked: TokenQuestions, tree: Tree, attentions: bool = False, hidden: bool = False
     ) -> tuple[Tensor, Any]:
         """[rows, questions, hidden] the last layer's where something is asked; or logits over the vocabulary.
 
@@ -102,7 +105,7 @@ class Causal(PromptReader):
         everyone = torch.arange(len(rows), device=rows.ids.device)[:, None]
         return (output.last_hidden_state if plain else output.logits)[everyone, asked.places - begun], output
 
-    def _branched(self, rows: Rows, asked: Asked, begun: int, lent: Any, tree: Tree) -> Tensor | None:
+    def _branched(self, rows: Rows, asked: TokenQuestions, begun: int, lent: Any, tree: Tree) -> Tensor | None:
         """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
         changed = rows.embeddings is not None or rows.attention is not None
         if changed or torch.is_grad_enabled() or not self._lends(rows) or len(rows) == 1:
@@ -143,7 +146,7 @@ class Causal(PromptReader):
         window = getattr(self.model.config, "sliding_window", None)
         return self.shares_prefix and (window is None or window >= rows.ids.shape[1])
 
-    def _begun(self, rows: Rows, asked: Asked) -> int:
+    def _begun(self, rows: Rows, asked: TokenQuestions) -> int:
         """How many tokens of the prompt need not be run again."""
         from troth.models._prefix import shared
 

@@ -1,12 +1,50 @@
-"""What is changed in a transformers model while it is read; each change is taken back, also after an exception."""
+"""What is changed in a model or tokenizer while it is used; each change is taken back, also after an exception.
 
+Both belong to the user and are shared, by wrappers and by threads: whoever changes one holds its lock.
+"""
+
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
 
+from troth.core.user_calls import calling
 from troth.models.base import refuse
+
+_LOCKS: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
+_GUARD = threading.Lock()
+
+
+def lock_of(shared: Any) -> threading.RLock:
+    """The one lock of a model or tokenizer; two classifiers on one encoder have one lock."""
+    owner = getattr(shared, "base_model", shared)
+    with _GUARD:
+        return _LOCKS.setdefault(owner, threading.RLock())
+
+
+@contextmanager
+def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
+    """The tokenizer to oneself; a call without truncation and padding takes those settings off for good.
+
+    It may be the user's, and a library's may panic: what is called inside is called as user code is.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    with calling(type(tokenizer).__name__, given), lock_of(tokenizer):
+        if backend is None:
+            yield
+            return
+        truncation, padding, splits = backend.truncation, backend.padding, backend.encode_special_tokens
+        try:
+            yield
+        finally:
+            if truncation is not None:
+                backend.enable_truncation(**truncation)
+            if padding is not None:
+                backend.enable_padding(**padding)
+            backend.encode_special_tokens = splits
 
 
 @contextmanager
@@ -39,28 +77,16 @@ def eager(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def attending(config: Any, implementation: str) -> Iterator[None]:
-    """Another attention function, of ours."""
-    before = config._attn_implementation
-    config._attn_implementation = implementation
+def swapped(owner: Any, **values: Any) -> Iterator[None]:
+    """Attributes with other values: a configuration's attention function, for one of ours."""
+    before = {name: getattr(owner, name) for name in values}
     try:
+        for name, value in values.items():
+            setattr(owner, name, value)
         yield
     finally:
-        config._attn_implementation = before
-
-
-@contextmanager
-def no_padding_id(config: Any) -> Iterator[None]:
-    """A decoder reads the last token that is not padding, and refuses batches where no padding id is set.
-
-    Its rows are of one length here, so every token counts, also a padding token in the text.
-    """
-    before = config.pad_token_id
-    config.pad_token_id = -1
-    try:
-        yield
-    finally:
-        config.pad_token_id = before
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 @contextmanager

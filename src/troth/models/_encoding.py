@@ -13,9 +13,8 @@ from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
 from troth.core.user_calls import shown
-from troth.models._batch_units import is_plain, plain_encodings
-from troth.models._sharing import borrowed
-from troth.models._units import Units
+from troth.models._changes import borrowed
+from troth.models._units import Units, is_plain, plain_encodings
 from troth.models.base import Segments, check_choices
 from troth.models.families import first_position
 

@@ -6,8 +6,6 @@ sizes that they describe are counted without allocating anything. A tokenizer wi
 table of characters is tried out in a process of its own (`_tokenizer_trial`), where it can hang, panic or abort.
 """
 
-from __future__ import annotations
-
 import re
 import stat
 import subprocess

@@ -5,8 +5,6 @@ another identity, since it gives other numbers. What says nothing about the answ
 from, the version it was saved with, which attention kernel computes it.
 """
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import weakref
@@ -21,7 +19,7 @@ from torch import Tensor, nn
 from troth.core.code_fingerprint import fingerprint as code_of
 from troth.core.code_fingerprint import is_users
 from troth.core.hashing import DIGITS, digest, files_digest, tensors_digest
-from troth.models._sharing import borrowed
+from troth.models._changes import borrowed
 
 # Of a configuration: the number format is that of the weights, the others change no answer.
 _UNRELATED = {

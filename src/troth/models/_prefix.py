@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -16,9 +16,9 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from troth.models import families
-from troth.models._changes import attending
+from troth.models._changes import swapped
 
-_KEPT = 4  # prefixes at a time
+_KEPT = 4  # prompts, and texts: a long text's rows take several batches
 _WORTH = 4  # a shorter prefix is not worth a pass of its own
 _NAME = "troth_prefix"
 # Attention logits at a time: what stays in a processor's cache is faster; a GPU needs large products.
@@ -44,42 +44,48 @@ class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
         return keys, torch.cat([self.values.expand(rows, -1, -1, -1), value_states], dim=-2)
 
 
-def weights_of(body: Any) -> tuple[int, ...]:
-    """Changes as soon as a weight does."""
-    return (id(body), *(parameter._version for parameter in body.parameters()))
+class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
+    """Keys and values by layer, of the last few texts of a decoder; forgotten as soon as its weights change."""
+
+    _weights: tuple[int, ...] = ()
+
+    def forget_changed(self, body: Any) -> None:
+        """Drops what other weights have given."""
+        weights = (id(body), *(parameter._version for parameter in body.parameters()))
+        if self._weights != weights:
+            self.clear()
+            self._weights = weights
+
+    def drop_oldest(self) -> None:
+        while len(self) > _KEPT:
+            self.popitem(last=False)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return type(self)()  # a copied model may be about to change
 
 
-class Prefixes:
-    """The last few prefixes of a decoder; forgotten as soon as its weights change."""
+class Prefixes(KeptStates):
+    """Those of prompts, by their tokens."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, ...], list[Lent]] = OrderedDict()
-        self._weights: tuple[int, ...] = ()
-        self._refused = False  # a model whose memory is not plain keys and values
+    _refused = False  # a model whose memory is not plain keys and values
 
     def of(self, body: Any, ids: Tensor) -> list[Lent] | None:
         """Keys and values of these tokens, [prefix], by layer; None where they cannot be lent."""
         if self._refused:
             return None
-        if self._weights != (weights := weights_of(body)):
-            self._kept.clear()
-            self._weights = weights
+        self.forget_changed(body)
         key = tuple(ids.tolist())
-        if key not in self._kept:
+        if key not in self:
             with torch.no_grad():
                 cache = body(input_ids=ids[None], past_key_values=DynamicCache(), use_cache=True).past_key_values
             layers = getattr(cache, "layers", ())
             if not layers or any(type(layer) is not DynamicLayer for layer in layers):
                 self._refused = True
                 return None
-            while len(self._kept) >= _KEPT:
-                self._kept.popitem(last=False)
-            self._kept[key] = [Lent(layer.keys, layer.values) for layer in layers]
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-    def __deepcopy__(self, memo: Any) -> "Prefixes":
-        return Prefixes()  # a copied model may be about to change
+            self[key] = [Lent(layer.keys, layer.values) for layer in layers]
+            self.drop_oldest()
+        self.move_to_end(key)
+        return self[key]
 
 
 @contextmanager
@@ -92,7 +98,7 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
     else:
         lent = _LENT.set(layers)
         try:
-            with attending(config, _NAME):
+            with swapped(config, _attn_implementation=_NAME):
                 yield {"use_cache": False}
         finally:
             _LENT.reset(lent)

@@ -4,8 +4,6 @@ The files are checked first. Code that they bring along is never run: `trust_rem
 that nobody is asked on standard input either. Whatever goes wrong is one line that names the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module

@@ -1,7 +1,5 @@
 """How a causal language model reads a text: inside a prompt, with the answer behind it; neither is ever erased."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +11,11 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Example
 from troth.core.units import UnitKind
 from troth.models import families
-from troth.models._class_words import choose_mask
+from troth.models._changes import borrowed
+from troth.models._class_words import Tree, choose_mask
 from troth.models._encoding import require_fast
 from troth.models._loading import CAUSAL
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens
-from troth.models._sharing import borrowed
-from troth.models._tree import Tree
 from troth.models._units import Units
 from troth.models.base import Segments, check_choices
 from troth.models.encoder import Encoder

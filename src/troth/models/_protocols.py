@@ -18,7 +18,7 @@ Listed = list[list[Any]]  # [token, log-probability], likeliest first
 Tokens = tuple[int, int]  # read and written
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """One question."""
 
     body: dict[str, Any]
@@ -44,14 +44,14 @@ class Protocol(ABC):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @abstractmethod
-    def questions(self, messages: Messages, words: Sequence[str]) -> list[Asked]:
+    def questions(self, messages: Messages, words: Sequence[str]) -> list[Request]:
         """All that is asked about one text."""
 
     @abstractmethod
-    def read(self, reply: Any, asked: Sequence[Asked]) -> list[Listed]:
+    def read(self, reply: Any, asked: Sequence[Request]) -> list[Listed]:
         """What is kept of an answer, for each of the questions that it answers."""
 
-    def join(self, asked: Sequence[Asked]) -> dict[str, Any]:
+    def join(self, asked: Sequence[Request]) -> dict[str, Any]:
         """Several questions as one request."""
         (question,) = asked
         return question.body
@@ -74,12 +74,12 @@ class Chat(Protocol):
     name = "OpenAI's chat protocol"
     has_roles = True
 
-    def questions(self, messages: Messages, words: Sequence[str]) -> list[Asked]:
+    def questions(self, messages: Messages, words: Sequence[str]) -> list[Request]:
         sent = [{"role": role or "user", "content": content} for role, content in messages]
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self.top}
-        return [Asked({"model": self.model, "messages": sent, **asked, **self.extra})]
+        return [Request({"model": self.model, "messages": sent, **asked, **self.extra})]
 
-    def read(self, reply: Any, asked: Sequence[Asked]) -> list[Listed]:
+    def read(self, reply: Any, asked: Sequence[Request]) -> list[Listed]:
         found = reply["choices"][0].get("logprobs")
         content = found.get("content") if isinstance(found, dict) else None
         if not content:
@@ -96,16 +96,16 @@ class Completions(Protocol):
     name = "OpenAI's completions protocol"
     joins = True
 
-    def questions(self, messages: Messages, words: Sequence[str]) -> list[Asked]:
+    def questions(self, messages: Messages, words: Sequence[str]) -> list[Request]:
         ((_, prompt),) = messages
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": self.top}
-        return [Asked({"model": self.model, "prompt": prompt, **asked, **self.extra})]
+        return [Request({"model": self.model, "prompt": prompt, **asked, **self.extra})]
 
-    def join(self, asked: Sequence[Asked]) -> dict[str, Any]:
+    def join(self, asked: Sequence[Request]) -> dict[str, Any]:
         first = asked[0].body
         return {**first, "prompt": [each.body["prompt"] for each in asked]} if len(asked) > 1 else first
 
-    def read(self, reply: Any, asked: Sequence[Asked]) -> list[Listed]:
+    def read(self, reply: Any, asked: Sequence[Request]) -> list[Listed]:
         choices = sorted(reply["choices"], key=lambda choice: choice["index"])
         if [choice["index"] for choice in choices] != list(range(len(asked))):
             raise ValueError
@@ -124,11 +124,11 @@ class Completions(Protocol):
 class Echo(Completions):
     """Completions that repeat the prompt with its log-probabilities (vLLM): class words of any length, none missing."""
 
-    def questions(self, messages: Messages, words: Sequence[str]) -> list[Asked]:
+    def questions(self, messages: Messages, words: Sequence[str]) -> list[Request]:
         ((_, prompt),) = messages
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True, **self.extra}
         tails = [word if prompt[-1:].isspace() else f" {word}" for word in words]
-        return [Asked({"model": self.model, "prompt": prompt + tail, **asked}, tail) for tail in tails]
+        return [Request({"model": self.model, "prompt": prompt + tail, **asked}, tail) for tail in tails]
 
     def _one(self, choice: Any, tail: str) -> Listed:
         # The last token is a new one: few servers repeat a prompt and write nothing.
@@ -156,12 +156,12 @@ class Generate(Protocol):
     name = "TGI's protocol"
     usual_top = 5  # what such a server allows, unless it was started with --max-top-n-tokens
 
-    def questions(self, messages: Messages, words: Sequence[str]) -> list[Asked]:
+    def questions(self, messages: Messages, words: Sequence[str]) -> list[Request]:
         ((_, prompt),) = messages
         asked = {"max_new_tokens": 1, "details": True, "top_n_tokens": self.top, "do_sample": False}
-        return [Asked({"inputs": prompt, "parameters": {**asked, **self.extra}})]
+        return [Request({"inputs": prompt, "parameters": {**asked, **self.extra}})]
 
-    def read(self, reply: Any, asked: Sequence[Asked]) -> list[Listed]:
+    def read(self, reply: Any, asked: Sequence[Request]) -> list[Listed]:
         reply = reply[0] if isinstance(reply, list) else reply
         details = reply.get("details") if "generated_text" in reply else reply["details"]
         listed = ((details or {}).get("top_tokens") or [None])[0]

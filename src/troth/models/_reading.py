@@ -1,18 +1,18 @@
-"""What a transformers classifier is called with, given what was found about it on first use (`_habits`)."""
+"""What a transformers classifier is called with, given what was found about it on first use (`_first_use`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.models import families
 from troth.models._loading import first_line
+from troth.models._row_edits import extended
 from troth.models.base import ERASING, Output
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ FAILURES = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, As
 
 
 @dataclass(frozen=True)
-class Habits:
+class CallConvention:
     """How a network reads; without any, a plain call is all it needs."""
 
     reads: Reads = "first"  # whose state is classified; end: that of the last end-of-text token
@@ -38,7 +38,7 @@ class Habits:
 
 def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dict[str, Any]:
     """The arguments of a plain call."""
-    network, habits = model.model, model.habits
+    network, convention = model.model, model.call_convention
     given: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
     if rows.embeddings is not None:
         # A copy: CTRL scales what it is given in place.
@@ -48,9 +48,9 @@ def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dic
     if rows.token_types is not None:
         given["token_type_ids"] = rows.token_types
     steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
-    if habits.first_position is not None:
+    if convention.first_position is not None:
         # Derived from the ids, positions after a padding id in the text would shift.
-        given["position_ids"] = (steps + habits.first_position).expand_as(rows.ids)
+        given["position_ids"] = (steps + convention.first_position).expand_as(rows.ids)
     if families.takes(network, "global_attention_mask"):
         # Longformer's default, the first token, is derived from ids, which word vectors lack.
         given["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
@@ -61,7 +61,7 @@ def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dic
 def _attention_mask(model: Encoder, rows: Rows) -> Tensor | dict[str, Tensor] | None:
     if rows.attention is not None:
         return _additive_mask(model, rows, rows.attention)
-    if not rows.is_padded and not model.habits.needs_mask:
+    if not rows.is_padded and not model.call_convention.needs_mask:
         return None
     if rows.is_padded and model.masks_padding:
         return _additive_mask(model, rows, torch.zeros(rows.ids.shape, device=rows.ids.device))
@@ -117,19 +117,7 @@ def filled(model: Encoder, rows: Rows, width: int | None) -> Rows:
     missing = (width or 0) - rows.ids.shape[1]
     if missing <= 0:
         return rows
-    filler = rows.ids.new_full((len(rows), missing), model.filler_id)
-    vectors, factor = rows.embeddings, rows.output_factor
-    if vectors is not None:
-        vectors = torch.cat([vectors, model.embed(filler).to(vectors.dtype)], dim=1)
-    return replace(
-        rows,
-        ids=torch.cat([rows.ids, filler], dim=1),
-        units=pad(rows.units, (0, missing), value=-1),
-        token_types=None if rows.token_types is None else pad(rows.token_types, (0, missing)),
-        embeddings=vectors,
-        attention=None if rows.attention is None else pad(rows.attention, (0, missing)),
-        output_factor=None if factor is None else pad(factor, (0, 0, 0, missing), value=1.0),
-    )
+    return extended(rows, model, rows.ids.new_full((missing,), model.filler_id), unit=-1, lengths=rows.lengths)
 
 
 def cut(output: Output, length: int, width: int) -> Output:
@@ -159,7 +147,7 @@ def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
     does, length, width = (
         f"{model.name} ({model.model.config.model_type}) cannot",
         rows.ids.shape[1],
-        model.habits.width,
+        model.call_convention.width,
     )
     why = first_line(error) or type(error).__name__
     if width is not None and length > width:

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from troth.core.types import Encoding, Example, Rows
+from troth.models._row_edits import rearranged
 
 if TYPE_CHECKING:
     from troth.models.encoder import Encoder
@@ -52,7 +53,7 @@ def note_silence(model: Encoder) -> None:
 
 
 def is_silent(model: Encoder) -> bool:
-    """Whether it says the same of both texts, so that nothing it does could be told from anything else."""
+    """Whether the output is the same for both texts, so that probing is inconclusive."""
     return "silent" in noted(model)
 
 
@@ -100,29 +101,8 @@ def of_length(rows: Rows, length: int) -> Rows:
     count = max(0, length - (rows.ids.shape[1] - len(words)))
     repeated = (words * (count // max(1, len(words)) + 1))[:count]
     places = [*range(words[0]), *repeated, *range(words[-1] + 1, rows.ids.shape[1])]
-    return replace(
-        rows,
-        ids=rows.ids[:, places],
-        units=rows.units[:, places],
-        token_types=None if rows.token_types is None else rows.token_types[:, places],
-        lengths=torch.full_like(rows.lengths, len(places)),
-    )
-
-
-def joined(rows: Sequence[Rows]) -> Rows:
-    """Texts that were filled up to one width, as one batch."""
-    types = [row.token_types for row in rows if row.token_types is not None]
-    return replace(
-        rows[0],
-        encodings=[encoding for row in rows for encoding in row.encodings],
-        token_types=torch.cat(types) if types else None,
-        ids=torch.cat([row.ids for row in rows]),
-        units=torch.cat([row.units for row in rows]),
-        lengths=torch.cat([row.lengths for row in rows]),
-        target=torch.cat([row.target for row in rows]),
-        against=torch.cat([row.against for row in rows]),
-        keys=torch.cat([row.keys for row in rows]),
-    )
+    index = torch.tensor([places], device=rows.ids.device)
+    return rearranged(rows, index, torch.full_like(rows.lengths, len(places)))
 
 
 def with_inside(rows: Rows, token: int) -> Rows:
@@ -137,7 +117,7 @@ def logits(model: Encoder, rows: Rows) -> Tensor:
     if rows.embeddings is not None or rows.attention is not None:
         return model.plain_forward(rows).logits.double()
     said = noted(model).setdefault("said", {})
-    about = (model.habits, rows.ids.shape, tuple(rows.ids.flatten().tolist()), tuple(rows.lengths.tolist()))
+    about = (model.call_convention, rows.ids.shape, tuple(rows.ids.flatten().tolist()), tuple(rows.lengths.tolist()))
     if about not in said:
         said[about] = model.plain_forward(rows).logits.double()
     answer: Tensor = said[about]

@@ -3,7 +3,7 @@
 What a kind does not override it refuses by name, or it has the plain answer that is written here.
 """
 
-from abc import ABC, abstractmethod
+from abc import ABC, abstractmethod, update_abstractmethods
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -256,6 +256,30 @@ class TextClassifier(Shown, ABC):
         """Drops what was computed from weights that have changed."""
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
             del vars(self)[name]
+
+
+class Wrapped(TextClassifier):
+    """A model around another: whatever a wrapper does not define itself, the wrapped model answers."""
+
+    inner: TextClassifier
+
+
+class _Forwarded:
+    """An attribute of the wrapped model. An instance may still have one of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        return self if wrapper is None else getattr(wrapper.inner, self.name)
+
+
+# What a kind of model is, how it refuses and how it is copied is each wrapper's own.
+_OWN = ("kind", "loaded_with", "options", "takes", "load", "lacks", "refuse_insides", "twin", "forget")
+for _name in {**TextClassifier.__annotations__, **vars(TextClassifier)}:
+    if not _name.startswith("_") and _name not in _OWN:
+        setattr(Wrapped, _name, _Forwarded(_name))
+update_abstractmethods(Wrapped)  # type: ignore[type-abstract]  # they are set now
 
 
 def check_choices(units: UnitKind | str, segments: str) -> None:

@@ -110,14 +110,14 @@ class BlackBox(TextClassifier):
         check_choices(units, segments)
         if units == "token":
             raise self.lacks("tokens", "use units word, sentence or passage")
-        encodings = []
-        for example in examples:
-            assembled = Units(units)
-            assembled.add(0, example.text)
-            if example.text_pair is not None and segments == "both":
-                assembled.add(1, example.text_pair)
-            encodings.append(assembled.encoding(example))
-        return encodings
+        return [self._encoding(example, units, segments) for example in examples]
+
+    def _encoding(self, example: Example, units: UnitKind, segments: Segments) -> Encoding:
+        assembled = Units(units)
+        assembled.add(0, example.text)
+        if example.text_pair is not None and segments == "both":
+            assembled.add(1, example.text_pair)
+        return assembled.encoding(example)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         self.refuse_insides(rows, attentions=attentions, hidden=hidden)

@@ -5,8 +5,6 @@ given the prompt and the tokens before it. With `generate` each text's continuat
 greedily: the most probable token at each step, up to so many, or until it ends.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,10 +15,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Rows
-from troth.models._causal import Asked, Causal
+from troth.models._causal import Causal, TokenQuestions
+from troth.models._changes import borrowed
 from troth.models._prompts import template
-from troth.models._row_choice import shortened
-from troth.models._sharing import borrowed
+from troth.models._row_edits import shortened
 from troth.models.base import Output, TextClassifier
 
 WHOLE = "the whole continuation"
@@ -40,22 +38,16 @@ class Continuation(Causal):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         prompt: str = "{text}",
         continuation: str | None = None,
         generate: int | None = None,
-        chat: bool | None = None,
         labels: Iterable[str] | None = None,
-        mask_text: str | None = None,
-        max_length: int | None = None,
+        **options: Any,
     ) -> None:
         _require_one(prompt, continuation, generate)
         self.continuation, self.generate = continuation, generate
         self.ids: tuple[int, ...] = ()  # before the first call of class_names
-        super().__init__(
-            model, tokenizer, name=name, prompt=prompt, chat=chat, labels=None, mask_text=mask_text,
-            max_length=max_length,
-        )  # fmt: skip
+        super().__init__(model, tokenizer, prompt=prompt, **options)
         if labels is not None:
             raise TrothError("labels name classes, and a continuation has none; leave them out")
         self.template = template(prompt, (), tokenizer if self.chat else None)
@@ -164,7 +156,7 @@ class Continuation(Causal):
             found = self.log_probabilities(states, asked.ids)
         return Output(found.new_zeros(len(rows), len(self.labels)).scatter(1, rows.target[:, None], found))
 
-    def _of_one_token(self, rows: Rows) -> Asked | None:
+    def _of_one_token(self, rows: Rows) -> TokenQuestions | None:
         """What derivatives of a single token need: nothing behind it changes it, and nobody asks for the others."""
         vectors = rows.embeddings
         if vectors is None or not (torch.is_grad_enabled() and vectors.requires_grad):
@@ -172,10 +164,10 @@ class Continuation(Causal):
         if bool((rows.target < 1).any() | (rows.against >= 0).any()):
             return None
         asked, number = self.asked(rows), rows.target[:, None] - 1
-        one = Asked(asked.places.gather(1, number), asked.ids.gather(1, number))
+        one = TokenQuestions(asked.places.gather(1, number), asked.ids.gather(1, number))
         return None if bool((one.places < 0).any()) else one
 
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> TokenQuestions:
         if self.ids:
             ids = torch.tensor(self.ids, device=rows.ids.device).expand(len(rows), -1)
             lengths = torch.full_like(rows.lengths, len(self.ids))
@@ -187,9 +179,9 @@ class Continuation(Causal):
             ids = pad_sequence(written, batch_first=True)[of_row].to(rows.ids.device)
             lengths = torch.tensor([len(one) for one in written])[of_row].to(rows.ids.device)
         places = (rows.lengths - lengths)[:, None] + torch.arange(ids.shape[1], device=ids.device)
-        return Asked(torch.minimum(places, rows.lengths[:, None] - 1), ids)
+        return TokenQuestions(torch.minimum(places, rows.lengths[:, None] - 1), ids)
 
-    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         found = self.log_probabilities(states, asked.ids)
         count = len(self.labels) - 1
         if not self.ids:  # those who wrote less are done, and sure of it

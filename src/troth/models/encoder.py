@@ -15,14 +15,14 @@ from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.core.user_calls import calling
-from troth.models import _abilities, _changes, _habits, _identity, _reading, families
+from troth.models import _changes, _first_use, _identity, _reading, families
+from troth.models._changes import lock_of
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
 from troth.models._heads import checked_threshold, meaning_of, names_of, pipeline_options, spec_of
 from troth.models._loading import CLASSIFIER, Network, bring, is_pipeline, is_transformers
-from troth.models._sharing import lock_of
 from troth.models.base import ERASING, Output, Segments, TextClassifier, refuse
-from troth.models.lane import Lane, Precision, known_precision
+from troth.models.fused import FusedEncoder, Precision, known_precision
 
 
 class Encoder(TextClassifier):
@@ -59,8 +59,8 @@ class Encoder(TextClassifier):
         self.precision: Precision = known_precision(precision, model, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the fast lane, which is made again: it holds functions that cannot be pickled."""
-        return {name: value for name, value in vars(self).items() if name != "_lane"}
+        """Without the fused encoder, which is made again: it holds functions that cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_fused"}
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
@@ -77,39 +77,39 @@ class Encoder(TextClassifier):
         return cls(model, tokenizer, name=name, **options)
 
     @property
-    def habits(self) -> _reading.Habits:
+    def call_convention(self) -> _reading.CallConvention:
         """How the network must be called."""
         if self.network is not CLASSIFIER:
-            return _reading.Habits(first_position=self.first_position)
-        return _habits.habits(self)
+            return _reading.CallConvention(first_position=self.first_position)
+        return _first_use.call_convention(self)
 
     @cached_property
     def reads_last(self) -> bool:
-        return self.habits.reads == "last"
+        return self.call_convention.reads == "last"
 
     def reading_place(self, rows: Rows) -> Tensor | None:
-        reads = "last" if self.reads_last else self.habits.reads
+        reads = "last" if self.reads_last else self.call_convention.reads
         if reads == "end":
             return _reading.end_place(rows, self.model.config.eos_token_id)
         return None if reads == "all" else super().reading_place(rows)
 
     @property
     def pads(self) -> bool:
-        return _abilities.pads(self) and not self.reads_last
+        return _first_use.pads(self) and not self.reads_last
 
     @property
     def masks_padding(self) -> bool:
         """Whether padding is masked by us: transformers looks at a plain mask, and so waits for the GPU."""
         on_gpu = self.device.type != "cpu" and self._implementation == "sdpa"
-        return on_gpu and self.habits.width is None and _abilities.takes_attention_mask(self)
+        return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
     def ready(self, level: str, *, backward: bool) -> None:
         if self.network is CLASSIFIER:
-            _abilities.require(self, level, backward=backward)
+            _first_use.require(self, level, backward=backward)
 
     @cached_property
-    def _lane(self) -> Lane:
-        return Lane(self.precision)
+    def _fused(self) -> FusedEncoder:
+        return FusedEncoder(self.precision)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         """The names of its classes: the user's, else its own."""
@@ -221,7 +221,7 @@ class Encoder(TextClassifier):
 
     @property
     def embedding_output_size(self) -> int:
-        return _abilities.embedding_output_size(self)
+        return _first_use.embedding_output_size(self)
 
     def embed(self, ids: Tensor) -> Tensor:
         vectors = self._word_layer(ids) if callable(self._word_layer) else None
@@ -236,22 +236,24 @@ class Encoder(TextClassifier):
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if not attentions and not hidden:
             with self.at_rest():
-                logits = self._lane.logits(self.model, rows, self._plain_logits)
+                logits = self._fused.logits(self.model, rows, self._plain_logits)
             if logits is not None:
                 return Output(logits)
         return self.plain_forward(rows, attentions=attentions, hidden=hidden)
 
     def plain_forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
-        """What the model itself says, without the fast lane."""
+        """What the model itself says, without the fused encoder."""
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
                 changes.enter_context(_changes.scaled_output(self.model, self.name, rows.output_factor))
-            if self.habits.reads == "last":
-                changes.enter_context(_changes.no_padding_id(self.model.config))
+            if self.call_convention.reads == "last":
+                # A decoder reads the last token that is not padding, and refuses batches without a padding id. Its rows
+                # are of one length here, so every token counts, also a padding token in the text.
+                changes.enter_context(_changes.swapped(self.model.config, pad_token_id=-1))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
-            wide = _reading.filled(self, rows, self.habits.width)
+            wide = _reading.filled(self, rows, self.call_convention.width)
             output = self.read(self._call(wide, attentions=attentions, hidden=hidden))
         if output.logits.shape != (len(rows), self.columns):
             shape = f"logits of shape {list(output.logits.shape)}" if output.logits.numel() else "no logits"
@@ -275,7 +277,7 @@ class Encoder(TextClassifier):
         with calling(type(self.model).__name__, f"{len(rows)} rows", out_of_memory=False):
             try:
                 inputs = self.inputs(rows, attentions=attentions, hidden=hidden)
-                if (start := self.habits.decoder_start) is not None:
+                if (start := self.call_convention.decoder_start) is not None:
                     inputs = _reading.through_decoder(self, rows, inputs, start)
                 return self.model(**inputs)
             except _reading.FAILURES as error:
@@ -284,7 +286,7 @@ class Encoder(TextClassifier):
                 raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        held = (11 if not attentions and self._lane.knows(self.model) else 18) if backward else 10
+        held = (11 if not attentions and self._fused.knows(self.model) else 18) if backward else 10
         scores = attentions or self._implementation == "eager"
         return _reading.bytes_per_row(self.model.config, length, held, scores=scores, backward=backward)
 
@@ -300,7 +302,7 @@ class Encoder(TextClassifier):
         if self.device.type != "cpu":
             return False  # padding costs less there than one more batch, and is counted so
         with self.at_rest():
-            return self._lane.reads(self.model, self.device, self._plain_logits) is not None
+            return self._fused.reads(self.model, self.device, self._plain_logits) is not None
 
     def _plain_logits(self, rows: Rows) -> Tensor:
         return self.plain_forward(rows).logits

@@ -1,5 +1,5 @@
 """All that is known of single model families, by `config.model_type` or by what a network looks like; each entry with
-the reason why it cannot be tried. Everything else is tried on first use (`_habits`, `_abilities`).
+the reason why it cannot be tried. Everything else is tried on first use (`_first_use`).
 """
 
 import inspect

@@ -4,8 +4,6 @@ Of words of one token the last position's logits are the classes' logits; of the
 Of longer words it is the log-probability of all their tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,12 +13,12 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Example, Rows
-from troth.models._causal import Asked, Causal
-from troth.models._class_words import class_tokens
+from troth.models._causal import Causal, TokenQuestions
+from troth.models._class_words import Tree, class_tokens
 from troth.models._endpoint import is_url
 from troth.models._prompts import as_shots, require_words, template
-from troth.models._row_choice import rearranged
-from troth.models._tree import Tree
+from troth.models._row_edits import rearranged
+from troth.models._trial import rows_of
 from troth.models.base import Output as Output
 from troth.models.base import TextClassifier
 
@@ -40,25 +38,18 @@ class Prompted(Causal):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         prompt: str,
         class_words: Sequence[str] = (),
         shots: Iterable[Any] = (),
-        chat: bool | None = None,
-        labels: Iterable[str] | None = None,
-        mask_text: str | None = None,
         explain_shots: bool = False,
         mean_of_tokens: bool = False,
         system: str | None = None,
         explain_parts: Sequence[str] | None = None,
-        max_length: int | None = None,
+        **options: Any,
     ) -> None:
         _require_question(prompt, class_words)
         self.class_words = tuple(class_words)
-        super().__init__(
-            model, tokenizer, name=name, prompt=prompt, chat=chat, labels=labels, mask_text=mask_text,
-            max_length=max_length,
-        )  # fmt: skip
+        super().__init__(model, tokenizer, prompt=prompt, **options)
         self.shots = as_shots(shots, self.class_words, self.labels)
         self.explain_shots, self.mean_of_tokens = explain_shots, mean_of_tokens
         self.system, self.explain_parts = system, explain_parts
@@ -66,7 +57,7 @@ class Prompted(Causal):
             prompt, self.shots, tokenizer if self.chat else None, explain_shots,
             system=system, explain_parts=explain_parts,
         )  # fmt: skip
-        self.tree = Tree(class_tokens(name, self.ids_of, self.any_text, self.class_words))
+        self.tree = Tree(class_tokens(self.name, self.ids_of, self.any_text, self.class_words))
         self.answer_length = len(self.tree)
 
     @classmethod
@@ -125,15 +116,15 @@ class Prompted(Causal):
     def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
         return self.tree.ids, ()
 
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> TokenQuestions:
         last = rows.lengths - 1 - self.answer_length
         if not self.answer_length:
-            return Asked(last[:, None], last[:, None])  # which tokens: the head's rows of the class words
+            return TokenQuestions(last[:, None], last[:, None])  # which tokens: the head's rows of the class words
         questions = torch.tensor(self.tree.questions, device=rows.ids.device)  # [questions, 2]
         places = last[:, None] + 1 + questions[:, 0]
-        return Asked(places, questions[:, 1].expand_as(places))
+        return TokenQuestions(places, questions[:, 1].expand_as(places))
 
-    def logits_of(self, rows: Rows, asked: Asked, states: Tensor) -> Tensor:
+    def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         if not self.answer_length:
             words = list(self.class_ids)
             return self._head(states[:, 0], words) if self._has_plain_head else states[:, 0][:, words]
@@ -142,13 +133,13 @@ class Prompted(Causal):
         return found @ (shares / shares.sum(0) if self.mean_of_tokens else shares)
 
     def _states(
-        self, rows: Rows, asked: Asked, tree: Tree, attentions: bool = False, hidden: bool = False
+        self, rows: Rows, asked: TokenQuestions, tree: Tree, attentions: bool = False, hidden: bool = False
     ) -> tuple[Tensor, Any]:
         if not tree.branches or self._reads_trees:
             return super()._states(rows, asked, tree, attentions, hidden)
         return self._word_by_word(rows, asked), None
 
-    def _word_by_word(self, rows: Rows, asked: Asked) -> Tensor:
+    def _word_by_word(self, rows: Rows, asked: TokenQuestions) -> Tensor:
         """As `_states`, for a network that cannot read the tree: the prompt is run for each word that needs it."""
         context = rows.lengths - self.answer_length
         states: dict[int, Tensor] = {}
@@ -165,7 +156,7 @@ class Prompted(Causal):
             nodes_asked = [self.tree.questions[place][0] for place in new]
             depths = [0 if node < 0 else 1 + way.index(node) for node in nodes_asked]
             places = context[:, None] - 1 + torch.tensor(depths, device=context.device)
-            found, _ = super()._states(path, Asked(places, asked.ids), Tree(()))
+            found, _ = super()._states(path, TokenQuestions(places, asked.ids), Tree(()))
             states |= {place: found[:, number] for number, place in enumerate(new)}
         return torch.stack([states[place] for place in range(len(self.tree.questions))], dim=1)
 
@@ -175,11 +166,7 @@ class Prompted(Causal):
         if self._implementation not in ("eager", "sdpa"):
             return False
         (encoding,) = self.encode([Example("", "text", "text" if self.template.has_pair else None)])
-        one = torch.zeros(1, dtype=torch.int64, device=self.device)
-        rows = Rows(
-            [encoding], encoding.ids[None].to(self.device), encoding.units[None].to(self.device),
-            one + len(encoding.ids), one, one - 1, one,
-        )  # fmt: skip
+        rows = rows_of(self, [encoding])
         asked = self.asked(rows)
         try:
             with torch.no_grad():

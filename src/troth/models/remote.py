@@ -19,13 +19,12 @@ from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models._answers import Answers, Usage, folder
-from troth.models._asking import Asking, Prices, check_options
+from troth.models._asking import Asking, KeptAnswers, Prices, Usage, check_options, folder
 from troth.models._endpoint import Endpoint, is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of
 from troth.models._units import Units
-from troth.models.base import Output, Segments, TextClassifier, check_choices
+from troth.models.base import Output, Segments, TextClassifier
 from troth.models.black_box import BlackBox, erased_texts
 
 
@@ -79,7 +78,7 @@ class Remote(BlackBox):
         self.protocol = protocol(model, top, dict(extra or {}))
         key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
         endpoint = Endpoint(url, model, key, float(timeout), retries, float(backoff))
-        self.asking = Asking(endpoint, self.protocol, Answers(_file(cache, url, model)), parallel, prices)
+        self.asking = Asking(endpoint, self.protocol, KeptAnswers(_file(cache, url, model)), parallel, prices)
         self.name, self.mask_text, self.class_words = f"{url}#{model}", mask_text, tuple(class_words)
         self._labels = self._given = self.class_words if labels is None else tuple(labels)
         if len(self._labels) != len(self.class_words):
@@ -153,14 +152,6 @@ class Remote(BlackBox):
     @property
     def _segments(self) -> dict[int, str]:
         return {segment: words for segment, words in self.template.parts if segment is not None}
-
-    def encode(
-        self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
-    ) -> list[Encoding]:
-        check_choices(units, segments)
-        if units == "token":
-            raise self.lacks("tokens", "use units word, sentence or passage")
-        return [self._encoding(example, units, segments) for example in examples]
 
     def _encoding(self, example: Example, units: UnitKind, segments: Segments) -> Encoding:
         self.template.fill(example)  # a pair and {text_pair} go together

@@ -6,23 +6,23 @@ first. Erasing and gradients are about the merged answer, so a word in two windo
 
 import copy
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from troth.core.errors import TrothError
+from troth.core import arguments
+from troth.core.errors import TrothError, unknown
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.models._changes import borrowed
 from troth.models._prompts import SHOTS, TEXT
-from troth.models._sharing import borrowed
-from troth.models._windows import Weights, averaged, places_of, settings_of
-from troth.models.base import Output, Segments, TextClassifier
+from troth.models._row_edits import rearranged
+from troth.models.base import Output, Segments, TextClassifier, Wrapped
 from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted
 
@@ -39,14 +39,19 @@ class _Frame:
     erasable: int  # of those behind: in units of the second text
 
 
-class Windowed(TextClassifier):
+class Windowed(Wrapped):
     """Wraps any model that reads tokens."""
 
     kind = "a model that reads windows"
     loaded_with = "windows=True with a model that reads tokens"
     options: ClassVar[tuple[str, ...]] = ("windows",)
+    inner: Encoder
+    model = None  # it sees windows, so no method may take it apart
+    has_hidden_states = False
+    packs = False
     pads = True  # windows are cut from what is really there
     padding_worth = 1 << 20
+    reading_place = TextClassifier.reading_place
 
     def __init__(self, inner: TextClassifier, windows: bool | Mapping[str, Any] = True) -> None:
         if not isinstance(inner, Encoder):
@@ -59,8 +64,6 @@ class Windowed(TextClassifier):
         if self.window >= _ANY_LENGTH:
             raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
         self.stride, self.merge = settings_of(windows, self.window)
-        self.name, self.labels, self.tokenizer = inner.name, inner.labels, inner.tokenizer
-        self.masked_by, self.outputs, self.threshold = inner.masked_by, inner.outputs, inner.threshold
         if self.merge == "mean_probabilities" and self.outputs != "classes":
             raise TrothError(f"merge mean_probabilities is for classes that exclude each other; {self.name} has none")
         self._wide = copy.copy(inner)
@@ -90,12 +93,6 @@ class Windowed(TextClassifier):
         if segments == "both" and isinstance(self.inner, Prompted):
             raise TrothError("windows go over the first text of a prompt; leave segments out")
         return self._wide.encode(examples, units, segments)
-
-    @property
-    def reads_last(self) -> bool:
-        return self.inner.reads_last
-
-    # Windows
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if hidden or (attentions and (self.reads_last or torch.is_grad_enabled())):
@@ -175,26 +172,9 @@ class Windowed(TextClassifier):
         device, width = rows.ids.device, max(map(len, places))
         index = torch.tensor([[*place, *[0] * (width - len(place))] for place in places], device=device)
         lengths = torch.tensor([len(place) for place in places], device=device)
-        missing = torch.arange(width, device=device) >= lengths[:, None]
-
-        def taken(values: Tensor | None) -> Any:
-            return None if values is None else values[origin[:, None], index]
-
-        return index, replace(
-            rows,
-            encodings=[rows.encodings[row] for row in origin.tolist()],
-            ids=taken(rows.ids).masked_fill(missing, self.filler_id),
-            units=taken(rows.units).masked_fill(missing, -1),
-            lengths=lengths,
-            token_types=taken(rows.token_types),
-            embeddings=taken(rows.embeddings),
-            attention=taken(rows.attention),
-            output_factor=taken(rows.output_factor),
-            kept=None if rows.kept is None else rows.kept[origin.cpu()],
-            **{name: getattr(rows, name)[origin] for name in ("target", "against", "keys")},
-            width=None,
-            is_even=None,
-        )
+        cut = rearranged(rows, index, lengths, origin)
+        ids, units = cut.ids.masked_fill(~cut.real, self.filler_id), cut.units.masked_fill(~cut.real, -1)
+        return index, replace(cut, ids=ids, units=units)
 
     def _merged(self, logits: Tensor, row_of: Tensor, count: int) -> Tensor:
         """[windows, classes] -> [rows, classes]"""
@@ -206,52 +186,10 @@ class Windowed(TextClassifier):
         mean = values.new_zeros(count, values.shape[1]).index_add(0, row_of, values) / windows
         return mean.log() if self.merge == "mean_probabilities" else mean
 
-    # As the model itself
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.inner.dtype
-
-    @property
-    def mask_id(self) -> int:
-        return self.inner.mask_id
-
-    @property
-    def pad_id(self) -> int:
-        return self.inner.pad_id
-
-    @property
-    def filler_id(self) -> int:
-        return self.inner.filler_id
-
-    @property
-    def embedding_matrix(self) -> Tensor:
-        return self.inner.embedding_matrix
-
-    @property
-    def embedding_output_size(self) -> int:
-        return self.inner.embedding_output_size
-
-    @property
-    def has_rms_norm(self) -> bool:
-        return self.inner.has_rms_norm
-
-    def embed(self, ids: Tensor) -> Tensor:
-        return self.inner.embed(ids)
-
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         windows = 1 + max(0, -(-(length - self.window) // self.stride))
         each = self.inner.bytes_per_row(min(length, self.window), backward=backward, attentions=attentions)
         return windows * each
-
-    @contextmanager
-    def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
-        with self.inner.at_rest(attentions=attentions):
-            yield
 
     def twin(self) -> Self:
         return type(self)(self.inner.twin(), {"stride": self.stride, "merge": self.merge})
@@ -259,3 +197,54 @@ class Windowed(TextClassifier):
 
 def _explains_more(inner: Prompted) -> bool:
     return inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
+
+
+MERGES = ("mean_logits", "mean_probabilities", "max_logits")
+# Of some windows: the row of each, the places of its tokens (-1: padding), and [windows, heads, width] per layer.
+Weights = tuple[Tensor, Tensor, tuple[Tensor, ...]]
+
+
+def settings_of(windows: Any, window: int) -> tuple[int, str]:
+    """The stride and the way to merge, from what a user says."""
+    if windows is not True and not isinstance(windows, Mapping):
+        raise TrothError(f'windows must be True or {{"stride": …, "merge": …}}, not {windows!r}')
+    given = {} if windows is True else dict(windows)
+    for name in given:
+        if name not in ("stride", "merge"):
+            raise unknown("setting of windows", str(name), ("stride", "merge"))
+    stride, merge = given.get("stride", max(1, window // 2)), given.get("merge", MERGES[0])
+    arguments.of_kind("the stride of windows", stride, int, "a whole number of tokens")
+    if not 1 <= stride < window:
+        raise TrothError(f"the stride of windows must be 1 to {window - 1}, less than a window, not {stride}")
+    if merge not in MERGES:
+        raise unknown("way to merge windows", str(merge), MERGES)
+    return stride, merge
+
+
+@lru_cache(maxsize=256)
+def places_of(length: int, before: int, behind: int, window: int, stride: int) -> list[list[int]]:
+    """The places of each window's tokens; the last window ends where the text does, and is as long as the others."""
+    content, room = length - before - behind, window - before - behind
+    starts = [0]
+    while starts[-1] + room < content:
+        starts.append(min(starts[-1] + stride, content - room))
+    ends = range(length - behind, length)
+    return [[*range(before), *range(before + start, before + min(start + room, content)), *ends] for start in starts]
+
+
+def averaged(weights: Sequence[Weights], rows: Rows) -> tuple[Tensor, ...]:
+    """Attention from the classifier's position, [rows, heads, 1, length] per layer: the mean where windows overlap."""
+    length = rows.ids.shape[1]
+    layers = []
+    for layer in range(len(weights[0][2])):
+        heads = weights[0][2][layer].shape[1]
+        total = weights[0][2][layer].new_zeros(len(rows) * (length + 1), heads)
+        count = total.new_zeros(len(total), 1)
+        for origin, index, parts in weights:
+            flat = (origin[:, None] * (length + 1) + torch.where(index < 0, length, index)).flatten()
+            values = parts[layer].transpose(1, 2).flatten(0, 1)  # [windows · width, heads]
+            total.index_add_(0, flat, values)
+            count.index_add_(0, flat, count.new_ones(len(flat), 1))
+        mean = (total / count.clamp(min=1)).view(len(rows), length + 1, heads)[:, :length]
+        layers.append(mean.transpose(1, 2)[:, :, None])
+    return tuple(layers)

@@ -16,9 +16,10 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Example, Rows
 from troth.core.units import UnitKind
+from troth.models._changes import borrowed
 from troth.models._heads import checked_threshold
 from troth.models._loading import is_pipeline
-from troth.models._sharing import borrowed
+from troth.models._row_edits import extended
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
 
@@ -39,21 +40,19 @@ class ZeroShot(Encoder):
         model: Any,
         tokenizer: Any,
         *,
-        name: str,
         candidate_labels: Sequence[str],
         hypothesis_template: str = TEMPLATE,
-        max_length: int | None = None,
-        labels: Iterable[str] | None = None,
         multi_label: bool | None = None,
         threshold: float | None = None,
+        **options: Any,
     ) -> None:
         self.candidate_labels = _checked(candidate_labels)
         self.hypothesis_template = _checked_template(hypothesis_template)
-        super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)
+        super().__init__(model, tokenizer, **options)
         # As the pipeline: a single label is weighed against its contradiction, too.
         self.outputs = "labels" if multi_label or len(self.labels) == 1 else "classes"
-        self.threshold = checked_threshold(name, self.outputs, threshold)
-        self._entailment, self._contradiction = _nli(name, model.config)
+        self.threshold = checked_threshold(self.name, self.outputs, threshold)
+        self._entailment, self._contradiction = _nli(self.name, model.config)
         # All labels read as much of the text as the one of the longest hypothesis.
         self.max_length += len(self._hypotheses[0][0]) - self._longest
 
@@ -159,33 +158,17 @@ class ZeroShot(Encoder):
 
 def _followed(rows: Rows, ids: Tensor, types: Tensor | None, model: TextClassifier) -> Rows:
     """The rows with a hypothesis right behind each, before the padding; what was done to the text does not touch it."""
-    count, length = rows.ids.shape
+    length = rows.ids.shape[1]
     places = torch.arange(length + len(ids), device=rows.ids.device)
     begin = rows.lengths[:, None]
     in_padding = torch.where(places < begin + len(ids), length + places - begin, places - len(ids))
     order = torch.where(places < begin, places, in_padding)  # [rows, length + more] of the row with the hypothesis
 
-    def behind(part: Tensor, more: Tensor) -> Tensor:
-        """[rows, length, …], [more, …] -> [rows, length + more, …]"""
-        both = torch.cat([part, more.to(part).expand(count, *more.shape)], dim=1)
-        return both.gather(1, order.reshape(*order.shape, *[1] * (part.dim() - 2)).expand_as(both))
+    def behind(own: Tensor, more: Tensor) -> Tensor:
+        both = torch.cat([own, more], dim=1)
+        return both.gather(1, order.reshape(*order.shape, *[1] * (own.dim() - 2)).expand_as(both))
 
-    changed: dict[str, Any] = {}
-    if rows.token_types is not None and types is not None:
-        changed["token_types"] = behind(rows.token_types, types)
-    if rows.embeddings is not None:
-        changed["embeddings"] = behind(rows.embeddings, model.embed(ids))
-    if rows.attention is not None:
-        changed["attention"] = behind(rows.attention, torch.zeros(len(ids)))
-    if rows.output_factor is not None:
-        changed["output_factor"] = behind(rows.output_factor, torch.ones(len(ids), rows.output_factor.shape[-1]))
-    return replace(
-        rows,
-        ids=behind(rows.ids, ids),
-        units=behind(rows.units, torch.full((len(ids),), PROMPT)),
-        lengths=rows.lengths + len(ids),
-        **changed,
-    )
+    return extended(rows, model, ids, unit=PROMPT, lengths=rows.lengths + len(ids), join=behind, types=types)
 
 
 def _nli(name: str, config: Any) -> tuple[int, int]:

@@ -13,8 +13,7 @@ from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.display import Shown
 from troth.core.errors import unknown
-from troth.core.export import Exportable
-from troth.core.sheet import Sheet
+from troth.core.sheet import Exportable, Sheet
 from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, meta_report
 from troth.report.comparing import Analysis

@@ -15,7 +15,7 @@ from troth.report import evidence
 from troth.report.explanation import FAINT, ground, layout, style
 
 if TYPE_CHECKING:
-    from troth.core.matrix import Matrix
+    from troth.core.results import Matrix
 
 _WIDEST = 14  # cells of the terminal for a name
 

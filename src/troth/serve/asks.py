@@ -10,7 +10,7 @@ import torch
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.matrix import matrices
+from troth.core.results import matrices
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.engine.prober import Prober
 from troth.engine.probes import PREDICTED, Probe

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from troth.core import reading
 from troth.core.errors import TrothError
-from troth.core.shapes import fault
+from troth.core.plain_values import fault
 
 
 class DamagedError(TrothError):

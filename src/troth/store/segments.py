@@ -19,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from troth.core import reading, shapes
+from troth.core import plain_values, reading
 from troth.store import records
 from troth.store.cells import Cell
 from troth.store.records import DamagedError
@@ -50,7 +50,7 @@ class Segment:
             facts = reading.parse_json(unzipped)
         except (ValueError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
-        if wrong := shapes.fault(facts, Sequence[records.Finished]):
+        if wrong := plain_values.fault(facts, Sequence[records.Finished]):
             raise DamagedError(path, str(wrong))
         # A kind becomes the name of a view.
         if not all(cell["kind"].isidentifier() and cell["rows"] >= 0 for cell in facts):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from troth.core import catalog, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
-from troth.core.export import Exportable
-from troth.core.sheet import Cell, Sheet, plain_sheet
+from troth.core.sheet import Cell, Exportable, Sheet, plain_sheet
 from troth.data import find_data
 from troth.report.gallery import Exhibit
 from troth.store.cells import Plan

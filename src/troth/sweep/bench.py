@@ -11,8 +11,7 @@ from typing import Any, Literal
 from troth.core import arguments
 from troth.core.display import Shown
 from troth.core.errors import TrothError
-from troth.core.export import Exportable
-from troth.core.sheet import Sheet
+from troth.core.sheet import Exportable, Sheet
 from troth.core.units import UnitName
 from troth.data import Source
 from troth.metrics import Metric

@@ -120,8 +120,7 @@ class Context:
         return self.store / "files" / name
 
     def _load(self, spec: ModelSpec) -> TextClassifier:
-        from troth.models import load_model
-        from troth.models._user_code import from_reference
+        from troth.models import from_reference, load_model
 
         name = spec.model
         if name.startswith("cell:"):

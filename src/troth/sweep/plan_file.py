@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from troth.core import reading, shapes, trust, user_code
+from troth.core import plain_values, reading, trust, user_code
 from troth.core.errors import TrothError, unknown
 from troth.core.units import UNIT_NAMES
 from troth.store.cells import Plan
@@ -143,7 +143,7 @@ class PlanFile:
         for key, value in self.content.items():
             if key in _ENTRIES:
                 continue
-            if wrong := shapes.fault(value, hints[key], key):
+            if wrong := plain_values.fault(value, hints[key], key):
                 raise self._error(TrothError(str(wrong)), key)
         if self.content.get("seeds", 0) == []:
             raise self._error(TrothError("seeds is empty, so there is nothing to do; write seeds = [0]"), "seeds")
@@ -193,7 +193,7 @@ class PlanFile:
                 raise self._error(unknown("option", option, options), option)
         if options[0] not in entry:
             raise self._error(TrothError(f"an entry of {key} lacks its {options[0]}"), key)
-        if wrong := shapes.fault(entry, schema):
+        if wrong := plain_values.fault(entry, schema):
             raise self._error(TrothError(str(wrong)), wrong.place)
 
     def _check_methods(self) -> None:

@@ -18,9 +18,9 @@ import pyarrow as pa
 import torch
 
 from troth.core import trust
-from troth.core.differing import Path as Place
-from troth.core.differing import at, differences
 from troth.core.errors import TrothError
+from troth.core.plain_values import Path as Place
+from troth.core.plain_values import at, differences
 from troth.data import Data
 from troth.store.cells import FORMAT_VERSION, Cell, find_work
 from troth.store.specs import ExplanationSpec, MetricSpec, names

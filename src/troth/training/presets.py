@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from troth.core import catalog
 from troth.core.errors import unknown
 from troth.data import entry_of
-from troth.data._paper_splits import PaperSplits
+from troth.data.sources.published import PaperSplits
 from troth.training.bases import Base
 from troth.training.bases.bilstm_attention import BilstmAttention, roar_bilstm
 from troth.training.recipes import Composed, Recipe, parts_of

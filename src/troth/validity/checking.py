@@ -34,8 +34,7 @@ from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, erasing, recursively_erased
 from troth.models import check_choices, load_model
 from troth.statistics import simes
-from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
-from troth.validity.masf import MaSF, data_set_p_value, why_not_tested
+from troth.validity.masf import HIDDEN_STATES, MaSF, data_set_p_value, largest, require_hidden_states, why_not_tested
 from troth.validity.references import References, form_of, parted
 from troth.verbs.explain import batches_by_cost, explanations
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from troth.core import reading, shapes
+from troth.core import plain_values, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.core.types import Attribution
@@ -133,7 +133,7 @@ def read(path: Path) -> dict[str, Any]:
     version = facts.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT:
         raise TrothError(f"{path} has format {version}; this troth reads up to {FORMAT}: update troth")
-    if wrong := shapes.fault(facts, Decision, strict=True):
+    if wrong := plain_values.fault(facts, Decision, strict=True):
         raise TrothError(f"{path} is not a whole record: {wrong}")
     if not facts["explanations"]:
         raise TrothError(f"{path} is not a whole record: it holds no explanation")

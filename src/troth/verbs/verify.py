@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog, hub, trust, user_code
-from troth.core.differing import Difference, at, differences
-from troth.core.differing import Path as Place
 from troth.core.errors import TrothError
+from troth.core.plain_values import FieldDifference, at, differences
+from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
-from troth.models import TextClassifier
+from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
-from troth.models._user_code import load_named
 from troth.verbs import records
 from troth.verbs.comparison import sentence
 from troth.verbs.explain import explain
@@ -203,7 +202,7 @@ def _tolerance(facts: Mapping[str, Any]) -> Any:
     return allowed
 
 
-def _counts(difference: Difference) -> bool:
+def _counts(difference: FieldDifference) -> bool:
     """Whether a difference is more than that of a p-value in a sentence."""
     if difference.path != ("comparison",) or not (isinstance(difference.before, str) and difference.now):
         return True
@@ -212,7 +211,7 @@ def _counts(difference: Difference) -> bool:
     return before != now or any(abs(one - other) > 0.02 for one, other in zip(*numbers, strict=True))
 
 
-def _said(difference: Difference, facts: Mapping[str, Any]) -> str:
+def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
     """A difference in words: the first thing that is not as it was written."""
     path, before, now = difference.path, difference.before, difference.now
     if path[0] != "explanations" or len(path) < 3:

@@ -1,6 +1,7 @@
-"""The data sets of the papers, in the official splits: from the folder $TROTH_DATA/<name>, or else from the hub."""
+"""The data sets of the papers, in the official splits: from the folder $TROTH_DATA/<name>, or else from the hub.
 
-from __future__ import annotations
+Where a paper made splits of its own, an option says so: `ag_news(as_in=saloss)`.
+"""
 
 import os
 from collections.abc import Mapping
@@ -11,17 +12,16 @@ from typing import ClassVar
 
 from troth.core import catalog
 from troth.core.errors import NoSplitError, TrothError
-from troth.data._base import Data, Dataset, choose_split
+from troth.data._base import Data, Dataset, choose_split, hold_out
 from troth.data._base import rows as rows  # for the entries
 from troth.data.sources.columns import Columns, to_data
 from troth.data.sources.folders import Tables, tables_in
-from troth.data.sources.hub import read_hub
-from troth.data.sources.readers import Table
+from troth.data.sources.readers import Table, read_hub
 
 
 @dataclass(frozen=True)
 class Published(Dataset):
-    """Kept by somebody else. `masked` and `auxiliary` are the hub's columns; files may call them text and text_pair."""
+    """Kept by somebody else. `text_column` and `auxiliary` name the hub's columns; files also say text, text_pair."""
 
     hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
     hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise
@@ -69,7 +69,7 @@ class Published(Dataset):
         return tables_in(folder) if folder is not None else {}
 
     def adapt(self, table: Table) -> Table:
-        """The table as `masked`, `auxiliary` and `label` need it, where a source spreads them over more columns."""
+        """The table with the columns `text_column`, `auxiliary` and `label`, where a source spreads them over more."""
         return table
 
     def _table(self, split: str) -> Table:
@@ -94,7 +94,7 @@ class Published(Dataset):
             return next((name for name in names if name in table.columns), names[-1])
 
         return Columns(
-            text=one_of(self.masked, "text"),
+            text=one_of(self.text_column, "text"),
             text_pair=one_of(self.auxiliary, "text_pair") if self.auxiliary else "",
             label=one_of(self.label, "label"),
             rationale=one_of("rationale", "rationales", ""),
@@ -105,3 +105,37 @@ def local_folder(name: str) -> Path | None:
     """$TROTH_DATA/<name>, if it is there."""
     folder = Path(os.environ.get("TROTH_DATA", "")) / name
     return folder if "TROTH_DATA" in os.environ and folder.is_dir() else None
+
+
+@dataclass(frozen=True)
+class PaperSplits(Published):
+    """An entry with an option `as_in`: a paper's name, or None for the official splits."""
+
+    # What the papers report, and the share of train that they validate on where no file says which rows those are.
+    paper_rows: ClassVar[Mapping[str, int | None]] = MappingProxyType({})
+    paper_held_out: ClassVar[float | None] = None
+
+    as_in: str | None = None
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        return super().split_names if self.as_in is None else tuple(self.paper_rows)
+
+    def load(self, split: str | None = None) -> Data:
+        return super().load(split) if self.as_in is None else super(Published, self).load(split)
+
+    def read(self, split: str) -> Data:
+        if self.as_in is None:
+            return super().read(split)
+        data = self.paper_split(split)
+        wanted, notes = self.paper_rows[split], tuple(note for note in data.notes if "the official one" not in note)
+        if wanted is not None and len(data) != wanted:
+            notes += (f"{split} here has {len(data):,} rows, the paper's {wanted:,}",)
+        return replace(data, name=self.name, split=split, notes=notes)
+
+    def paper_split(self, split: str) -> Data:
+        """A split as the paper has it; unless an entry knows better, train less the share that is held out."""
+        if self.paper_held_out is None or split == "test":
+            return super().read(split)
+        training, validation = hold_out(super().read("train"), self.paper_held_out)
+        return training if split == "train" else validation

@@ -30,8 +30,7 @@ from troth.store.specs import MetricSpec, Spec
 from troth.store.tables import table_to_examples, table_to_scores
 from troth.sweep.context import Context
 from troth.validity.checking import VARIANTS
-from troth.validity.hidden_states import HIDDEN_STATES, largest, require_hidden_states
-from troth.validity.masf import MaSF
+from troth.validity.masf import HIDDEN_STATES, MaSF, largest, require_hidden_states
 from troth.validity.references import MOST, References, form_of
 
 # What the inputs are compared with: whole texts, every second one masked, all of them masked.

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from troth import salience
 from troth.core.errors import TrothError
-from troth.core.pieces import pieces
 from troth.core.types import Encoding, Example, Rows
 from troth.engine.probes import at_least_single
 from troth.models import Output, TextClassifier
+from troth.salience import pieces
 from troth.training.corpus import Corpus
 from troth.training.recipes import Recipe
 from troth.training.stored_scores import StoredScores, is_file

@@ -28,7 +28,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class EncoderLayer:
     """h = LayerNorm(x + output(attention(query x, key x, value x))); y = LayerNorm(h + down(gelu(up h)))"""
 
     query: nn.Linear
@@ -47,7 +47,7 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class EncoderParts:
     """What a text goes through, in order."""
 
     words: nn.Embedding
@@ -56,7 +56,7 @@ class Parts:
     types: nn.Embedding | None
     norm: nn.LayerNorm
     projection: nn.Linear | None  # where words have a size of their own (ELECTRA)
-    layers: tuple[Layer, ...]
+    layers: tuple[EncoderLayer, ...]
     heads: int
     head: Callable[[Tensor], Tensor]  # [rows, 1, hidden] -> [rows, classes]
 
@@ -68,14 +68,14 @@ class Parts:
             yield from (*layer.linear, layer.attention_norm, layer.norm)
 
 
-class Known:
+class PartsCache:
     """The parts of one network, taken again when one of its modules has been replaced."""
 
     def __init__(self) -> None:
         self._modules: list[nn.Module] = []
-        self._parts: Parts | None = None
+        self._parts: EncoderParts | None = None
 
-    def parts(self, network: Any) -> Parts | None:
+    def parts(self, network: Any) -> EncoderParts | None:
         """None where it is of another family or has been changed."""
         modules = list(_walk(network))
         if any("forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS) for module in modules):
@@ -94,7 +94,7 @@ def _walk(network: nn.Module) -> Iterator[nn.Module]:
         waiting.extend(child for child in module._modules.values() if child is not None)
 
 
-def parts_of(network: Any) -> Parts | None:
+def parts_of(network: Any) -> EncoderParts | None:
     """The parts of a network of a known family, whose modules are torch's own."""
     family = type(network).__name__.removesuffix("ForSequenceClassification")
     ours = type(network).__module__.startswith("transformers.models.")
@@ -108,13 +108,13 @@ def parts_of(network: Any) -> Parts | None:
     return parts if parts.layers and all(type(module) in plain for module in parts.modules()) else None
 
 
-def _taken_apart(network: Any, family: str) -> Parts:
+def _taken_apart(network: Any, family: str) -> EncoderParts:
     body, config = network.base_model, network.config
     if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise AttributeError(family)
     tables = body.embeddings
     distilled = family in _DISTILBERT
-    return Parts(
+    return EncoderParts(
         words=tables.word_embeddings,
         positions=tables.position_embeddings,
         first_position=0 if (padding := tables.position_embeddings.padding_idx) is None else padding + 1,
@@ -127,18 +127,18 @@ def _taken_apart(network: Any, family: str) -> Parts:
     )
 
 
-def _bert(layer: Any) -> Layer:
+def _bert(layer: Any) -> EncoderLayer:
     attention = layer.attention
-    return Layer(
+    return EncoderLayer(
         attention.self.query, attention.self.key, attention.self.value, attention.output.dense,
         attention.output.LayerNorm, layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm,
         _ACTIVATIONS[type(layer.intermediate.intermediate_act_fn).__name__],
     )  # fmt: skip
 
 
-def _distilbert(layer: Any) -> Layer:
+def _distilbert(layer: Any) -> EncoderLayer:
     attention = layer.attention
-    return Layer(
+    return EncoderLayer(
         attention.q_lin, attention.k_lin, attention.v_lin, attention.out_lin, layer.sa_layer_norm, layer.ffn.lin1,
         layer.ffn.lin2, layer.output_layer_norm, _ACTIVATIONS[type(layer.ffn.activation).__name__],
     )  # fmt: skip

@@ -1,0 +1,174 @@
+"""Fused encoders: known families (BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT) read by our own arithmetic.
+
+A reading works on the model's own weights and gives what the model gives, up to the order in which numbers are added;
+that is proved on first use (`proved`). Everything else is read by the model itself: another family, a model with hooks
+or adapters, a caller who needs attentions or hidden states or follows each operation.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from troth.core.errors import TrothError
+from troth.core.memory import ran_out
+from troth.core.types import Rows
+from troth.models._changes import swapped
+from troth.models._row_edits import chosen
+from troth.models.fused.parts import FAMILIES, EncoderParts, PartsCache
+from troth.models.fused.products import Copies, Exact, Linear
+from troth.models.fused.reading import pack, read
+
+Precision = Literal["exact", "fast"]
+_TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
+_LENGTHS = (14, 3, 9, 9)  # of the rows that a proof reads
+_PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+Reader = Callable[[Rows], Tensor]
+
+
+def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> bool:
+    """Whether both readers give the same logits and gradients, up to the noise of the number format: tried once."""
+    if (known := _PROVED.get(network)) is not None:
+        return known
+    rows = _trial_rows(parts)
+    try:
+        theirs = _logits_and_gradient(plain, rows, parts)
+        noise = _noise(theirs[0])
+        if bool((theirs[0] - theirs[0][:1]).abs().max() <= noise * theirs[0].abs().max()):
+            return False  # it says the same of everything; once it is trained it is asked again
+        ours = _logits_and_gradient(fused, rows, parts)
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
+        if ran_out(error):
+            raise
+        _PROVED[network] = False
+        return False
+    # A gradient passes twice as many operations, and its largest number stands for all.
+    _PROVED[network] = all(
+        bool((own - other).abs().max() <= allowed * other.abs().max())
+        for own, other, allowed in zip(ours, theirs, (noise, 4 * noise), strict=True)
+    )
+    return _PROVED[network]
+
+
+def _noise(logits: Tensor) -> float:
+    eps = torch.finfo(logits.dtype).eps
+    return float(max(0.1 * eps**0.5, 32 * eps))
+
+
+def _logits_and_gradient(reader: Reader, rows: Rows, parts: EncoderParts) -> tuple[Tensor, Tensor]:
+    with torch.no_grad():
+        logits = reader(rows)
+    with torch.enable_grad():
+        vectors = parts.words.weight.detach()[rows.ids].requires_grad_()
+        read = reader(replace(rows, embeddings=vectors))
+        value = (read * torch.arange(1, read.shape[1] + 1, device=read.device)).sum()
+        (gradient,) = torch.autograd.grad(value, vectors)
+    return logits, gradient * rows.real[..., None]
+
+
+def _trial_rows(parts: EncoderParts) -> Rows:
+    """Tokens drawn from the whole vocabulary, as they might come from any text or pair."""
+    draws = torch.Generator().manual_seed(0)
+    vocabulary, positions = len(parts.words.weight), len(parts.positions.weight) - parts.first_position
+    lengths = torch.tensor(_LENGTHS).clamp(max=positions)
+    shape = (len(lengths), int(lengths.max()))
+    kinds = 0 if parts.types is None else len(parts.types.weight)
+    device = parts.words.weight.device
+    nothing = torch.zeros(len(lengths), dtype=torch.int64, device=device)
+    return Rows(
+        encodings=(),
+        ids=torch.randint(vocabulary, shape, generator=draws).to(device),
+        units=torch.zeros(shape, dtype=torch.int64, device=device),
+        lengths=lengths.to(device),
+        target=nothing,
+        against=nothing - 1,
+        keys=nothing,
+        token_types=torch.randint(kinds, shape, generator=draws).to(device) if kinds else None,
+    )
+
+
+def known_precision(precision: str, network: Any, name: str) -> Precision:
+    """Refuses a precision that does not exist, or that this network cannot be read in."""
+    if precision not in ("exact", "fast"):
+        raise TrothError(f"precision must be exact or fast, not {precision!r}")
+    if precision == "fast" and PartsCache().parts(network) is None:
+        kind = type(network).__name__
+        raise TrothError(
+            f'{name}: precision="fast" reads plain {", ".join(FAMILIES)} classifiers; this is a {kind} of another kind '
+            "or with hooks or adapters: leave it out, or give dtype=bfloat16"
+        )
+    return "fast" if precision == "fast" else "exact"
+
+
+class FusedEncoder:
+    """Our reading of one network, for one of its wrappers."""
+
+    def __init__(self, precision: Precision = "exact") -> None:
+        copies = Copies()
+        self._linear_of_layer: Callable[[int], Linear] = (lambda pieces: copies) if precision == "fast" else Exact
+        self._known = PartsCache()
+        self._closed = False
+
+    def closed(self) -> AbstractContextManager[None]:
+        """The model reads everything itself; whoever calls this holds the model's lock."""
+        return swapped(self, _closed=True)
+
+    def knows(self, network: Any) -> bool:
+        """Whether it may read this network's rows: as long as nobody needs the network's insides."""
+        return not self._closed and self._known.parts(network) is not None
+
+    def reads(self, network: Any, device: torch.device, plain: Reader) -> EncoderParts | None:
+        """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
+        if self._closed or _is_followed(device):
+            return None
+        parts = self._known.parts(network)
+        if parts is None:
+            return None
+        as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
+
+        def fused(trial: Rows) -> Tensor:
+            return _read(parts, trial, trial.lengths.tolist(), as_large)
+
+        return parts if proved(network, parts, fused, plain) else None
+
+    def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
+        """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
+        if len(rows) == 0 or (parts := self.reads(network, rows.ids.device, plain)) is None:
+            return None
+        lengths = rows.known_lengths
+        return _read(parts, rows, lengths, self._linear_of_layer) if min(lengths) > 0 else None
+
+
+def _read(parts: EncoderParts, rows: Rows, lengths: list[int], linear_of_layer: Callable[[int], Linear]) -> Tensor:
+    slices = list(_pieces(lengths)) if rows.ids.device.type == "cpu" else [slice(None)]
+    pieces = []
+    for piece in slices:
+        some = rows if len(slices) == 1 else chosen(rows, piece)
+        pieces.append((some, pack(some, lengths[piece], some.attention)))
+    return read(parts, pieces, linear_of_layer)
+
+
+def _pieces(lengths: list[int]) -> Iterator[slice]:
+    """Neighbors whose tokens are about as many as a cache holds."""
+    start = tokens = 0
+    for row, length in enumerate(lengths):
+        if tokens and tokens + length > _TOKENS:
+            yield slice(start, row)
+            start, tokens = row, 0
+        tokens += length
+    yield slice(start, len(lengths))
+
+
+def _is_followed(device: torch.device) -> bool:
+    """Whether somebody wants to see each operation of the model, or has changed what operations do."""
+    return bool(
+        torch._C._len_torch_function_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None  # vmap and its like
+        or torch.is_autocast_enabled(device.type)
+        or torch.compiler.is_compiling()
+    )

@@ -1,0 +1,101 @@
+"""How the results of explain and measure show themselves: in notebooks, in a line, as tables and in figures.
+
+`core` is handed this module (`troth/__init__.py`): the classes of results are there, and may not import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from troth.core.display import MOST, more
+from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
+from troth.core.sheet import Sheet, plain_sheet
+from troth.core.types import Attribution
+from troth.report import evidence, explanation, export, latex, matrix
+from troth.report.evidence import line as attribution_line  # noqa: F401
+from troth.report.export import frame  # noqa: F401
+
+_UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
+_READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
+_SCORE = ("example", "metric", "value", "why")
+
+
+def written(path: export.Place, sheet: Sheet, form: str, **options: Any) -> str:
+    """A table in one of the formats, which is also written where a path is given."""
+    return export.to(path, latex.table(sheet, **options) if form == "latex" else export.text([sheet], form))
+
+
+def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Any:
+    """The figure of some tables, which is also written where a path is given."""
+    from troth.report import figures  # with it come the store and the board, which a line of text does without
+
+    return figures.plot(sheets, path)
+
+
+def attribution_parts(attribution: Attribution) -> Iterable[str]:
+    """One explanation for a notebook."""
+    return explanation.html(attribution), evidence.legend_html([attribution])
+
+
+def matrix_parts(shown: Matrix) -> Iterable[str]:
+    """The explanations of one text for several targets, for a notebook."""
+    return matrix.html(shown), evidence.legend_html(shown.attributions)
+
+
+def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
+    """The first texts, each under all methods; what was written token by token, as matrices."""
+    if methods and all(each.question.encoding.written and each.target for each in chain(*methods)):
+        by_method = [matrices(attributions) for attributions in methods]
+        rows = list(zip(*by_method, strict=False))
+        yield from matrix.sections(rows[:MOST])
+    else:
+        rows = by_text(methods)
+        yield from explanation.sections(rows[:MOST])
+    yield more(len(rows))
+
+
+def attributions_sheet(attributions: Attributions) -> Sheet:
+    """A row per unit."""
+    from troth.report import figures
+    from troth.report.board_sheet import short_names
+
+    rows = [row for attribution in attributions for row in _unit_rows(attribution)]
+    names = short_names({attribution.explainer for attribution in attributions})
+    read = [(row[0], names[row[1]], row[2], row[4], row[-1]) for row in rows]
+    people = plain_sheet("Attributions", _READ, read)
+
+    def draw(figure: Any) -> None:
+        figures.draw_attributions(figure, attributions)
+
+    return replace(plain_sheet("Attributions", _UNIT, rows, draw=draw), columns=people.columns, rows=people.rows)
+
+
+def scores_sheet(scores: Scores) -> Sheet:
+    """A row per score."""
+    from troth.report import figures
+
+    # A list that was changed since has scores that we know no example of.
+    examples = scores.examples if len(scores.examples) == len(scores) else (None,) * len(scores)
+    rows = [
+        (example, scores.metric, float(score.value), score.why) for example, score in zip(examples, scores, strict=True)
+    ]
+    title = f"Scores by {scores.metric}" if scores.metric else "Scores"
+    return plain_sheet(title, _SCORE, rows, draw=lambda figure: figures.draw_scores(figure, scores))
+
+
+def _unit_rows(attribution: Attribution) -> list[tuple[Any, ...]]:
+    about = (attribution.example.id, attribution.explainer, attribution.label(attribution.target))
+    units = zip(
+        attribution.units, attribution.spans, attribution.question.encoding.unit_segments, attribution.scores,
+        strict=True,
+    )  # fmt: skip
+    return [
+        (*about, place, unit, start, end, segment, float(score) if np.isfinite(score) else None)
+        for place, (unit, (start, end), segment, score) in enumerate(units)
+    ]
