@@ -18,8 +18,8 @@ import torch
 from troth.data import load_data
 from troth.models.encoder import Encoder
 from troth.training import bases
-from troth.training.loop import fit
 from troth.training.settings import Settings, settings
+from troth.training.single import fit
 from troth.training.stacked import Copy, fit_stacked
 from troth.training.train import corpus_of
 

@@ -14,9 +14,9 @@ from scipy import stats
 from troth.core.types import Example
 from troth.training import bases
 from troth.training.corpus import Corpus, batches
-from troth.training.loop import fit
 from troth.training.recipes.masked import Masked
 from troth.training.settings import settings
+from troth.training.single import fit
 from troth.training.stacked import Copy, fit_stacked
 
 EPOCHS = 24

@@ -17,10 +17,10 @@ from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json
 from troth.training import output, quality
+from troth.training.checkpoints import difference
 from troth.training.examples import Labeled
 from troth.training.loop import Fitted
 from troth.training.settings import Settings
-from troth.training.state import difference
 
 NAME = "train.json"
 _PARTS: Mapping[str, type] = {

@@ -20,8 +20,9 @@ from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
 from troth.training.examples import Labeled, Source, entry_of, load_labeled
-from troth.training.loop import Fitted, fit
+from troth.training.loop import Fitted
 from troth.training.settings import Settings
+from troth.training.single import fit
 
 __all__ = ["Plan", "Trained", "fit", "plan", "train"]
 

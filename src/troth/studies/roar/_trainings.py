@@ -27,9 +27,10 @@ from troth.sweep.context import Context
 from troth.training import bases
 from troth.training import settings as every_setting
 from troth.training.corpus import Corpus
-from troth.training.loop import Fitted, fit
+from troth.training.loop import Copy, Fitted
 from troth.training.settings import Settings
-from troth.training.stacked import Copy, fit_stacked
+from troth.training.single import fit
+from troth.training.stacked import fit_stacked
 from troth.verbs.many import portions
 
 SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
