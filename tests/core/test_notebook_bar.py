@@ -10,7 +10,7 @@ from tests.core.test_display import Tags
 from troth.core import notebook_bar, progress
 from troth.core.terminal import Console
 from troth.sweep import bar
-from troth.training.progress import Progress
+from troth.training.loop import Progress
 
 
 @pytest.fixture

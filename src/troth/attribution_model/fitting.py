@@ -22,8 +22,8 @@ from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitName
 from troth.models import TextClassifier
 from troth.training.corpus import Corpus
+from troth.training.loop import Progress
 from troth.training.predicting import logits_of
-from troth.training.progress import Progress
 from troth.training.settings import MOST_EPOCHS
 
 Found = Mapping[str, float]  # metric -> mean

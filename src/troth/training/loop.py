@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from rich import progress as bars
 from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
+from troth.core.progress import Bar
 from troth.core.types import Rows
 from troth.engine.looks import at_least_single
 from troth.models import Output
@@ -26,7 +28,6 @@ from troth.training import optimizer as optimizers
 from troth.training import quality
 from troth.training.checkpoints import State
 from troth.training.corpus import Corpus, batches, by_length, join
-from troth.training.progress import Progress
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, rate_factor
 
@@ -57,6 +58,29 @@ class Fitted:
     precision: str
     processes: int
     notes: tuple[str, ...] = ()  # of damaged checkpoints
+
+
+class Progress(Bar):
+    """How far a training is, its loss and its last score; on standard error, so that output can be piped on."""
+
+    def __init__(self, steps: int, done: int, *, shown: bool) -> None:
+        super().__init__(
+            bars.TextColumn("epoch {task.fields[epoch]}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("loss {task.fields[loss]}  {task.fields[score]}"),
+            bars.TimeRemainingColumn(),
+            shown=shown,
+        )
+        self._task = self.add_task("", total=steps, completed=done, epoch="", loss="", score="")
+
+    def step(self, epoch: int, epochs: int, loss: float) -> None:
+        """One more step is done."""
+        self.update(self._task, advance=1, epoch=f"{epoch}/{epochs}", loss=f"{loss:.4f}")
+
+    def end_epoch(self, metric: str, score: float, best_epoch: int) -> None:
+        """Shows the epoch's score."""
+        self.update(self._task, score=f"{metric} {100 * score:.1f} % (best: epoch {best_epoch})")
 
 
 class Loop(ABC):
@@ -175,22 +199,20 @@ class Loop(ABC):
 
         `place` [rows] is where the rows stand in their mini-batches of `size`.
         """
-        rows = self._rows(self.training, self.starts, index, keys)
-        place = place.to(self.device).repeat(len(self.copies))
-        rows = self._changed(self.recipe, rows, place, size)
+        rows = self._rows(self.recipe, (self.training, self.starts), index, keys, place, size)
         output = self._forward(rows, training=True)
         each = torch.nn.functional.cross_entropy(at_least_single(output.logits), rows.target, reduction="none")
         each = each.reshape(index.shape) * self.weights.gather(1, rows.target.reshape(index.shape))
         added = self.recipe.penalty(output, rows)
         return each if added is None else each + added.reshape(index.shape)
 
-    def _rows(self, corpus: Corpus, starts: Tensor, index: Tensor, keys: Tensor) -> Rows:
-        """Rows of a joined corpus, one copy after the other. [copies, rows]"""
-        return corpus.rows((index + starts[:, None]).flatten(), keys.flatten(), self.model)
-
-    def _changed(self, change: Recipe, rows: Rows, place: Tensor, size: int) -> Rows:
-        """Rows as a recipe changes them."""
-        return change.rows(rows, place, size, self.model)
+    def _rows(
+        self, change: Recipe, joined: tuple[Corpus, Tensor], index: Tensor, keys: Tensor, place: Tensor, size: int
+    ) -> Rows:
+        """Rows of joined corpora, one copy after the other, as a recipe changes them. [copies, rows]"""
+        corpus, starts = joined
+        rows = corpus.rows((index + starts[:, None]).flatten(), keys.flatten(), self.model)
+        return change.rows(rows, place.to(self.device).repeat(len(self.copies)), size, self.model)
 
     def _end_epoch(self) -> None:
         """Validates every copy and keeps the weights of those that are better than before."""
@@ -214,8 +236,8 @@ class Loop(ABC):
 
         [copies, examples, classes]
         """
-        joined, starts = join(corpora)
-        joined.to(self.device)
+        joined = join(corpora)
+        joined[0].to(self.device)
         seeds = [copy.seed for copy in self.copies]
         keys = torch.stack([part.keys(seed, "validation", name) for part, seed in zip(corpora, seeds, strict=True)])
         logits = torch.zeros(len(corpora), len(corpora[0]), self.classes, device=self.device)
@@ -224,9 +246,8 @@ class Loop(ABC):
         for number, indices in enumerate(zip(*cuts, strict=True)):
             if number % self.processes == self.process:
                 index = torch.stack(indices)
-                rows = self._rows(joined, starts, index, keys.gather(1, index))
-                place = torch.arange(index.shape[1], device=self.device).repeat(len(corpora))
-                rows = self._changed(change, rows, place, index.shape[1])
+                size = index.shape[1]
+                rows = self._rows(change, joined, index, keys.gather(1, index), torch.arange(size), size)
                 answers = self._forward(rows, training=False).logits.float().reshape(*index.shape, -1)
                 logits.scatter_(1, index.to(self.device)[..., None].expand_as(answers), answers)
         return self._summed(logits).cpu()

@@ -54,6 +54,10 @@ class StackedLoop(Loop):
         self.best = {name: tensor.detach().clone() for name, tensor in stacked.items()}
 
     def _forward(self, rows: Rows, *, training: bool) -> Output:
+        if rows.embeddings is not None or rows.attention is not None:
+            raise TrothError(
+                "copies side by side can only have tokens replaced or deleted; use mask_token, pad or delete"
+            )
         return Output(self.stack.logits(rows, training=training))
 
     def _backward(self, index: Tensor, keys: Tensor) -> list[float]:
@@ -71,14 +75,6 @@ class StackedLoop(Loop):
         for tensor, gradient in zip(learning, gradients, strict=True):
             # Not in place: the LSTM's two biases share one gradient.
             tensor.grad = gradient * factors.reshape(-1, *[1] * (gradient.dim() - 1))
-
-    def _changed(self, change: Recipe, rows: Rows, place: Tensor, size: int) -> Rows:
-        rows = super()._changed(change, rows, place, size)
-        if rows.embeddings is not None or rows.attention is not None:
-            raise TrothError(
-                "copies side by side can only have tokens replaced or deleted; use mask_token, pad or delete"
-            )
-        return rows
 
     @torch.no_grad()
     def _keep_best(self, number: int) -> None:

@@ -15,7 +15,7 @@ from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models._loading import quiet
 from troth.models.encoder import Encoder
-from troth.training import bases, output, presets, recipes, reports
+from troth.training import bases, output, presets, recipes, record
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
@@ -82,50 +82,35 @@ def train(
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
-    folder = reports.own(out)
+    folder = record.own(out)
     planned = plan(recipe, data, base, **options)
     model = planned.model()
-    identity = identify(planned, model)
-    with output.held(folder, reports.NAME):
-        return _carried_out(folder, planned, model, identity, resume, checkpoint_seconds, checkpoints, progress, cpu)
-
-
-def _carried_out(
-    folder: Path,
-    planned: Plan,
-    model: Encoder,
-    identity: Mapping[str, Any],
-    resume: bool,
-    checkpoint_seconds: float,
-    checkpoints: bool,
-    progress: bool,
-    cpu: bool,
-) -> Trained:
-    """The training, in a folder that is locked; what is finished already is only read."""
-    notes: list[str] = []
-    report = reports.finished(folder, identity, notes) if resume else None
-    if report is not None:
-        if _is_first():
-            _tidy(folder)
-        return Trained(folder, report)
-    if not resume and _is_first():
-        (folder / reports.NAME).unlink(missing_ok=True)
-    labeled = planned.labeled
-    fitted = fit(
-        model,
-        planned.recipe,
-        corpus_of(model, labeled.training),
-        corpus_of(model, labeled.validation),
-        planned.settings,
-        others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
-        folder=folder / _CHECKPOINTS if checkpoints else None,
-        identity=identity,
-        resume=resume,
-        checkpoint_seconds=checkpoint_seconds,
-        progress=progress,
-        cpu=cpu,
-    )
-    return write(folder, model, planned, identity, fitted, notes)
+    identity = _identify(planned, model)
+    with output.held(folder, record.NAME):
+        notes: list[str] = []
+        report = record.finished(folder, identity, notes) if resume else None
+        if report is not None:
+            if _is_first():
+                _tidy(folder)
+            return Trained(folder, report)
+        if not resume and _is_first():
+            (folder / record.NAME).unlink(missing_ok=True)
+        labeled = planned.labeled
+        fitted = fit(
+            model,
+            planned.recipe,
+            corpus_of(model, labeled.training),
+            corpus_of(model, labeled.validation),
+            planned.settings,
+            others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
+            folder=folder / _CHECKPOINTS if checkpoints else None,
+            identity=identity,
+            resume=resume,
+            checkpoint_seconds=checkpoint_seconds,
+            progress=progress,
+            cpu=cpu,
+        )
+        return _write(folder, model, planned, identity, fitted, notes)
 
 
 @arguments.typed(recipe='a name such as "plain", or a Recipe', base="a folder, a hub name, or a Base")
@@ -178,7 +163,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
     return Corpus(encodings, [int(example.label) for example in examples])
 
 
-def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
+def _identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
     labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
@@ -195,7 +180,7 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     }
 
 
-def write(
+def _write(
     folder: Path,
     model: Encoder,
     planned: Plan,
@@ -204,7 +189,7 @@ def write(
     notes: Sequence[str] = (),
 ) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    report = reports.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
+    report = record.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
@@ -212,7 +197,7 @@ def write(
         with files.writing_into(folder) as aside:
             model.model.save_pretrained(aside, state_dict=weights_of(model.model))
             model.tokenizer.save_pretrained(aside)
-        reports.write(folder, report)
+        record.write(folder, report)
     except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: "
@@ -224,7 +209,7 @@ def write(
 
 def _tidy(folder: Path) -> None:
     """Drops what only an unfinished training needs; a kill may have come between the report and this."""
-    output.settle(folder, reports.NAME)
+    output.settle(folder, record.NAME)
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 
