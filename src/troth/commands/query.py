@@ -42,8 +42,7 @@ def query(
     from troth.report.board import leaderboards
     from troth.report.export import csv_text
     from troth.report.tables import LEADERBOARD, as_table
-    from troth.store.plain_values import plain_rows
-    from troth.store.query import View
+    from troth.store.query import View, plain_rows
     from troth.store.query import query as ask
     from troth.store.sql_process import Limits
     from troth.store.store import open_run

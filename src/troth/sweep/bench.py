@@ -21,10 +21,10 @@ from troth.report.board import Leaderboard, leaderboards
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
-from troth.sweep.bar import shown
+from troth.sweep.bench_plan import EXPLAINERS as EXPLAINERS
 from troth.sweep.bench_plan import plan_of as plan_of
 from troth.sweep.context import Context as Context
-from troth.sweep.defaults import EXPLAINERS as EXPLAINERS
+from troth.sweep.outcome import shown
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.verbs.methods import Given
 

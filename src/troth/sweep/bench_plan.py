@@ -1,9 +1,9 @@
-"""The plan of a bench, with what was not named filled in."""
+"""The plan of a bench, with what was not named filled in: explainers and metrics that suit the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
@@ -14,18 +14,30 @@ from troth.core.types import Example
 from troth.core.units import UnitName, spans_of, word_spans
 from troth.data import Data, Source, load_data
 from troth.explainers import Explainer
-from troth.metrics import Metric
+from troth.metrics import Erasing, Metric
+from troth.models import TextClassifier
 from troth.store.cells import Plan
 from troth.store.specs import ExplanationSpec
-from troth.sweep import defaults
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross, model_spec
-from troth.sweep.naming import named_by_user
 from troth.training.record import usual_masking
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
-from troth.verbs.methods import Given, methods
+from troth.verbs.methods import Given, Method, method, methods
 
+# No method of hundreds of passes: some metrics explain again at every step.
+EXPLAINERS = (
+    "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "leave_one_out",
+)  # fmt: skip
+ERASING_EXPLAINERS = ("random", "leave_one_out", "lime", "kernel_shap")  # for a model that shows no inside
+METRICS = (
+    "aopc_comprehensiveness",
+    "aopc_sufficiency",
+    "recursive_erasure(step=0.2)",
+    "soft_comprehensiveness",
+    "soft_sufficiency",
+)
+RATIONALE_METRICS = ("rationale_agreement",)  # where humans marked what matters
 _REFERENCES = 1000  # of a check, at most
 # When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
 _EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes of explaining again
@@ -53,18 +65,20 @@ def plan_of(
             raise TrothError(f"the data are loaded already; name the group there: load_data(…, group={group!r})")
     whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
     examples = whole if limit is None else whole.sample(limit)
+    # Code that the user names is trusted from here on, in this process and in its workers; no other code is run.
     context.trust(model[0] if isinstance(model, tuple) else model)
     about = model_spec(context, model)
     classifier = context.model(about)
     masking = usual_masking(classifier) if masking is None else masking
-    explainers = explainers or defaults.usual_explainers(classifier)
+    explainers = explainers or (ERASING_EXPLAINERS if classifier.erases_only else EXPLAINERS)
     left_out = _incomplete("explainers") if explainers == "all" else {}
     every = [name for name in catalog.names("explainers") if name not in left_out]
-    chosen = named_by_user(context, model, every if explainers == "all" else explainers)
-    if not any(method.name == "random" for method in chosen):
-        chosen = [*methods(["random"]), *chosen]
+    named = every if explainers == "all" else explainers
+    for given in named.values() if isinstance(named, Mapping) else named:
+        context.trust(given)
+    chosen = with_random(methods(named, context.home))
     marked = all(example.rationale is not None for example in examples)
-    usual = defaults.usual_metrics(classifier, masking, marked)
+    usual = _usual_metrics(classifier, masking, marked)
     judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
     allowance = _Allowance(examples, options.get("units", "word"), left_out) if explainers == "all" else None
     plan = cross(
@@ -75,6 +89,26 @@ def plan_of(
     drawn_from = whole if isinstance(data, str) and limit is not None else ()
     add_checks(plan, lambda: _references(context, plan, examples, drawn_from), masking)
     return plan
+
+
+def with_random(methods: Sequence[Method]) -> list[Method]:
+    """The methods with the random one, to compare with."""
+    there = any(method.name == "random" for method in methods)
+    return [*methods] if there else [method("random"), *methods]
+
+
+def _usual_metrics(model: TextClassifier, masking: str, marked: bool) -> list[str]:
+    """Metrics that the model can answer; those that erase whole units do it by `masking`, so that it can be checked."""
+    metrics: list[Metric] = [catalog.build("metrics", spec) for spec in METRICS]
+    if model.erases_only:
+        # Its explainers take hundreds of passes each.
+        metrics = [metric for metric in metrics if _reads_ids(metric) and not metric.explains_again]
+    erased = [replace(metric, masking=masking) if _reads_ids(metric) else metric for metric in metrics]  # type: ignore[call-arg]  # an option of all that erase
+    return [*map(catalog.spec, erased), *(RATIONALE_METRICS if marked else ())]
+
+
+def _reads_ids(metric: Metric) -> bool:
+    return isinstance(metric, Erasing) and metric.perturbation.level == "ids"
 
 
 def _references(context: Context, plan: Plan, examples: Data, whole: Sequence[Example]) -> Sequence[Example]:

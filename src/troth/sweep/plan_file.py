@@ -105,9 +105,9 @@ class PlanFile:
     def plan(self, context: Context) -> Plan:
         """Loads models and data, which are known by their fingerprints, and crosses them."""
         from troth.data import load_data
+        from troth.sweep.bench_plan import with_random
         from troth.sweep.crossing import cross
-        from troth.sweep.defaults import with_random
-        from troth.verbs.methods import method
+        from troth.verbs.methods import methods
 
         content = self.content
         data = []
@@ -124,12 +124,7 @@ class PlanFile:
             models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         seeds = _many(content.get("seeds", 0))
-        written = _many(content["explainers"])
-        own = [each for each in written if user_code.read(each) is not None]
-        explainers = [
-            *with_random([each for each in written if each not in own]),
-            *(method(each, context.home) for each in own),
-        ]
+        explainers = with_random(methods(_many(content["explainers"]), context.home))
         return cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
 
     def _check(self) -> None:

@@ -12,8 +12,7 @@ from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
 from troth.store.cells import Cell, Output
-from troth.store.schemas import CHECKS
-from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec
+from troth.store.specs import CHECKS, CheckSpec, ExplanationSpec, MetricSpec
 from troth.store.tables import (
     attributions_to_table,
     check_to_table,
