@@ -10,7 +10,7 @@ from tests.core.test_display import Tags
 from troth.core import notebook_bar, progress
 from troth.core.terminal import Console
 from troth.sweep import outcome
-from troth.training.loop import Progress
+from troth.training.loop import TrainingBar
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_run_and_a_training_show_theirs(notebook):
     with outcome.shown(True) as show:
         show(types.SimpleNamespace(done=1, total=4, left=90, failed=2, stopping=False))
     assert any("1 of 4 cells" in page and "1 min 30 s left, 2 failed" in page for page in notebook)
-    with Progress(10, 0, shown=True) as line:
+    with TrainingBar(10, 0, shown=True) as line:
         line.step(1, 2, 0.25)
     assert any("epoch 1/2" in page and "loss 0.2500" in page for page in notebook)
 

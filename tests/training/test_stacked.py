@@ -8,7 +8,7 @@ from troth.training import bases, quality
 from troth.training.corpus import Corpus
 from troth.training.settings import settings
 from troth.training.single import fit
-from troth.training.stacked import Copy, fit_stacked, why_not
+from troth.training.stacked import TrainingCopy, fit_stacked, why_not
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
 RELEASED = "bilstm_attention(embedding=8, hidden=6, variant=released)"
@@ -53,7 +53,7 @@ def test_seeds_side_by_side_are_the_seeds_one_by_one(films, base, pair, options)
         for model, seed in zip(apart, seeds, strict=True)
     ]
     training, validation = corpus(together[0], examples), corpus(together[0], held)
-    copies = [Copy(model, training, validation, seed) for model, seed in zip(together, seeds, strict=True)]
+    copies = [TrainingCopy(model, training, validation, seed) for model, seed in zip(together, seeds, strict=True)]
     stacked = fit_stacked(copies, "masked", settings(**OPTIONS, **options), device="cpu")
     for one, other, a, b in zip(apart, together, alone, stacked, strict=True):
         close(one, other)
@@ -80,14 +80,14 @@ def test_epochs_that_can_decide_nothing_are_left_out(films, monkeypatch):
     assert stopped.scores == whole.scores
     close(alone, shorter, 1e-12)
     training, validation = corpus(together[0], examples), corpus(together[0], held)
-    copies = [Copy(model, training, validation, seed) for seed, model in enumerate(together)]
+    copies = [TrainingCopy(model, training, validation, seed) for seed, model in enumerate(together)]
     stacked = fit_stacked(copies, "plain", chosen, device="cpu")
     assert max(one.best_epoch for one in stacked) == len(stacked[0].history) < 12 == len(whole.history)
     assert whole.best_epoch == stacked[0].best_epoch
     close(alone, together[0], 1e-3)
     to_the_end = settings(**{**OPTIONS, "epochs": 12, "learning_rate": 3e-2, "best_by": "last"})
     again = start.build(examples, ("bad", "good"), 0, None)
-    assert len(fit_stacked([Copy(again, training, validation, 0)], "plain", to_the_end)[0].history) == 12
+    assert len(fit_stacked([TrainingCopy(again, training, validation, 0)], "plain", to_the_end)[0].history) == 12
 
 
 def test_erased_copies_of_the_data_side_by_side(films):
@@ -104,7 +104,7 @@ def test_erased_copies_of_the_data_side_by_side(films):
         words[share] = (model, twin, keeps, gone)
     chosen = settings(**OPTIONS | {"epochs": 4, "learning_rate": 2e-2})
     copies = [
-        Copy(model, corpus(model, examples, keeps), corpus(model, held, gone), seed=0)
+        TrainingCopy(model, corpus(model, examples, keeps), corpus(model, held, gone), seed=0)
         for model, _, keeps, gone in words.values()
     ]
     whole, erased = fit_stacked(copies, "plain", chosen, device="cpu")
@@ -140,22 +140,22 @@ def test_what_cannot_be_stacked_says_so(films):
     model = encoder("albert")
     data = corpus(model, films(6))
     with pytest.raises(TrothError, match=r"tiny albert \(albert\) cannot be stacked"):
-        fit_stacked([Copy(model, data, data, 0)], "plain", settings(), device="cpu")
+        fit_stacked([TrainingCopy(model, data, data, 0)], "plain", settings(), device="cpu")
     start = bases.build(BILSTM)
     one = start.build(films(10), ("bad", "good"), 0, None)
     with pytest.raises(TrothError, match=r"as many training examples each, not \[6, 7\]"):
         fit_stacked(
-            [Copy(one, corpus(one, films(n)), corpus(one, films(4)), 0) for n in (6, 7)],
+            [TrainingCopy(one, corpus(one, films(n)), corpus(one, films(4)), 0) for n in (6, 7)],
             "plain",
             settings(),
             device="cpu",
         )
     data = corpus(one, films(10))
     with pytest.raises(TrothError, match="can only have tokens replaced or deleted"):
-        fit_stacked([Copy(one, data, data, 0)], "masked(masking=zero)", settings(), device="cpu")
+        fit_stacked([TrainingCopy(one, data, data, 0)], "masked(masking=zero)", settings(), device="cpu")
     other = start.build(films(12), ("bad", "good"), 0, None)
     with pytest.raises(TrothError, match="only models of one architecture and vocabulary"):
-        fit_stacked([Copy(model, data, data, 0) for model in (one, other)], "plain", settings(), device="cpu")
+        fit_stacked([TrainingCopy(model, data, data, 0) for model in (one, other)], "plain", settings(), device="cpu")
 
 
 def test_a_copy_whose_loss_is_undefined_is_named(films):
@@ -164,7 +164,7 @@ def test_a_copy_whose_loss_is_undefined_is_named(films):
     with torch.no_grad():
         models[1].model.decoder.output.bias[0] = float("nan")
     copies = [
-        Copy(model, corpus(model, films(10)), corpus(model, films(4)), seed)
+        TrainingCopy(model, corpus(model, films(10)), corpus(model, films(4)), seed)
         for model, seed in zip(models, (4, 9), strict=True)
     ]
     with pytest.raises(TrothError, match=r"the loss of copy 1 \(seed 9\) became nan at step 1"):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from troth.core.errors import TrothError
 from troth.store.segments import Segment
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
-from troth.store.sql_process import Limits, Sources, select
+from troth.store.sql_process import QueryLimits, Sources, select
 from troth.store.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
@@ -37,7 +37,7 @@ class View:
 
 
 def query(
-    store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: Limits | None = None
+    store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: QueryLimits | None = None
 ) -> pa.Table:
     """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are.
 
@@ -48,7 +48,7 @@ def query(
     sources = _sources(store)
     for name, view in (views or {}).items():
         sources.tables[name] = view.rows() if name in sql.lower() else view.columns.empty_table()
-    return select(sources, sql, limits or Limits(), rows)
+    return select(sources, sql, limits or QueryLimits(), rows)
 
 
 def _sources(store: Store) -> Sources:

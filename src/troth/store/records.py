@@ -27,7 +27,7 @@ class DamagedError(TrothError):
 
 
 @dataclass(frozen=True)
-class Subject:
+class SubjectRecord:
     """A model or data set in run.json."""
 
     fingerprint: str = ""
@@ -36,7 +36,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodRecord:
     """What a name stands for in run.json."""
 
     spec: str
@@ -45,20 +45,20 @@ class Method:
 
 
 @dataclass(frozen=True)
-class About:
+class RunRecord:
     """run.json"""
 
     format: int
     created: str
-    models: Mapping[str, Subject] = field(default_factory=dict)
-    data: Mapping[str, Subject] = field(default_factory=dict)
+    models: Mapping[str, SubjectRecord] = field(default_factory=dict)
+    data: Mapping[str, SubjectRecord] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     planned: int = 0
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, Method] = field(default_factory=dict)  # what their names stand for
+    methods: Mapping[str, MethodRecord] = field(default_factory=dict)  # what their names stand for
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,14 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished(Stored):
+class FinishedRecord(Stored):
     """A cell's facts in the footer of a Parquet file."""
 
     rows: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed(Stored):
+class FailedRecord(Stored):
     """failed/NAME.json"""
 
     error: str
@@ -141,7 +141,7 @@ def read_run(folder: Path) -> dict[str, Any] | None:
                 f"{folder} has format {version}, of a newer troth; this one reads up to {FORMAT_VERSION}: "
                 "update troth, or use another folder"
             )
-        return read(path, About)
+        return read(path, RunRecord)
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -103,7 +103,7 @@ class Store:
         """Why a cell failed, perhaps in another process; None where it did not, or where its error cannot be read."""
         path = self.folder / "failed" / f"{name}.json"
         try:
-            failure = Stored.of(records.read(path, records.Failed))
+            failure = Stored.of(records.read(path, records.FailedRecord))
         except OSError:
             return None
         except DamagedError as damage:

@@ -14,11 +14,10 @@ from troth.core.files import CannotWriteError
 from troth.core.user_calls import calling
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
+from troth.sweep.estimate import Pace
 from troth.sweep.graph import Graph, Shard, group
 from troth.sweep.outcome import Outcome, Progress
-from troth.sweep.pace import Pace
-from troth.sweep.pools import Pool
-from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
+from troth.sweep.workers import Pool, Reply, Task, from_bytes, to_bytes
 
 GRACE = 10.0  # seconds that cells under way are given to finish
 _POLL = 1.0  # seconds between two looks at what other processes have done

@@ -35,7 +35,7 @@ Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
 
 
 @dataclass(frozen=True, eq=False)
-class Copy:
+class TrainingCopy:
     """One training: its own model, data (perhaps erased) and seed."""
 
     model: Encoder
@@ -46,7 +46,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class TrainingResult:
     """The result of a training; the model holds the weights of the best epoch."""
 
     history: list[dict[str, Any]]  # one entry per epoch
@@ -60,7 +60,7 @@ class Fitted:
     notes: tuple[str, ...] = ()  # of damaged checkpoints
 
 
-class Progress(Bar):
+class TrainingBar(Bar):
     """How far a training is, its loss and its last score; on standard error, so that output can be piped on."""
 
     def __init__(self, steps: int, done: int, *, shown: bool) -> None:
@@ -95,7 +95,9 @@ class Loop(ABC):
     process, processes = 0, 1
     notes: Sequence[str] = ()
 
-    def __init__(self, copies: Sequence[Copy], recipe: Recipe, settings: Settings, device: torch.device) -> None:
+    def __init__(
+        self, copies: Sequence[TrainingCopy], recipe: Recipe, settings: Settings, device: torch.device
+    ) -> None:
         self.copies, self.recipe, self.settings, self.device = copies, recipe, settings, device
         self.model, self.classes = copies[0].model, len(copies[0].model.labels)
         self.training, self.starts = join([copy.training for copy in copies])
@@ -132,11 +134,11 @@ class Loop(ABC):
         """A tensor added up over all processes."""
         return tensor
 
-    def run(self, *, progress: bool, checkpoint_seconds: float = math.inf) -> list[Fitted]:
+    def run(self, *, progress: bool, checkpoint_seconds: float = math.inf) -> list[TrainingResult]:
         """Trains until the last epoch, or until no copy can improve; each model ends with its best epoch's weights."""
         settings, first = self.settings, self.states[0]  # all copies are at the same step
         started, saved = time.monotonic() - first.seconds, time.monotonic()
-        with Progress(self.steps, first.step, shown=progress) as bar:
+        with TrainingBar(self.steps, first.step, shown=progress) as bar:
             while first.epoch < settings.epochs and not self._is_settled():
                 corpora = [(copy.training, copy.seed) for copy in self.copies]
                 cuts = [batches(corpus.lengths, settings.batch_size, seed, first.epoch) for corpus, seed in corpora]
@@ -158,7 +160,7 @@ class Loop(ABC):
                 bar.end_epoch(settings.metric, first.history[-1]["score"], first.best_epoch)
         self._load_best()
         return [
-            Fitted(
+            TrainingResult(
                 history=state.history,
                 best_epoch=state.best_epoch,
                 scores=scores,

@@ -29,7 +29,7 @@ from troth.models import TextClassifier
 from troth.training import output, quality, recipes
 from troth.training.checkpoints import difference
 from troth.training.examples import Labeled, entry_of, load_labeled
-from troth.training.loop import Fitted
+from troth.training.loop import TrainingResult
 from troth.training.recipes.masked import Masked
 from troth.training.settings import Settings
 
@@ -84,7 +84,7 @@ def read(file: Path) -> dict[str, Any] | None:
 
 
 def compose(
-    identity: Mapping[str, Any], asked: Mapping[str, Any], labeled: Labeled, settings: Settings, fitted: Fitted
+    identity: Mapping[str, Any], asked: Mapping[str, Any], labeled: Labeled, settings: Settings, fitted: TrainingResult
 ) -> dict[str, Any]:
     """What train.json says of a training that ended."""
     versions = ("troth", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")

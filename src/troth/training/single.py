@@ -18,9 +18,9 @@ from troth.models import Output, _changes
 from troth.models.encoder import Encoder
 from troth.training import devices, recipes
 from troth.training import optimizer as optimizers
-from troth.training.checkpoints import Checkpoints, DamagedError, State, difference, read_weights
+from troth.training.checkpoints import Checkpoints, DamagedCheckpointError, State, difference, read_weights
 from troth.training.corpus import Corpus
-from troth.training.loop import Copy, Fitted, Loop
+from troth.training.loop import Loop, TrainingCopy, TrainingResult
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings
 
@@ -39,12 +39,12 @@ def fit(
     checkpoint_seconds: float = 300.0,
     progress: bool = False,
     cpu: bool = False,
-) -> Fitted:
+) -> TrainingResult:
     """Trains a model on encodings; with a folder, checkpoints go there and a killed training resumes from them."""
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = devices.accelerator(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
-    copy = Copy(model, training, validation, settings.seed, others or {})
+    copy = TrainingCopy(model, training, validation, settings.seed, others or {})
     # The same attention implementation for every recipe: another one would draw other dropout, so a recipe that reads
     # attention weights, which only the eager implementation gives, could not be compared with one that does not.
     eager = _changes.eager(model.model)
@@ -63,7 +63,7 @@ class SingleLoop(Loop):
 
     def __init__(
         self,
-        copy: Copy,
+        copy: TrainingCopy,
         recipe: Recipe,
         settings: Settings,
         accelerator: Any,
@@ -91,7 +91,7 @@ class SingleLoop(Loop):
             return
         try:
             self._resume(checkpoints, latest)
-        except DamagedError as error:
+        except DamagedCheckpointError as error:
             accelerator.wait_for_everyone()
             if accelerator.is_main_process:
                 checkpoints.set_aside(latest, str(error))

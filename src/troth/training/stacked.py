@@ -16,22 +16,22 @@ from troth.core.types import Rows
 from troth.models import Output, _changes
 from troth.training import devices, recipes
 from troth.training import optimizer as optimizers
-from troth.training.loop import Copy, Fitted, Loop
+from troth.training.loop import Loop, TrainingCopy, TrainingResult
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings
 from troth.training.stacks import build, why_not
 
-__all__ = ["Copy", "StackedLoop", "fit_stacked", "why_not"]
+__all__ = ["StackedLoop", "TrainingCopy", "fit_stacked", "why_not"]
 
 
 def fit_stacked(
-    copies: Sequence[Copy],
+    copies: Sequence[TrainingCopy],
     recipe: recipes.RecipeLike,
     settings: Settings,
     *,
     progress: bool = False,
     device: str | torch.device | None = None,
-) -> list[Fitted]:
+) -> list[TrainingResult]:
     """Trains all copies side by side; each one's model ends with the weights of its own best epoch."""
     method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
     _check(copies, method)
@@ -46,7 +46,9 @@ def fit_stacked(
 class StackedLoop(Loop):
     """The loop over copies side by side, whose weights are stacked."""
 
-    def __init__(self, copies: Sequence[Copy], recipe: Recipe, settings: Settings, device: torch.device) -> None:
+    def __init__(
+        self, copies: Sequence[TrainingCopy], recipe: Recipe, settings: Settings, device: torch.device
+    ) -> None:
         super().__init__(copies, recipe, settings, device)
         self.stack = build([copy.model for copy in copies])
         stacked = self.stack.parameters
@@ -86,7 +88,7 @@ class StackedLoop(Loop):
         self.stack.write_back([copy.model for copy in self.copies])
 
 
-def _check(copies: Sequence[Copy], recipe: Recipe) -> None:
+def _check(copies: Sequence[TrainingCopy], recipe: Recipe) -> None:
     if recipes.reads_attentions(recipe):
         raise TrothError(f"{recipes.spec(recipe)} reads attention weights, which copies side by side do not give")
     parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}

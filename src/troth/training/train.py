@@ -20,11 +20,11 @@ from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
 from troth.training.examples import Labeled, Source, entry_of, load_labeled
-from troth.training.loop import Fitted
+from troth.training.loop import TrainingResult
 from troth.training.settings import Settings
 from troth.training.single import fit
 
-__all__ = ["Plan", "Trained", "fit", "plan", "train"]
+__all__ = ["Trained", "TrainingPlan", "fit", "plan", "train"]
 
 _FORMAT = 3  # of train.json and checkpoints; another number is another run
 _CHECKPOINTS = "checkpoints"
@@ -45,7 +45,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Everything settled before the first step: recipe, base, examples and settings."""
 
     recipe: recipes.Recipe
@@ -127,7 +127,7 @@ def plan(
     columns: Mapping[str, Any] | None = None,
     max_length: int | None = None,
     **settings: Any,
-) -> Plan:
+) -> TrainingPlan:
     """Settles a training. Without a validation split a fifth of train is held out; `tests` are scored at the end.
 
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
@@ -146,7 +146,7 @@ def plan(
     asked: dict[str, Any] = {**sources, **which, "like": like}
     settled = every_setting.settings(**chosen)
     every_setting.require_weights(settled, len(labeled.labels))
-    return Plan(method, start, labeled, settled, max_length, asked)
+    return TrainingPlan(method, start, labeled, settled, max_length, asked)
 
 
 def _named(source: Source | None) -> str | None:
@@ -163,7 +163,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
     return Corpus(encodings, [int(example.label) for example in examples])
 
 
-def _identify(planned: Plan, model: Encoder) -> dict[str, Any]:
+def _identify(planned: TrainingPlan, model: Encoder) -> dict[str, Any]:
     """What makes a training this one and no other; a checkpoint is good for no other."""
     labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
@@ -183,9 +183,9 @@ def _identify(planned: Plan, model: Encoder) -> dict[str, Any]:
 def _write(
     folder: Path,
     model: Encoder,
-    planned: Plan,
+    planned: TrainingPlan,
     identity: Mapping[str, Any],
-    fitted: Fitted,
+    fitted: TrainingResult,
     notes: Sequence[str] = (),
 ) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
