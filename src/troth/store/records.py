@@ -178,12 +178,13 @@ def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[St
     What a name stood for before stays stored, and is not shown.
     """
     named = (about or {}).get("methods", {})
-    return [cell for cell in cells if _is_current(cell.specs, named.get(cell.specs.get("explainer")))]
-
-
-def _is_current(specs: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
-    stored = tuple(specs.get(f"explainer_{part}") for part in ("full", "code", "files"))
-    return now is None or stored == (now["spec"], now["code"], now.get("files"))
+    shown = []
+    for cell in cells:
+        now = named.get(cell.specs.get("explainer"))
+        stored = tuple(cell.specs.get(f"explainer_{part}") for part in ("full", "code", "files"))
+        if now is None or stored == (now["spec"], now["code"], now.get("files")):
+            shown.append(cell)
+    return shown
 
 
 def own_methods(about: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from troth.models import TextClassifier
 from troth.store.cells import Plan
 from troth.store.specs import ExplanationSpec
 from troth.sweep.context import Context
-from troth.sweep.crossing import add_checks, cross, model_spec
+from troth.sweep.crossing import add_checks, cross
 from troth.training.record import usual_masking
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
@@ -67,7 +67,7 @@ def plan_of(
     examples = whole if limit is None else whole.sample(limit)
     # Code that the user names is trusted from here on, in this process and in its workers; no other code is run.
     context.trust(model[0] if isinstance(model, tuple) else model)
-    about = model_spec(context, model)
+    about = context.model_spec(model)
     classifier = context.model(about)
     masking = usual_masking(classifier) if masking is None else masking
     explainers = explainers or (ERASING_EXPLAINERS if classifier.erases_only else EXPLAINERS)

@@ -139,7 +139,9 @@ class Loop(ABC):
         settings, first = self.settings, self.states[0]  # all copies are at the same step
         started, saved = time.monotonic() - first.seconds, time.monotonic()
         with TrainingBar(self.steps, first.step, shown=progress) as bar:
-            while first.epoch < settings.epochs and not self._is_settled():
+            while first.epoch < settings.epochs and not all(
+                quality.is_settled(settings, state.best_value) for state in self.states
+            ):
                 corpora = [(copy.training, copy.seed) for copy in self.copies]
                 cuts = [batches(corpus.lengths, settings.batch_size, seed, first.epoch) for corpus, seed in corpora]
                 keys = torch.stack([corpus.keys(seed, "training", first.epoch) for corpus, seed in corpora])
@@ -173,10 +175,6 @@ class Loop(ABC):
             )
             for state, scores in zip(self.states, self._final_scores(), strict=True)
         ]
-
-    def _is_settled(self) -> bool:
-        """Whether no later epoch can be better than the best one of any copy."""
-        return all(quality.is_settled(self.settings, state.best_value) for state in self.states)
 
     def _step(self, index: Tensor, keys: Tensor) -> None:
         """One mini-batch of every copy. [copies, rows]"""

@@ -90,25 +90,22 @@ class SingleLoop(Loop):
         if checkpoints is None or latest is None:
             return
         try:
-            self._resume(checkpoints, latest)
+            kept = checkpoints.state(latest)
+            if differs := difference(kept["identity"], self.identity):
+                raise TrothError(
+                    f"{latest} is from another run: {differs}; choose another --out, or pass --restart to start over"
+                )
+            state = State.of(kept["state"])
+            if state.best_epoch:
+                read_weights(self.model.model, checkpoints.best_file(state.best_epoch))
+            checkpoints.load(latest, self.model.model, self.optimizer.optimizer)
+            self.states = [state]
+            if accelerator.scaler is not None and "scaler" in kept:
+                accelerator.scaler.load_state_dict(kept["scaler"])
         except DamagedCheckpointError as error:
             accelerator.wait_for_everyone()
             if accelerator.is_main_process:
                 checkpoints.set_aside(latest, str(error))
-
-    def _resume(self, checkpoints: Checkpoints, latest: Path) -> None:
-        kept = checkpoints.state(latest)
-        if differs := difference(kept["identity"], self.identity):
-            raise TrothError(
-                f"{latest} is from another run: {differs}; choose another --out, or pass --restart to start over"
-            )
-        state = State.of(kept["state"])
-        if state.best_epoch:
-            read_weights(self.model.model, checkpoints.best_file(state.best_epoch))
-        checkpoints.load(latest, self.model.model, self.optimizer.optimizer)
-        self.states = [state]
-        if self.accelerator.scaler is not None and "scaler" in kept:
-            self.accelerator.scaler.load_state_dict(kept["scaler"])
 
     def _forward(self, rows: Rows, *, training: bool) -> Output:
         self.network.train(training)
