@@ -24,12 +24,11 @@ from troth.core.types import Rows
 from troth.engine.looks import at_least_single
 from troth.models import Output
 from troth.models.encoder import Encoder
-from troth.training import optimizer as optimizers
 from troth.training import quality
 from troth.training.checkpoints import State
 from troth.training.corpus import Corpus, batches, by_length, join
 from troth.training.recipes import Recipe
-from troth.training.settings import Settings, rate_factor
+from troth.training.settings import Settings, class_weights, rate_factor, set_rates
 
 Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
 
@@ -101,7 +100,7 @@ class Loop(ABC):
         self.copies, self.recipe, self.settings, self.device = copies, recipe, settings, device
         self.model, self.classes = copies[0].model, len(copies[0].model.labels)
         self.training, self.starts = join([copy.training for copy in copies])
-        weights = [optimizers.class_weights(settings, copy.training.labels, self.classes) for copy in copies]
+        weights = [class_weights(settings, copy.training.labels, self.classes) for copy in copies]
         self.weights = torch.stack(weights).to(device)  # [copies, classes]
         self.training.to(device)
         self.steps = math.ceil(len(copies[0].training) / settings.batch_size) * settings.epochs
@@ -181,7 +180,7 @@ class Loop(ABC):
         settings, step = self.settings, self.states[0].step
         torch.manual_seed(draws.key(self.copies[0].seed, "step", step, self.process))
         factor = rate_factor(settings, step, self.steps, len(self.copies[0].training))
-        optimizers.set_rates(self.optimizer, factor)
+        set_rates(self.optimizer, factor)
         losses = self._backward(index, keys)
         for number, loss in enumerate(losses):
             if not math.isfinite(loss):

@@ -17,12 +17,11 @@ from troth.core.types import Rows
 from troth.models import Output, _changes
 from troth.models.encoder import Encoder
 from troth.training import devices, recipes
-from troth.training import optimizer as optimizers
 from troth.training.checkpoints import Checkpoints, DamagedCheckpointError, State, difference, read_weights
 from troth.training.corpus import Corpus
 from troth.training.loop import Loop, TrainingCopy, TrainingResult
 from troth.training.recipes import Recipe
-from troth.training.settings import Settings
+from troth.training.settings import Settings, build_optimizer
 
 
 def fit(
@@ -72,7 +71,7 @@ class SingleLoop(Loop):
     ) -> None:
         self.accelerator, self.checkpoints, self.identity = accelerator, checkpoints, identity
         self.network = accelerator.prepare(copy.model.model.to(accelerator.device))
-        self.optimizer = accelerator.prepare(optimizers.build(copy.model.model, settings))
+        self.optimizer = accelerator.prepare(build_optimizer(copy.model.model, settings))
         self.precision = str(accelerator.mixed_precision)
         self.process, self.processes = accelerator.process_index, accelerator.num_processes
         self.notes = () if checkpoints is None else checkpoints.notes

@@ -15,10 +15,9 @@ from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.models import Output, _changes
 from troth.training import devices, recipes
-from troth.training import optimizer as optimizers
 from troth.training.loop import Loop, TrainingCopy, TrainingResult
 from troth.training.recipes import Recipe
-from troth.training.settings import Settings
+from troth.training.settings import Settings, build_optimizer
 from troth.training.stacks import build, why_not
 
 __all__ = ["StackedLoop", "TrainingCopy", "fit_stacked", "why_not"]
@@ -52,7 +51,7 @@ class StackedLoop(Loop):
         super().__init__(copies, recipe, settings, device)
         self.stack = build([copy.model for copy in copies])
         stacked = self.stack.parameters
-        self.optimizer = optimizers.build(self.model.model, settings, lambda name, _: stacked[name])
+        self.optimizer = build_optimizer(self.model.model, settings, lambda name, _: stacked[name])
         self.best = {name: tensor.detach().clone() for name, tensor in stacked.items()}
 
     def _forward(self, rows: Rows, *, training: bool) -> Output:
