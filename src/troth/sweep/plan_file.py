@@ -105,7 +105,7 @@ class PlanFile:
     def plan(self, context: Context) -> Plan:
         """Loads models and data, which are known by their fingerprints, and crosses them."""
         from troth.data import load_data
-        from troth.sweep.bench_plan import with_random
+        from troth.sweep.bench import with_random
         from troth.sweep.crossing import cross
         from troth.verbs.methods import methods
 

@@ -164,7 +164,7 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
 
 
 def _identify(planned: TrainingPlan, model: Encoder) -> dict[str, Any]:
-    """What makes a training this one and no other; a checkpoint is good for no other."""
+    """What makes a training this one and no other: a checkpoint resumes only the run that wrote it."""
     labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
