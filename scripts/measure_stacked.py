@@ -18,9 +18,9 @@ import torch
 from troth.data import load_data
 from troth.models.encoder import Encoder
 from troth.training import bases
-from troth.training.loop import fit
 from troth.training.settings import Settings, settings
-from troth.training.stacked import Copy, fit_stacked
+from troth.training.single import fit
+from troth.training.stacked import TrainingCopy, fit_stacked
 from troth.training.train import corpus_of
 
 RECIPE = "masked"
@@ -62,7 +62,7 @@ def main() -> None:
     def side_by_side(encoders: list[Encoder], these: Settings, count: int) -> float:
         data = [corpus_of(encoders[0], part[:count]) for part in (training, validation)]
         started = now(given.device)
-        copies = [Copy(model, data[0], data[1], seed) for seed, model in enumerate(encoders)]
+        copies = [TrainingCopy(model, data[0], data[1], seed) for seed, model in enumerate(encoders)]
         fit_stacked(copies, RECIPE, these, device=given.device)
         return now(given.device) - started
 

@@ -15,7 +15,7 @@ from troth.core.memory import free, ran_out
 from troth.core.terminal import Console
 from troth.models._loading import quiet
 from troth.store.cells import Cell
-from troth.sweep.pace import Pace, Remaining
+from troth.sweep.estimate import Pace, Remaining
 
 # --- bars
 

@@ -9,8 +9,8 @@ from tests.core.test_display import Tags
 
 from troth.core import progress
 from troth.core.terminal import Console
-from troth.sweep import bar
-from troth.training.progress import Progress
+from troth.sweep import outcome
+from troth.training.loop import TrainingBar
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_pictures_are_not_sent_too_often(notebook, monkeypatch):
 
 
 def test_a_run_and_a_training_show_theirs(notebook):
-    with bar.shown(True) as show:
+    with outcome.shown(True) as show:
         show(types.SimpleNamespace(done=1, total=4, left=90, failed=2, stopping=False))
     assert any("1 of 4 cells" in page and "1 min 30 s left, 2 failed" in page for page in notebook)
-    with Progress(10, 0, shown=True) as line:
+    with TrainingBar(10, 0, shown=True) as line:
         line.step(1, 2, 0.25)
     assert any("epoch 1/2" in page and "loss 0.2500" in page for page in notebook)
 

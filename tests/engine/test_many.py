@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from troth.models._row_choice import chosen
 
 import troth
 from fakes import Lookup, encoder
@@ -16,6 +15,7 @@ from troth.engine.probes import Logits, Probe
 from troth.engine.routines import per_text
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.maskings.delete import Delete
+from troth.models._row_edits import chosen
 from troth.verbs import explain
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each

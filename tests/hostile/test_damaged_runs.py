@@ -12,7 +12,7 @@ import pytest
 from tests.sweep.works import cell_of, expected, ladder
 
 from troth.core.errors import TrothError
-from troth.store.listing import list_runs
+from troth.store.runs import list_runs
 from troth.store.store import Store
 from troth.sweep.run import run
 

@@ -8,7 +8,7 @@ from tests.test_seeds import SETTING, run
 from troth.core import catalog
 from troth.core.types import Example, Score
 from troth.store.cells import Cell
-from troth.store.schemas import CHECKS, EXPLANATIONS
+from troth.store.specs import CHECKS, EXPLANATIONS
 from troth.store.tables import examples_to_table, scores_to_table
 
 CURVED = "aopc_comprehensiveness"

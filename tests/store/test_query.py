@@ -6,8 +6,7 @@ from tests.sweep.works import cell_of, ladder
 
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
-from troth.store.plain_values import plain_rows
-from troth.store.query import View, query
+from troth.store.query import View, plain_rows, query
 from troth.store.store import Store
 from troth.sweep.run import run
 

@@ -14,7 +14,7 @@ from troth.core.files import CannotWriteError
 from troth.store import compaction, segments
 from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.query import query
-from troth.store.schemas import EXPLANATIONS
+from troth.store.specs import EXPLANATIONS
 from troth.store.store import Store, open_run
 
 

@@ -18,7 +18,6 @@ from troth.report import tables as reported
 from troth.report.board import Leaderboard, leaderboards, mean_rank
 from troth.store.store import Store
 from troth.sweep import bench as benching
-from troth.sweep import bench_plan
 from troth.sweep.context import Context
 
 EXPLAINERS = ["leave_one_out", "gradient(norm=l1)"]
@@ -265,8 +264,8 @@ def test_named_methods_get_every_example():
 
 
 def test_a_method_with_fewer_examples_is_compared_on_those(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_plan, "_EXPENSIVE", 30)
-    monkeypatch.setattr(bench_plan, "_FEWER", 7)
+    monkeypatch.setattr(benching, "_EXPENSIVE", 30)
+    monkeypatch.setattr(benching, "_FEWER", 7)
     metric = "comprehensiveness(ratio=0.5)"
     board = benching.bench(model(), DATA, "all", [metric], tmp_path).leaderboard
     few, many = board.values["integrated_gradients", metric], board.values["gradient", metric]

@@ -14,8 +14,7 @@ from troth.sweep import context as sweep_context
 from troth.sweep import workers
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
-from troth.sweep.estimate import estimate
-from troth.sweep.pace import Pace, Remaining
+from troth.sweep.estimate import Pace, Remaining, estimate
 
 
 def cell(kind="metric", **specs):

@@ -12,7 +12,7 @@ from troth.data import load_data
 from troth.models.encoder import Encoder
 from troth.report import board, tables
 from troth.store.store import Store
-from troth.sweep import bench_plan
+from troth.sweep import bench as benching
 from troth.sweep.bench import bench, plan_of
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
@@ -52,7 +52,7 @@ def test_the_report_of_a_bench_takes_its_leaderboard_as_it_is(tmp_path, monkeypa
 
 
 def test_what_a_check_compares_with_is_not_read_again(monkeypatch):
-    calls = counted(monkeypatch, bench_plan, "load_data")
+    calls = counted(monkeypatch, benching, "load_data")
     options = {"limit": 5, "columns": {"label": ""}}
     plan = plan_of(Context(), model(), "reviews", ["random"], ["recursive_erasure(step=1.0)"], **options)
     (references,) = plan.of("references")

@@ -1,7 +1,7 @@
 from collections import Counter
 
 from troth.store.cells import Cell
-from troth.sweep.ready import Ready, share
+from troth.sweep.graph import Ready, share
 
 
 def cell(model, number):

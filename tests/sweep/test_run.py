@@ -11,7 +11,7 @@ from tests.sweep.works import cell_of, expected, ladder
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.sweep import stopping
+from troth.sweep import scheduler
 from troth.sweep.context import Context
 from troth.sweep.run import Outcome, run
 
@@ -244,7 +244,7 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(tmp_path):
 
 
 def test_ctrl_c_does_not_wait_for_a_long_cell(tmp_path, monkeypatch):
-    monkeypatch.setattr(stopping, "GRACE", 0.2)
+    monkeypatch.setattr(scheduler, "GRACE", 0.2)
     plan = ladder(1, 0, sleep=600)
 
     def interrupt(progress):

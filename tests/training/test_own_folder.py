@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.training import train as fit
-from troth.training.stacked import train_seeds
 from troth.training.train import train
 from troth.verbs import tune as tuning
 
@@ -44,11 +43,6 @@ def test_a_folder_that_is_not_ours_is_left_as_it_was(films, theirs):
         assert contents(theirs) == before
         if attempt == 0:  # another tool's training data
             (theirs / "train.json").write_text('[{"text": "a", "label": 1}]')
-    (theirs.parent / "seeds").mkdir()
-    shutil.copytree(theirs, theirs.parent / "seeds" / "seed-1")
-    with pytest.raises(TrothError, match="seed-1 is not empty"):
-        train_seeds("plain", films(20), BASE, theirs.parent / "seeds", [0, 1], device="cpu", epochs=1)
-    assert not (theirs.parent / "seeds" / "seed-0").exists()
 
 
 def test_the_command_refuses_before_any_work(films, theirs, monkeypatch):
@@ -115,15 +109,15 @@ def stopped(tmp_path_factory):
         if len(ended) == 2:
             raise StoppedError
 
-    from troth.training.loop import _Loop
+    from troth.training.single import SingleLoop
 
-    original, saved = _Loop._end_epoch, _Loop._save
-    _Loop._end_epoch, _Loop._save = end_epoch, save
+    original, saved = SingleLoop._end_epoch, SingleLoop._save
+    SingleLoop._end_epoch, SingleLoop._save = end_epoch, save
     try:
         with pytest.raises(StoppedError):
             train("plain", examples, BASE, folder / "stopped", **OPTIONS)
     finally:
-        _Loop._end_epoch, _Loop._save = original, saved
+        SingleLoop._end_epoch, SingleLoop._save = original, saved
     return examples, folder / "stopped", whole
 
 

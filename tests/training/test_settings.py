@@ -5,8 +5,8 @@ import transformers
 from fakes import hf_model
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.training import bases, optimizer, presets, recipes
-from troth.training.settings import Settings, rate_factor, settings
+from troth.training import bases, presets, recipes
+from troth.training.settings import Settings, build_optimizer, rate_factor, settings
 
 
 @pytest.mark.parametrize(("warmup", "steps"), [(0.06, 100), (0.0, 7), (0.5, 11), (1.0, 5)])
@@ -39,7 +39,7 @@ def test_decay_and_head_rate_go_to_the_right_parameters():
     chosen = Settings(learning_rate=1e-5, head_learning_rate=1e-4, weight_decay=0.1)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found = {}
-    for group in optimizer.build(model, chosen).param_groups:
+    for group in build_optimizer(model, chosen).param_groups:
         for parameter in group["params"]:
             found[names[id(parameter)]] = (group["full_rate"], group["weight_decay"])
     assert len(found) == len(names)
@@ -54,7 +54,7 @@ def test_in_the_single_bilstm_only_the_attention_is_spared_from_decay():
     from troth.models.bilstm_attention import BilstmAttentionConfig, BilstmAttentionForSequenceClassification
 
     model = BilstmAttentionForSequenceClassification(BilstmAttentionConfig(embedding_size=3, hidden_size=2))
-    adam = optimizer.build(model, settings(**presets.roar_bilstm("sst", pair=False)))
+    adam = build_optimizer(model, settings(**presets.roar_bilstm("sst", pair=False)))
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     spared = {names[id(p)] for group in adam.param_groups if not group["weight_decay"] for p in group["params"]}
     assert spared == {f"bilstm.attention.{name}" for name in ("states.weight", "states.bias", "score.weight")}

@@ -4,12 +4,11 @@ import torch
 from fakes import FAMILIES, encoder, hf_model, tokenizer_for
 from troth.core.errors import TrothError
 from troth.models.encoder import Encoder
-from troth.training import bases
+from troth.training import bases, quality
 from troth.training.corpus import Corpus
-from troth.training.loop import fit
 from troth.training.settings import settings
-from troth.training.stacked import Copy, fit_stacked, train_seeds, why_not
-from troth.training.train import train
+from troth.training.single import fit
+from troth.training.stacked import TrainingCopy, fit_stacked, why_not
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
 RELEASED = "bilstm_attention(embedding=8, hidden=6, variant=released)"
@@ -54,7 +53,7 @@ def test_seeds_side_by_side_are_the_seeds_one_by_one(films, base, pair, options)
         for model, seed in zip(apart, seeds, strict=True)
     ]
     training, validation = corpus(together[0], examples), corpus(together[0], held)
-    copies = [Copy(model, training, validation, seed) for model, seed in zip(together, seeds, strict=True)]
+    copies = [TrainingCopy(model, training, validation, seed) for model, seed in zip(together, seeds, strict=True)]
     stacked = fit_stacked(copies, "masked", settings(**OPTIONS, **options), device="cpu")
     for one, other, a, b in zip(apart, together, alone, stacked, strict=True):
         close(one, other)
@@ -67,22 +66,28 @@ def test_seeds_side_by_side_are_the_seeds_one_by_one(films, base, pair, options)
     ).abs().max() > 1e-2
 
 
-def test_epochs_that_can_decide_nothing_are_left_out(films):
-    """With a perfect epoch in each copy the rest would change no chosen weight, as training alone to the end shows."""
+def test_epochs_that_can_decide_nothing_are_left_out(films, monkeypatch):
+    """After a perfect epoch of each copy the rest would change no chosen weight, as a training to the end shows."""
     examples, held = films(45), films(12, start=60)
     start = bases.build(BILSTM)
-    alone, *together = (start.build(examples, ("bad", "good"), seed, None) for seed in (0, 0, 1))
+    alone, shorter, *together = (start.build(examples, ("bad", "good"), seed, None) for seed in (0, 0, 0, 1))
     chosen = settings(**{**OPTIONS, "epochs": 12, "learning_rate": 3e-2})
-    whole = fit(alone, "plain", corpus(alone, examples), corpus(alone, held), chosen)
+    with monkeypatch.context() as patch:
+        patch.setattr(quality, "is_settled", lambda *_: False)
+        whole = fit(alone, "plain", corpus(alone, examples), corpus(alone, held), chosen)
+    stopped = fit(shorter, "plain", corpus(shorter, examples), corpus(shorter, held), chosen)
+    assert stopped.best_epoch == len(stopped.history) == whole.best_epoch
+    assert stopped.scores == whole.scores
+    close(alone, shorter, 1e-12)
     training, validation = corpus(together[0], examples), corpus(together[0], held)
-    copies = [Copy(model, training, validation, seed) for seed, model in enumerate(together)]
+    copies = [TrainingCopy(model, training, validation, seed) for seed, model in enumerate(together)]
     stacked = fit_stacked(copies, "plain", chosen, device="cpu")
     assert max(one.best_epoch for one in stacked) == len(stacked[0].history) < 12 == len(whole.history)
     assert whole.best_epoch == stacked[0].best_epoch
     close(alone, together[0], 1e-3)
     to_the_end = settings(**{**OPTIONS, "epochs": 12, "learning_rate": 3e-2, "best_by": "last"})
     again = start.build(examples, ("bad", "good"), 0, None)
-    assert len(fit_stacked([Copy(again, training, validation, 0)], "plain", to_the_end)[0].history) == 12
+    assert len(fit_stacked([TrainingCopy(again, training, validation, 0)], "plain", to_the_end)[0].history) == 12
 
 
 def test_erased_copies_of_the_data_side_by_side(films):
@@ -99,7 +104,7 @@ def test_erased_copies_of_the_data_side_by_side(films):
         words[share] = (model, twin, keeps, gone)
     chosen = settings(**OPTIONS | {"epochs": 4, "learning_rate": 2e-2})
     copies = [
-        Copy(model, corpus(model, examples, keeps), corpus(model, held, gone), seed=0)
+        TrainingCopy(model, corpus(model, examples, keeps), corpus(model, held, gone), seed=0)
         for model, _, keeps, gone in words.values()
     ]
     whole, erased = fit_stacked(copies, "plain", chosen, device="cpu")
@@ -112,7 +117,7 @@ def test_erased_copies_of_the_data_side_by_side(films):
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
 def test_the_families_that_can_be_stacked_answer_as_they_do_alone(films, family):
-    from troth.training._stacks import build
+    from troth.training.stacks import build
 
     models = [Encoder(hf_model(family, seed=seed), tokenizer_for(family), name=family) for seed in range(2)]
     assert why_not(models[0]) is None
@@ -135,22 +140,22 @@ def test_what_cannot_be_stacked_says_so(films):
     model = encoder("albert")
     data = corpus(model, films(6))
     with pytest.raises(TrothError, match=r"tiny albert \(albert\) cannot be stacked"):
-        fit_stacked([Copy(model, data, data, 0)], "plain", settings(), device="cpu")
+        fit_stacked([TrainingCopy(model, data, data, 0)], "plain", settings(), device="cpu")
     start = bases.build(BILSTM)
     one = start.build(films(10), ("bad", "good"), 0, None)
     with pytest.raises(TrothError, match=r"as many training examples each, not \[6, 7\]"):
         fit_stacked(
-            [Copy(one, corpus(one, films(n)), corpus(one, films(4)), 0) for n in (6, 7)],
+            [TrainingCopy(one, corpus(one, films(n)), corpus(one, films(4)), 0) for n in (6, 7)],
             "plain",
             settings(),
             device="cpu",
         )
     data = corpus(one, films(10))
     with pytest.raises(TrothError, match="can only have tokens replaced or deleted"):
-        fit_stacked([Copy(one, data, data, 0)], "masked(masking=zero)", settings(), device="cpu")
+        fit_stacked([TrainingCopy(one, data, data, 0)], "masked(masking=zero)", settings(), device="cpu")
     other = start.build(films(12), ("bad", "good"), 0, None)
     with pytest.raises(TrothError, match="only models of one architecture and vocabulary"):
-        fit_stacked([Copy(model, data, data, 0) for model in (one, other)], "plain", settings(), device="cpu")
+        fit_stacked([TrainingCopy(model, data, data, 0) for model in (one, other)], "plain", settings(), device="cpu")
 
 
 def test_a_copy_whose_loss_is_undefined_is_named(films):
@@ -159,43 +164,8 @@ def test_a_copy_whose_loss_is_undefined_is_named(films):
     with torch.no_grad():
         models[1].model.decoder.output.bias[0] = float("nan")
     copies = [
-        Copy(model, corpus(model, films(10)), corpus(model, films(4)), seed)
+        TrainingCopy(model, corpus(model, films(10)), corpus(model, films(4)), seed)
         for model, seed in zip(models, (4, 9), strict=True)
     ]
     with pytest.raises(TrothError, match=r"the loss of copy 1 \(seed 9\) became nan at step 1"):
         fit_stacked(copies, "plain", settings(), device="cpu")
-
-
-def test_seeds_into_folders_side_by_side_or_in_turn(films, tmp_path):
-    held = films(8, start=60)
-    options = {"validation": held, "epochs": 1, "batch_size": 8, "tests": ()}
-    for base in (BILSTM, SCRATCH):
-        together = train_seeds("masked", films(24), base, tmp_path / base[:3], [0, 3], device="cpu", **options)
-        alone = train("masked", films(24), base, tmp_path / f"{base[:3]}-alone", seed=3, cpu=True, **options)
-        assert together[1].folder == tmp_path / base[:3] / "seed-3"
-        assert together[1].report["identity"] == alone.report["identity"]
-        assert together[1].scores["validation"]["masked"]["loss"] == pytest.approx(
-            alone.scores["validation"]["masked"]["loss"], abs=1e-5
-        )
-        again = train_seeds("masked", films(24), base, tmp_path / base[:3], [0, 3], device="cpu", **options)
-        assert [one.report for one in again] == [one.report for one in together]
-    # A family that cannot be stacked is trained seed by seed.
-    model = encoder("albert")
-    model.model.save_pretrained(tmp_path / "albert")
-    model.tokenizer.save_pretrained(tmp_path / "albert")
-    turns = train_seeds("plain", films(24), str(tmp_path / "albert"), tmp_path / "turns", [1, 2], **options)
-    assert [one.report["identity"]["seed"] for one in turns] == [1, 2]
-
-
-@pytest.mark.full
-def test_several_processes_share_the_device(films, tmp_path):
-    model = encoder("albert")
-    model.model.save_pretrained(tmp_path / "albert")
-    model.tokenizer.save_pretrained(tmp_path / "albert")
-    options = {"validation": films(8, start=60), "epochs": 1, "batch_size": 8}
-    given = ("plain", films(24), str(tmp_path / "albert"))
-    parallel = train_seeds(*given, tmp_path / "parallel", [1, 2], workers=2, **options)
-    turns = train_seeds(*given, tmp_path / "turns", [1, 2], **options)
-    for one, other in zip(parallel, turns, strict=True):
-        assert one.report["identity"] == other.report["identity"]
-        assert one.report["history"][0]["loss"] == pytest.approx(other.report["history"][0]["loss"], abs=1e-5)

@@ -14,10 +14,10 @@ from scipy import stats
 from troth.core.types import Example
 from troth.training import bases
 from troth.training.corpus import Corpus, batches
-from troth.training.loop import fit
 from troth.training.recipes.masked import Masked
 from troth.training.settings import settings
-from troth.training.stacked import Copy, fit_stacked
+from troth.training.single import fit
+from troth.training.stacked import TrainingCopy, fit_stacked
 
 EPOCHS = 24
 UNLIKELY = 1e-4  # a p-value below it is no accident: seeds are fixed
@@ -64,7 +64,7 @@ def trained(side_by_side, recipe, count=77, batch_size=8):
     ]
     chosen = settings(epochs=EPOCHS, batch_size=batch_size, best_by="last", precision="no")
     if side_by_side:
-        copies = [Copy(model, data[0], data[0], seed) for model, seed in zip(models, seeds, strict=True)]
+        copies = [TrainingCopy(model, data[0], data[0], seed) for model, seed in zip(models, seeds, strict=True)]
         fit_stacked(copies, recipe, chosen, device="cpu")
     else:
         fit(models[0], recipe, data[0], data[0], chosen, cpu=True)

@@ -20,9 +20,9 @@ from troth.core.errors import TrothError
 from troth.training import checkpoints, recipes
 from troth.training.bases.scratch import Scratch
 from troth.training.corpus import Corpus, batches
-from troth.training.loop import fit
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, settings
+from troth.training.single import fit
 from troth.training.train import train
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)
@@ -378,7 +378,7 @@ def test_a_recipe_may_read_attention_weights(films):
 
 
 def test_class_weights_balance():
-    from troth.training.optimizer import class_weights
+    from troth.training.settings import class_weights
 
     labels = torch.tensor([0] * 6 + [1] * 2)
     assert class_weights(settings(class_weights="balanced"), labels, 3).tolist() == pytest.approx([8 / 12, 2.0, 0.0])

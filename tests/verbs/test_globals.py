@@ -17,7 +17,6 @@ import troth
 from troth.core.types import Example
 from troth.models.encoder import Encoder
 from troth.studies.roar.once import roar
-from troth.training.stacked import train_seeds
 from troth.training.train import train
 from troth.validity.checking import check
 from troth.verbs.fit import fit
@@ -163,8 +162,6 @@ def test_training(caller, tmp_path, folder):
     for number, base in enumerate((SCRATCH, "bilstm_attention(embedding=4, hidden=3)", str(folder))):
         train("masked", DATA, base, tmp_path / str(number), validation=DATA[:6], cpu=True, **TRAINING)
         assert changed(before) == [], base
-    train_seeds("plain", DATA, SCRATCH, tmp_path / "seeds", (0, 1), validation=DATA[:6], **TRAINING)
-    assert changed(before) == []
 
 
 def test_fitting_and_benchmarks_that_retrain(caller, model, tmp_path):

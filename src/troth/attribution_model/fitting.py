@@ -22,8 +22,8 @@ from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitName
 from troth.models import TextClassifier
 from troth.training.corpus import Corpus
+from troth.training.loop import TrainingBar
 from troth.training.predicting import logits_of
-from troth.training.progress import Progress
 from troth.training.settings import MOST_EPOCHS
 
 Found = Mapping[str, float]  # metric -> mean
@@ -220,7 +220,7 @@ def take_steps(
 
     with (
         draws.seeded(draws.key(settings.seed, "attributive training")),
-        Progress(steps, 0, shown=progress) as line,
+        TrainingBar(steps, 0, shown=progress) as line,
         model.at_rest(),
     ):
         for step in range(steps):

@@ -7,8 +7,8 @@ from typing import Any
 
 from troth.commands import _options
 from troth.core import terminal
-from troth.sweep.bar import duration as duration
-from troth.sweep.bar import shown as shown
+from troth.sweep.outcome import duration as duration
+from troth.sweep.outcome import shown as shown
 
 _BOARDS = 4  # that are printed; a report has them all
 

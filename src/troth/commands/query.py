@@ -42,15 +42,14 @@ def query(
     from troth.report.board import leaderboards
     from troth.report.export import csv_text
     from troth.report.tables import LEADERBOARD, as_table
-    from troth.store.plain_values import plain_rows
-    from troth.store.query import View
+    from troth.store.query import View, plain_rows
     from troth.store.query import query as ask
-    from troth.store.sql_process import Limits
+    from troth.store.sql_process import QueryLimits
     from troth.store.store import open_run
 
     _options.require("--limit", limit, limit >= 0, "0 or more")
     _options.require("--seconds", seconds, 0 < seconds <= _LONGEST, f"above 0, and at most {_LONGEST:,}")
-    limits = Limits(seconds, reading.bytes_of(memory, "--memory"))
+    limits = QueryLimits(seconds, reading.bytes_of(memory, "--memory"))
     _options.require("--memory", memory, _LEAST <= limits.memory <= _MOST, "64MB to 1024GB")
     if as_csv and as_json:
         raise TrothError("--csv and --json are two formats; choose one")

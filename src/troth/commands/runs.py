@@ -21,7 +21,7 @@ def runs(
     from rich.table import Table
 
     from troth.core.terminal import Console
-    from troth.store.listing import list_runs
+    from troth.store.runs import list_runs
 
     found = list_runs(folder)
     if as_json:

@@ -50,7 +50,7 @@ def study(
     from troth.core.errors import TrothError
     from troth.core.terminal import Console
     from troth.store.store import Store
-    from troth.sweep.limits import check_options
+    from troth.sweep.run import check_options
 
     _options.quieten()
     chosen: studies.Study = catalog.build("studies", name)

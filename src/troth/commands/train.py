@@ -118,7 +118,7 @@ def train(
 def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple[str, bool]:
     """The recipe with the salience and λ asked for, and whether λ is to be searched."""
     from troth.core.errors import TrothError
-    from troth.store.exporting import exported, is_run
+    from troth.store.runs import exported, is_run
     from troth.training import recipes
     from troth.verbs import tune as tuning
 

@@ -19,8 +19,8 @@ from troth.metrics._diagnosticity import MetaReport, meta_report
 from troth.report.comparing import Analysis
 from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
-from troth.store.current import current
 from troth.store.measured import Clusters, Measured, example_keys, joined
+from troth.store.records import current
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values

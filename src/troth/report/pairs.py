@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from troth.report.board import RANDOM, Leaderboard
-from troth.store.current import own_methods
+from troth.store.records import own_methods
 
 
 def pairs(board: Leaderboard) -> list[str]:

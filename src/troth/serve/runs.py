@@ -11,7 +11,7 @@ from troth.core.terminal import visible
 from troth.report.board import leaderboards
 from troth.report.rows import as_dict
 from troth.report.tables import report_text
-from troth.store.listing import list_runs
+from troth.store.runs import list_runs
 from troth.store.store import Store
 from troth.studies import stored_exhibits
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from troth.core.errors import TrothError
 from troth.store.segments import Segment
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
-from troth.store.sql_process import Limits, Sources, select
+from troth.store.sql_process import QueryLimits, Sources, select
 from troth.store.store import Store, Stored
 
 # A kind's rows are called by what they are; other kinds by their own name.
@@ -23,6 +24,7 @@ VIEWS = {
     DataSpec.kind: ("examples", DataSpec.columns),
     CheckSpec.kind: ("checks", CheckSpec.columns),
 }
+_ENDS = {"D": 2**31 - 1}  # DuckDB's infinite date, in days; infinite times are the largest 64-bit number
 _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "finished", "host", "error")
 
 
@@ -35,7 +37,7 @@ class View:
 
 
 def query(
-    store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: Limits | None = None
+    store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: QueryLimits | None = None
 ) -> pa.Table:
     """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are.
 
@@ -46,7 +48,7 @@ def query(
     sources = _sources(store)
     for name, view in (views or {}).items():
         sources.tables[name] = view.rows() if name in sql.lower() else view.columns.empty_table()
-    return select(sources, sql, limits or Limits(), rows)
+    return select(sources, sql, limits or QueryLimits(), rows)
 
 
 def _sources(store: Store) -> Sources:
@@ -130,3 +132,31 @@ def _path(segment: Segment) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def plain_rows(table: pa.Table) -> list[list[Any]]:
+    """The rows of an answer as plain Python values, also dates that Python's calendar does not have.
+
+    A value per column: two columns of one name keep their own values.
+    """
+    columns = [[_plain_value(value) for value in column] for column in table.columns]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+def _plain_value(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        pass  # a date or time beyond Python's, or something that holds one
+    if pa.types.is_map(value.type):
+        return {_plain_value(entry["key"]): _plain_value(entry["value"]) for entry in value.values}
+    if pa.types.is_struct(value.type):
+        return {name: _plain_value(value[name]) for name in value}
+    if pa.types.is_nested(value.type):
+        return [_plain_value(item) for item in value.values]
+    # infinity, -infinity, or the date with its true year
+    unit: Any = "D" if pa.types.is_date(value.type) else value.type.unit
+    number = value.value
+    if abs(number) == _ENDS.get(unit, 2**63 - 1):
+        return "infinity" if number > 0 else "-infinity"
+    return str(np.datetime64(number, unit)).replace("T", " ")

@@ -1,13 +1,21 @@
-"""The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged."""
+"""The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged.
 
-from collections.abc import Mapping, Sequence
+run.json holds the format, the versions, hardware and commands of a run, its models and data with their fingerprints.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.files import write_aside
 from troth.core.plain_values import fault
+from troth.store import quarantine
+from troth.store.cells import FORMAT_VERSION
 
 
 class DamagedError(TrothError):
@@ -19,7 +27,7 @@ class DamagedError(TrothError):
 
 
 @dataclass(frozen=True)
-class Subject:
+class SubjectRecord:
     """A model or data set in run.json."""
 
     fingerprint: str = ""
@@ -28,7 +36,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodRecord:
     """What a name stands for in run.json."""
 
     spec: str
@@ -37,20 +45,20 @@ class Method:
 
 
 @dataclass(frozen=True)
-class About:
+class RunRecord:
     """run.json"""
 
     format: int
     created: str
-    models: Mapping[str, Subject] = field(default_factory=dict)
-    data: Mapping[str, Subject] = field(default_factory=dict)
+    models: Mapping[str, SubjectRecord] = field(default_factory=dict)
+    data: Mapping[str, SubjectRecord] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     planned: int = 0
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, Method] = field(default_factory=dict)  # what their names stand for
+    methods: Mapping[str, MethodRecord] = field(default_factory=dict)  # what their names stand for
 
 
 @dataclass(frozen=True)
@@ -89,14 +97,14 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished(Stored):
+class FinishedRecord(Stored):
     """A cell's facts in the footer of a Parquet file."""
 
     rows: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed(Stored):
+class FailedRecord(Stored):
     """failed/NAME.json"""
 
     error: str
@@ -121,3 +129,64 @@ def load(path: Path) -> Any:
         raise DamagedError(path, str(error)) from None
     except ValueError as error:
         raise DamagedError(path, f"not JSON: {str(error)[:80]}") from None
+
+
+def read_run(folder: Path) -> dict[str, Any] | None:
+    """What run.json says; None where there is none yet."""
+    path = folder / "run.json"
+    try:
+        version = _format(load(path))
+        if version > FORMAT_VERSION:
+            raise TrothError(
+                f"{folder} has format {version}, of a newer troth; this one reads up to {FORMAT_VERSION}: "
+                "update troth, or use another folder"
+            )
+        return read(path, RunRecord)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def add_to_run(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Adds to run.json; mappings and lists grow, anything else is replaced."""
+    try:
+        about = read_run(folder)
+    except DamagedError as damage:  # since the run began
+        quarantine.set_aside(folder, damage.path)
+        about = None
+    about = about or {"format": FORMAT_VERSION, "created": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    if _format(about) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
+        raise TrothError(f"{folder} is a run of an earlier troth: it can be read, not continued; name a new folder")
+    for key, value in facts.items():
+        if isinstance(value, Mapping):
+            about[key] = {**about.get(key, {}), **value}
+        elif isinstance(value, list):
+            before = about.get(key, [])
+            about[key] = [*before, *(item for item in value if item not in before)]
+        else:
+            about[key] = value
+    write_aside(folder / "run.json", json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _format(about: Any) -> int:
+    version = about.get("format") if isinstance(about, dict) else None
+    return version if isinstance(version, int) else 0
+
+
+def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[Stored]:
+    """The cells of methods as they are now: a name may have stood for other code, or other options, before.
+
+    What a name stood for before stays stored, and is not shown.
+    """
+    named = (about or {}).get("methods", {})
+    shown = []
+    for cell in cells:
+        now = named.get(cell.specs.get("explainer"))
+        stored = tuple(cell.specs.get(f"explainer_{part}") for part in ("full", "code", "files"))
+        if now is None or stored == (now["spec"], now["code"], now.get("files")):
+            shown.append(cell)
+    return shown
+
+
+def own_methods(about: Mapping[str, Any]) -> list[str]:
+    """Names of the methods that do not come with troth."""
+    return [name for name, now in about.get("methods", {}).items() if now["code"] is not None]

@@ -50,7 +50,7 @@ class Segment:
             facts = reading.parse_json(unzipped)
         except (ValueError, zlib.error):
             raise DamagedError(path, "its footer cannot be read") from None
-        if wrong := plain_values.fault(facts, Sequence[records.Finished]):
+        if wrong := plain_values.fault(facts, Sequence[records.FinishedRecord]):
             raise DamagedError(path, str(wrong))
         # A kind becomes the name of a view.
         if not all(cell["kind"].isidentifier() and cell["rows"] >= 0 for cell in facts):

@@ -1,4 +1,4 @@
-"""What each kind of cell is made of, and who carries it out.
+"""What each kind of cell is made of, who carries it out, and the columns of its stored rows.
 
 A kind is one dataclass that names its work, so a study adds a kind in the file of its work, and no table lists them.
 """
@@ -11,13 +11,60 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
-from troth.store import schemas
 from troth.store.cells import Cell, canonical
 
 if TYPE_CHECKING:
     from troth.core.units import UnitName
     from troth.models import Segments
     from troth.validity.references import References
+
+EXAMPLES = pa.schema(
+    {
+        "example_id": pa.string(),
+        "text": pa.string(),
+        "text_pair": pa.string(),
+        "label": pa.string(),  # where the data names classes
+        "label_index": pa.int32(),  # where it numbers them
+        "rationale_starts": pa.list_(pa.int32()),
+        "rationale_ends": pa.list_(pa.int32()),
+        "group_name": pa.string(),  # only where the user has named groups; `group` is a word of SQL
+    }
+)
+EXPLANATIONS = pa.schema(
+    {
+        "example_id": pa.string(),
+        "starts": pa.list_(pa.int32()),  # of every unit, in characters
+        "ends": pa.list_(pa.int32()),
+        "segments": pa.list_(pa.int8()),  # 0 = in text, 1 = in text_pair
+        "scores": pa.list_(pa.float32()),
+        "target": pa.int32(),
+        "against": pa.int32(),
+        "signed": pa.bool_(),
+        "rest": pa.float64(),
+        "gap": pa.float64(),
+        "truncated": pa.int32(),
+        "probabilities": pa.list_(pa.float32()),
+        "label": pa.int32(),  # the gold class, where the model has it
+        "note": pa.string(),
+    }
+)
+SCORES = pa.schema(
+    {
+        "example_id": pa.string(),
+        "value": pa.float64(),  # null = undefined, and `why` says so
+        "why": pa.string(),
+        "record": pa.string(),  # JSON
+    }
+)
+CHECKS = pa.schema(
+    {
+        "example_id": pa.string(),
+        "ratio": pa.float64(),  # the share of units erased
+        "p": pa.float64(),  # that what is left is in distribution
+        "smallest": pa.float64(),  # the smallest p there could have been
+        "why": pa.string(),  # in the only row of a check that could not be made
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +129,7 @@ class SourceSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class DataSpec(SourceSpec):
     kind = "data"
-    columns: ClassVar[pa.Schema] = schemas.EXAMPLES
+    columns: ClassVar[pa.Schema] = EXAMPLES
 
     labels: tuple[str, ...] | None = None
 
@@ -102,7 +149,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
 
     kind = "explanation"
     work = "troth.sweep.work:explain"
-    columns: ClassVar[pa.Schema] = schemas.EXPLANATIONS
+    columns: ClassVar[pa.Schema] = EXPLANATIONS
 
     units: UnitName
     target: str | int
@@ -123,7 +170,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
 class MetricSpec(ExplanationSpec):
     kind = "metric"
     work = "troth.sweep.work:measure"
-    columns = schemas.SCORES
+    columns = SCORES
 
     metric: str
     metric_full: str
@@ -136,7 +183,7 @@ class CheckSpec(ModelSpec, SourceSpec):
 
     kind = "check"
     work = "troth.sweep.work:check_masked"
-    columns: ClassVar[pa.Schema] = schemas.CHECKS
+    columns: ClassVar[pa.Schema] = CHECKS
 
     units: UnitName
     masking: str

@@ -30,7 +30,7 @@ _SLACK = 128 << 20  # for DuckDB itself and the stacks of its threads
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     """What a query may take."""
 
     seconds: float = 60.0
@@ -51,7 +51,7 @@ class Sources:
     views: Sequence[str]
 
 
-def select(sources: Sources, sql: str, limits: Limits, rows: int = 0) -> pa.Table:
+def select(sources: Sources, sql: str, limits: QueryLimits, rows: int = 0) -> pa.Table:
     """The answer, or its first `rows` rows. Ctrl-C ends the process and is raised as usual."""
     import duckdb  # noqa: F401  (before the fork, which then shares it)
 
@@ -83,7 +83,7 @@ def select(sources: Sources, sql: str, limits: Limits, rows: int = 0) -> pa.Tabl
 
 
 @contextmanager
-def _process(sources: Sources, sql: str, limits: Limits, rows: int) -> Iterator[tuple[Connection, Any]]:
+def _process(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iterator[tuple[Connection, Any]]:
     # Only on Linux can a process be forked whose libraries may have started threads; elsewhere a new one is started.
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     answers, questions = context.Pipe(duplex=False)
@@ -101,12 +101,12 @@ def _process(sources: Sources, sql: str, limits: Limits, rows: int) -> Iterator[
         answers.close()
 
 
-def _out_of_memory(limits: Limits, how: str = "") -> TrothError:
+def _out_of_memory(limits: QueryLimits, how: str = "") -> TrothError:
     more = f"ask for less, or allow more: --memory {size(4 * limits.memory, '')}"
     return TrothError(f"the query needs more than {size(limits.memory)} of memory{how and f' ({how})'}; {more}")
 
 
-def _work(sources: Sources, sql: str, limits: Limits, rows: int, answers: Connection) -> None:
+def _work(sources: Sources, sql: str, limits: QueryLimits, rows: int, answers: Connection) -> None:
     """The life of the child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     if hasattr(signal, "setitimer"):  # where the parent was killed, nobody else would
@@ -126,7 +126,7 @@ def _work(sources: Sources, sql: str, limits: Limits, rows: int, answers: Connec
             answers.send(("error", " ".join(lines[:2]) if len(lines) > 1 and "Candidate" in lines[1] else lines[0]))
 
 
-def _answers(sources: Sources, sql: str, limits: Limits, rows: int) -> Iterator[tuple[str, Any]]:
+def _answers(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iterator[tuple[str, Any]]:
     import duckdb
 
     connection = duckdb.connect()

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_aside
-from troth.store import compaction, quarantine, records, run_file
+from troth.store import compaction, quarantine, records
 from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.claims import Claims
 from troth.store.records import DamagedError
@@ -103,7 +103,7 @@ class Store:
         """Why a cell failed, perhaps in another process; None where it did not, or where its error cannot be read."""
         path = self.folder / "failed" / f"{name}.json"
         try:
-            failure = Stored.of(records.read(path, records.Failed))
+            failure = Stored.of(records.read(path, records.FailedRecord))
         except OSError:
             return None
         except DamagedError as damage:
@@ -246,12 +246,12 @@ class Store:
 
     def about(self) -> dict[str, Any] | None:
         """What run.json says; None where there is none yet."""
-        return run_file.read(self.folder)
+        return records.read_run(self.folder)
 
     def note(self, **facts: Any) -> None:
         """Adds to run.json; mappings and lists grow, anything else is replaced."""
         with self.claims.lock("run.json"):
-            run_file.add(self.folder, facts)
+            records.add_to_run(self.folder, facts)
 
 
 def open_run(name: str | Path, runs: str | Path = "runs", *, sound: bool = False) -> Store:

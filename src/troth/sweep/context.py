@@ -55,9 +55,15 @@ class Context:
         return model
 
     def model_spec(self, model: Any, options: Mapping[str, Any] | None = None) -> ModelSpec:
-        """What a model is, by name or in memory; it is loaded, since its fingerprint is part of what it is."""
+        """What a model is: by name, in memory, or a pair of a name and options; a spec is returned as it is.
+
+        The model is loaded, since its fingerprint is part of what it is.
+        """
         from troth.models import load_model
 
+        if isinstance(model, ModelSpec):
+            return model
+        model, options = model if isinstance(model, tuple) else (model, options)
         in_memory = not isinstance(model, str | Path)
         name = "" if in_memory else os.path.normpath(model) if _is_path(model) else str(model)
         named = ModelSpec(model=name, model_options=dict(options) if options else None)

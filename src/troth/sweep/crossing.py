@@ -28,13 +28,12 @@ from troth.verbs.own_attributions import OwnAttributions
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
-Model = Any  # a name, a model in memory, (name, options of load_model), or a ModelSpec
 _TRIED = 8  # examples that a model reads before anything is planned
 
 
 def cross(
     context: Context,
-    models: Iterable[Model],
+    models: Iterable[Any],
     data: Iterable[Data],
     explainers: Sequence[str | Explainer | Method],
     metrics: Sequence[str | Metric],
@@ -49,6 +48,7 @@ def cross(
 ) -> Plan:
     """One explanation cell for each model, data, explainer and seed, and from each a cell for every metric.
 
+    A model is a name, a model in memory, a name with options of `load_model`, or a ModelSpec.
     The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
     `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many. An explainer
     given as text is one of the catalog: code that a user names is a `Method` by now.
@@ -97,16 +97,12 @@ def cross(
 
 def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method]) -> list[Method]:
     """The methods of the table; run.json keeps what their names stand for."""
-    found = methods([_of_catalog(explainer) for explainer in explainers])
+    found = methods([each if isinstance(each, Method) else catalog.build("explainers", each) for each in explainers])
     for method in found:
         if method.in_memory:
             context.methods[method.full, method.code, method.files] = method.explainer
     plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code, "files": each.files} for each in found}
     return found
-
-
-def _of_catalog(explainer: str | Explainer | Method) -> Explainer | Method:
-    return explainer if isinstance(explainer, Method) else catalog.build("explainers", explainer)
 
 
 def _code(metric: Metric) -> str | None:
@@ -156,14 +152,8 @@ def _data_cell(plan: Plan, data: Data) -> Cell:
     return plan.add(spec.cell(), examples_to_table(data))
 
 
-def model_spec(context: Context, model: Model) -> ModelSpec:
-    """What is meant by a model, which is loaded for it."""
-    source, options = model if isinstance(model, tuple) else (model, None)
-    return source if isinstance(source, ModelSpec) else context.model_spec(source, options)
-
-
-def _model_spec(context: Context, plan: Plan, model: Model) -> ModelSpec:
-    spec = model_spec(context, model)
+def _model_spec(context: Context, plan: Plan, model: Any) -> ModelSpec:
+    spec = context.model_spec(model)
     loaded = context.model(spec)
     about: dict[str, Any] = {"fingerprint": spec.model_fingerprint, "labels": list(loaded.labels)}
     if not loaded.erases_only:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -67,7 +68,6 @@ class _Content:
     out: str = ""
 
 
-_KEYS = [field.name for field in fields(_Content)]
 _ENTRIES: dict[str, type[Any]] = {"models": _Model, "data": _Data}
 
 
@@ -105,82 +105,49 @@ class PlanFile:
     def plan(self, context: Context) -> Plan:
         """Loads models and data, which are known by their fingerprints, and crosses them."""
         from troth.data import load_data
+        from troth.sweep.bench import with_random
         from troth.sweep.crossing import cross
-        from troth.sweep.defaults import with_random
-        from troth.verbs.methods import method
+        from troth.verbs.methods import methods
 
         content = self.content
-        data = []
-        for source in _many(content["data"]):
-            options = {"split": content.get("split"), "limit": content.get("limit")}
-            options |= {"source": source} if isinstance(source, str) else source
+        data, models = [], []
+        for source in _tables(content["data"], "source"):
+            options = {"split": content.get("split"), "limit": content.get("limit"), **source}
             limit = options.pop("limit")
-            loaded = self._at(source, lambda options=options: load_data(**options))
+            with self._at(source["source"]):
+                loaded = load_data(**options)
             data.append(loaded if limit is None else loaded.sample(limit))
-        models = []
-        for model in _many(content["models"]):
-            options = {"path": model} if isinstance(model, str) else dict(model)
-            path = options.pop("path")
-            models.append(self._at(path, lambda path=path, options=options: context.model_spec(path, options)))
+        for model in _tables(content["models"], "path"):
+            path = model.pop("path")
+            with self._at(path):
+                models.append(context.model_spec(path, model))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
+        explainers = with_random(methods(_many(content["explainers"]), context.home))
         seeds = _many(content.get("seeds", 0))
-        written = _many(content["explainers"])
-        own = [each for each in written if user_code.read(each) is not None]
-        explainers = [
-            *with_random([each for each in written if each not in own]),
-            *(method(each, context.home) for each in own),
-        ]
         return cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
 
     def _check(self) -> None:
-        for key in self.content:
-            if key not in _KEYS:
-                raise self._error(unknown("key", key, _KEYS), key)
+        content, hints = self.content, get_type_hints(_Content)
+        for key in content:
+            if key not in hints:
+                raise self._error(unknown("key", key, hints), key)
         for key in ("models", "data", "explainers", "metrics"):
-            if not self.content.get(key):
+            if not content.get(key):
                 raise TrothError(f'{self.path}: {key} is missing; write {key} = ["…"]')
-        hints = get_type_hints(_Content)
-        for key, value in self.content.items():
-            if key in _ENTRIES:
-                continue
-            if wrong := plain_values.fault(value, hints[key], key):
+        for key, value in content.items():
+            if key not in _ENTRIES and (wrong := plain_values.fault(value, hints[key], key)):
                 raise self._error(TrothError(str(wrong)), key)
-        if self.content.get("seeds", 0) == []:
+        if content.get("seeds", 0) == []:
             raise self._error(TrothError("seeds is empty, so there is nothing to do; write seeds = [0]"), "seeds")
-        if self.content.get("limit", 1) < 1:
-            raise self._error(TrothError(f"limit must be at least 1, not {self.content['limit']}"), "limit")
+        if content.get("limit", 1) < 1:
+            raise self._error(TrothError(f"limit must be at least 1, not {content['limit']}"), "limit")
         for key, choices in _CHOICES.items():
-            if self.content.get(key, choices[0]) not in choices:
-                raise self._error(unknown(key, str(self.content[key]), choices), key)
+            if content.get(key, choices[0]) not in choices:
+                raise self._error(unknown(key, str(content[key]), choices), key)
         for key, schema in _ENTRIES.items():
-            for entry in _many(self.content[key]):
+            for entry in _many(content[key]):
                 self._check_entry(key, entry, schema)
-        self._check_reach()
-        self._check_methods()
-
-    def _check_reach(self) -> None:
-        """Refuses what the user has not named: endpoints, keys, code, and files outside of the plan's folder."""
-        origin = trust.Origin("the plan", trust.Origin.file(self.path).folders)
-        for entry in _many(self.content["models"]):
-            model = _Model(entry) if isinstance(entry, str) else _Model(**entry)
-            self._at(model.path, lambda model=model: origin.model(model.path, model.key_variable))
-        for entry in _many(self.content["data"]):
-            name = entry if isinstance(entry, str) else entry["source"]
-            self._at(name, lambda name=name: origin.data(name))
-        for kind, specs in self._methods():
-            for spec in _many(specs):
-                if isinstance(spec, str):
-                    self._at(spec, lambda kind=kind, spec=spec: origin.spec(kind, spec))
-        if "out" in self.content:
-            self._at(self.content["out"], lambda: origin.path(self.content["out"]))
-
-    def _methods(self) -> list[tuple[str, Any]]:
-        content = self.content
-        return [
-            ("explainers", content["explainers"]),
-            ("metrics", content["metrics"]),
-            ("maskings", content.get("masking", "mask_token")),
-        ]
+        self._check_reach_and_methods()
 
     def _check_entry(self, key: str, entry: Any, schema: type[Any]) -> None:
         options = [field.name for field in fields(schema)]
@@ -196,24 +163,40 @@ class PlanFile:
         if wrong := plain_values.fault(entry, schema):
             raise self._error(TrothError(str(wrong)), wrong.place)
 
-    def _check_methods(self) -> None:
+    def _check_reach_and_methods(self) -> None:
+        """Refuses what the user has not named: endpoints, keys, code, and files outside of the plan's folder; then
+        methods that do not exist.
+        """
         from troth.core import catalog
 
-        for kind, specs in self._methods():
-            for spec in _many(specs):
-                if not isinstance(spec, str):
-                    raise self._error(TrothError(f"{kind} must be texts, not {spec!r}"), kind)
-                if kind == "explainers" and user_code.read(spec) is not None:
-                    continue  # allowed, or it would have been refused
-                self._at(spec, lambda kind=kind, spec=spec: catalog.build(kind, spec))
+        content = self.content
+        origin = trust.Origin("the plan", trust.Origin.file(self.path).folders)
+        for entry in _tables(content["models"], "path"):
+            with self._at(entry["path"]):
+                origin.model(entry["path"], entry.get("key_variable", trust.KEY_VARIABLE))
+        for entry in _tables(content["data"], "source"):
+            with self._at(entry["source"]):
+                origin.data(entry["source"])
+        named = [(kind, spec) for kind in ("explainers", "metrics") for spec in _many(content[kind])]
+        named.append(("maskings", content.get("masking", "mask_token")))
+        for kind, spec in named:
+            with self._at(spec):
+                origin.spec(kind, spec)
+        if "out" in content:
+            with self._at(content["out"]):
+                origin.path(content["out"])
+        for kind, spec in named:
+            if kind != "explainers" or user_code.read(spec) is None:  # code is allowed, or it would have been refused
+                with self._at(spec):
+                    catalog.build(kind, spec)
 
-    def _at(self, value: Any, action: Any) -> Any:
-        """Adds the line of the value to an error it causes."""
+    @contextmanager
+    def _at(self, about: str) -> Iterator[None]:
+        """Adds the line that writes this text to an error that it causes."""
         try:
-            return action()
+            yield
         except TrothError as error:
-            named = value if isinstance(value, str) else value.get("path") or value.get("source")
-            raise self._error(error, str(named)) from None
+            raise self._error(error, about) from None
 
     def _error(self, error: TrothError, about: str) -> TrothError:
         line = self._line(about)
@@ -231,6 +214,11 @@ class PlanFile:
 
 def _many(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def _tables(value: Any, name: str) -> list[dict[str, Any]]:
+    """Entries as tables, those given as text under the name of their first option."""
+    return [{name: entry} if isinstance(entry, str) else dict(entry) for entry in _many(value)]
 
 
 def _lower(text: str) -> str:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
-from troth.sweep.pools import Pool
 from troth.sweep.ray_pool import RayPool
-from troth.sweep.workers import Reply, Task
+from troth.sweep.workers import Pool, Reply, Task
 
 _GOODBYE = 15.0  # seconds for Ray to end by itself
 _END = 5.0  # seconds for what was killed to be gone

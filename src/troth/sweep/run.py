@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -9,24 +10,25 @@ from contextlib import suppress
 from typing import Literal
 from uuid import uuid4
 
-from troth.core.errors import TrothError
+from troth.core import arguments
+from troth.core.errors import TrothError, unknown
 from troth.core.files import CannotWriteError, remedy
 from troth.store.cells import Plan
 from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.sweep import machine
 from troth.sweep.context import Context
-from troth.sweep.limits import check_options
+from troth.sweep.graph import Shard
 from troth.sweep.outcome import Outcome as Outcome
 from troth.sweep.outcome import Progress as Progress
-from troth.sweep.pools import Pool, Processes, ThisProcess
 from troth.sweep.ray_process import ray_pool
-from troth.sweep.ready import Shard
 from troth.sweep.scheduler import Scheduler
+from troth.sweep.workers import Pool, Processes, ThisProcess
 
 Engine = Literal["local", "ray"]
 
 COMPACT_EVERY = 1_000  # fresh cells
+_MOST_WORKERS, _MOST_THREADS = 10_000, 1_024
 
 
 def run(
@@ -89,6 +91,27 @@ def run(
         with suppress(OSError):
             store.claims.close()
     return outcome
+
+
+def check_options(
+    engine: str, workers: int | None, address: str | None, gpus: float | None, threads: int, shard: Shard | None
+) -> None:
+    """One line for what no run can be started with, before any work."""
+    if engine not in ("local", "ray"):
+        raise unknown("engine", engine, ["local", "ray"])
+    if workers is not None:
+        arguments.of_kind("workers", workers, int, "a whole number")
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        raise TrothError(f"workers must be 1 to {_MOST_WORKERS:,}, not {workers}")
+    if not 1 <= threads <= _MOST_THREADS:
+        raise TrothError(f"threads must be 1 to {_MOST_THREADS:,}, not {threads}")
+    if gpus is not None and not 0 <= gpus < math.inf:
+        raise TrothError(f"gpus must be a number from 0 on, such as 0.5, not {gpus}")
+    for option, value in (("address", address), ("gpus", gpus)):
+        if value is not None and engine != "ray":
+            raise TrothError(f"{option} goes with engine ray; add --engine ray, or leave --{option} {value} out")
+    if shard is not None and not 1 <= shard[0] <= shard[1]:
+        raise TrothError(f"shard {shard[0]}/{shard[1]} does not exist; the first of four is 1/4, the last 4/4")
 
 
 def _require_loadable(plan: Plan, context: Context) -> None:

@@ -1,26 +1,36 @@
 """Which worker does which cell, and when: parents first, nothing twice, also with other processes on the same store."""
 
+import os
+import signal
+import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from troth.core.files import CannotWriteError
 from troth.core.user_calls import calling
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
-from troth.sweep import stopping
-from troth.sweep.graph import Graph
+from troth.sweep.estimate import Pace
+from troth.sweep.graph import Graph, Shard, group
 from troth.sweep.outcome import Outcome, Progress
-from troth.sweep.pace import Pace
-from troth.sweep.pools import Pool
-from troth.sweep.ready import Shard, group
-from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
+from troth.sweep.workers import Pool, Reply, Task, from_bytes, to_bytes
 
+GRACE = 10.0  # seconds that cells under way are given to finish
 _POLL = 1.0  # seconds between two looks at what other processes have done
 _DEATHS = 3  # workers a cell may cost before it counts as failed
 _TABLES = 32  # parents' tables in memory
 _TABLE_BYTES = 256 << 20
+
+
+@dataclass
+class Stop:
+    """Whether the run was asked to stop."""
+
+    requested: bool = False
 
 
 class Scheduler:
@@ -51,7 +61,7 @@ class Scheduler:
     def carry_out(self, pool: Pool, compact_every: int) -> None:
         """Hands out cells until none is left or a stop is requested."""
         try:
-            with stopping.on_request() as stop:
+            with _on_request() as stop:
                 self._work(pool, compact_every, stop)
                 self.interrupted = stop.requested and bool(self.graph.open)
         except KeyboardInterrupt:
@@ -61,7 +71,7 @@ class Scheduler:
             for name in self.running:
                 self.store.claims.drop(name)
 
-    def _work(self, pool: Pool, compact_every: int, stop: stopping.Stop) -> None:
+    def _work(self, pool: Pool, compact_every: int, stop: Stop) -> None:
         looked = time.monotonic()
         while self.graph.open:
             if not stop.requested:
@@ -139,7 +149,7 @@ class Scheduler:
         self.store.claims.drop(cell.name)
         del self.running[cell.name]
 
-    def _report(self, pool: Pool, stop: stopping.Stop) -> None:
+    def _report(self, pool: Pool, stop: Stop) -> None:
         if self.progress is None:
             return
         graph = self.graph
@@ -180,6 +190,38 @@ class Scheduler:
             seconds=time.monotonic() - self.begun,
             notes=tuple(self.notes),
         )
+
+
+@contextmanager
+def _on_request() -> Iterator[Stop]:
+    """Ctrl-C, and the signal that a cluster sends before it takes a machine away.
+
+    The first signal requests a stop; the second, or `GRACE` seconds later, raises KeyboardInterrupt.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    timer = threading.Timer(GRACE, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.daemon = True
+
+    def handle(_number: int, _frame: Any) -> None:
+        if stop.requested:
+            raise KeyboardInterrupt
+        stop.requested = True
+        timer.start()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+        for number, handler in before.items():
+            if handler is not None:  # None: set from outside Python, and never replaced
+                signal.signal(number, handler)
 
 
 class _Tables:

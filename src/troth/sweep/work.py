@@ -12,8 +12,7 @@ from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
 from troth.store.cells import Cell, Output
-from troth.store.schemas import CHECKS
-from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec
+from troth.store.specs import CHECKS, CheckSpec, ExplanationSpec, MetricSpec
 from troth.store.tables import (
     attributions_to_table,
     check_to_table,
@@ -61,7 +60,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
         (spec.key, cell.parents[1], spec.units, spec.segments, data.num_rows),
         lambda: prober.model.encode(table_to_examples(data), spec.units, spec.segments),
     )
-    # What explains again explains with the same method; one of the user's is not found by its spec.
+    # Metrics that explain again use the same method; one of the user's own is not found by its spec.
     method = None if spec.explainer_code is None else context.explainer(spec)
     fixed = isinstance(method, OwnFunction | OwnAttributions) and not method.follows_target
     attributions = table_to_attributions(

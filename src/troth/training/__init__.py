@@ -1,1 +1,1 @@
-"""Training a classifier: one loop (fit.py), recipes that say what is special about it, and bases it starts from."""
+"""Training a classifier: one loop (loop.py), recipes that say what is special about it, and bases it starts from."""

@@ -6,11 +6,14 @@ numbers need no saving: they are keyed by what they are drawn for.
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +30,39 @@ _OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "*step-*.partial
 _SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
 
 
-class DamagedError(Exception):
+class DamagedCheckpointError(Exception):
     """A file of a checkpoint is not what was written, and why."""
+
+
+@dataclass
+class State:
+    """Counts from the start of the training, and of the epoch under way."""
+
+    step: int = 0
+    epoch: int = 0  # finished
+    batch: int = 0  # done in this epoch
+    loss: float = 0.0  # summed over the rows of this epoch
+    rows: int = 0
+    seconds: float = 0.0
+    best_epoch: int = 0
+    best_value: float = -math.inf
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> State:
+        """From a checkpoint; what cannot have been written there is damage."""
+        empty = cls()
+        for name, value in dataclasses.asdict(empty).items():
+            kinds = (int, float) if isinstance(value, float) else type(value)
+            if not isinstance(kept.get(name), kinds) or isinstance(kept[name], bool):
+                raise DamagedCheckpointError(f"state.json has no {name} that can be used")
+        state = cls(**{name: kept[name] for name in dataclasses.asdict(empty)})
+        scored = all(isinstance(epoch, dict) and "score" in epoch for epoch in state.history)
+        if not scored or len(state.history) != state.epoch or not 0 <= state.best_epoch <= state.epoch:
+            raise DamagedCheckpointError("state.json has another number of epochs than it says")
+        if min(state.step, state.batch, state.rows) < 0:
+            raise DamagedCheckpointError("state.json counts below 0")
+        return state
 
 
 class Checkpoints:
@@ -66,9 +100,9 @@ class Checkpoints:
         try:
             state = reading.json_of(checkpoint / "state.json")
         except (OSError, ValueError) as error:
-            raise DamagedError(f"state.json cannot be read ({reason(error)})") from None
+            raise DamagedCheckpointError(f"state.json cannot be read ({reason(error)})") from None
         if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in ("identity", "state")):
-            raise DamagedError("state.json is not one of ours")
+            raise DamagedCheckpointError("state.json is not one of ours")
         return state
 
     def load(self, checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -79,7 +113,7 @@ class Checkpoints:
         for key, tensor in _tensors(checkpoint / "optimizer.safetensors").items():
             name, _, part = key.rpartition(_SEPARATOR)
             if name not in shapes or (tensor.dim() and tensor.shape != shapes[name]):
-                raise DamagedError(f"optimizer.safetensors is of another model: {key} does not fit")
+                raise DamagedCheckpointError(f"optimizer.safetensors is of another model: {key} does not fit")
             kept.setdefault(name, {})[part] = tensor
         model.load_state_dict(weights, strict=False)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -130,6 +164,14 @@ class Checkpoints:
             self.folder.rmdir()
 
 
+def difference(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
+    """The first thing in which a stored training is another than this one; empty where it is the same."""
+    for name, value in identity.items():
+        if stored.get(name) != value:
+            return f"its {name} is {stored.get(name)!r}, not {value!r}"
+    return ""
+
+
 def reason(error: BaseException) -> str:
     """What went wrong, in a few words."""
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
@@ -155,7 +197,7 @@ def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:
     differing = [*(found.keys() ^ wanted.keys())]
     differing += [name for name in found.keys() & wanted.keys() if found[name].shape != wanted[name].shape]
     if differing:
-        raise DamagedError(f"{path.name} is of another model: {min(differing)} does not fit")
+        raise DamagedCheckpointError(f"{path.name} is of another model: {min(differing)} does not fit")
     return found
 
 
@@ -171,4 +213,4 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(str(path))
     except (OSError, SafetensorError, ValueError) as error:
-        raise DamagedError(f"{path.name} cannot be read ({reason(error)})") from None
+        raise DamagedCheckpointError(f"{path.name} cannot be read ({reason(error)})") from None

@@ -113,11 +113,9 @@ def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
         raise ValueError("joined corpora must erase in the same way")
     joined = copy.copy(different[0])
     joined.encodings = [encoding for corpus in different for encoding in corpus.encodings]
-    joined.labels = torch.cat([corpus.labels.cpu() for corpus in different])
-    joined.lengths = torch.cat([corpus.lengths for corpus in different])
+    for name in ("labels", "lengths", "_ids", "_units"):
+        setattr(joined, name, torch.cat([getattr(corpus, name).cpu() for corpus in different]))
     joined._starts = joined.lengths.cumsum(0) - joined.lengths
-    joined._ids = torch.cat([corpus._ids.cpu() for corpus in different])
-    joined._units = torch.cat([corpus._units.cpu() for corpus in different])
     types = [corpus._types.cpu() for corpus in different if corpus._types is not None]
     joined._types = torch.cat(types) if len(types) == len(different) else None
     joined._own_keys = None

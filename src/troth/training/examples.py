@@ -23,7 +23,7 @@ from troth.training.settings import Metric
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
 _HELD_OUT = 0.2  # of the training examples, where there is no validation split
-_TAKEN = ("name", "training", "validation", "validation split")  # by other things in a training's report
+_TAKEN = ("name", "training", "validation", "validation split")  # names of other things in a training's report
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ def load_labeled(
     elif hold_out is None and _on_hub(source, entry):
         with suppress(NoSplitError):
             checking = load_data(source, split="validation", limit=limit, **options)
-    others = {_tested(name): load_data(source, split=name, limit=limit, **options) for name in tests}
+    others = {
+        f"{name} (test)" if name in _TAKEN else name: load_data(source, split=name, limit=limit, **options)
+        for name in tests
+    }
     notes = list(training.notes)
     if checking is None:
         share = _HELD_OUT if hold_out is None else hold_out
@@ -84,11 +87,6 @@ def load_labeled(
         metric=cast(Metric, entry.metric) if entry is not None else None,
         notes=tuple(notes),
     )
-
-
-def _tested(split: str) -> str:
-    """What a split is called where it is scored at the end: never what a report calls something else."""
-    return f"{split} (test)" if split in _TAKEN else split
 
 
 def load_training(source: Source, *, required: bool, limit: int | None = None, **columns: Any) -> Data:

@@ -22,9 +22,16 @@ def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is
     It must be missing, empty, or hold the file `marker`; `is_ours` looks into that file where its name proves nothing.
     """
     folder = require_writable(out)
-    if folder.is_dir():
-        _require_ours(folder, marker, is_ours)
-        locks.require_free(folder)
+    if not folder.is_dir():
+        return folder
+    first = min((entry.name for entry in os.scandir(folder) if entry.name != locks.NAME), default=None)
+    ours = claim_file(folder, marker).is_file() or ((folder / marker).is_file() and is_ours(folder / marker))
+    if first is not None and not ours:
+        lacking = f"its {marker} is not ours" if (folder / marker).exists() else f"it has no {marker} of ours"
+        raise TrothError(
+            f"{folder} is not empty (it holds {first}) and {lacking}; nothing was changed: choose another --out"
+        )
+    locks.require_free(folder)
     return folder
 
 
@@ -81,18 +88,6 @@ def settle(folder: Path, marker: str) -> None:
 def claim_file(folder: Path, marker: str) -> Path:
     """What a folder holds while its marker is not written yet."""
     return folder / f".{marker}.claim"
-
-
-def _require_ours(folder: Path, marker: str, is_ours: Callable[[Path], bool]) -> None:
-    if claim_file(folder, marker).is_file() or ((folder / marker).is_file() and is_ours(folder / marker)):
-        return
-    first = min((entry.name for entry in os.scandir(folder) if entry.name != locks.NAME), default=None)
-    if first is None:
-        return
-    lacking = f"its {marker} is not ours" if (folder / marker).exists() else f"it has no {marker} of ours"
-    raise TrothError(
-        f"{folder} is not empty (it holds {first}) and {lacking}; nothing was changed: choose another --out"
-    )
 
 
 def _cannot_write(folder: Path, error: OSError | ValueError) -> TrothError:

@@ -15,15 +15,16 @@ from troth.core.errors import TrothError
 from troth.data import Dataset
 from troth.models._loading import quiet
 from troth.models.encoder import Encoder
-from troth.training import bases, output, presets, recipes, reports
+from troth.training import bases, output, presets, recipes, record
 from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
 from troth.training.examples import Labeled, Source, entry_of, load_labeled
-from troth.training.loop import Fitted, fit
+from troth.training.loop import TrainingResult
 from troth.training.settings import Settings
+from troth.training.single import fit
 
-__all__ = ["Plan", "Trained", "fit", "plan", "train"]
+__all__ = ["Trained", "TrainingPlan", "fit", "plan", "train"]
 
 _FORMAT = 3  # of train.json and checkpoints; another number is another run
 _CHECKPOINTS = "checkpoints"
@@ -44,7 +45,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Everything settled before the first step: recipe, base, examples and settings."""
 
     recipe: recipes.Recipe
@@ -81,50 +82,35 @@ def train(
     Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
     examples to use.
     """
-    folder = reports.own(out)
+    folder = record.own(out)
     planned = plan(recipe, data, base, **options)
     model = planned.model()
-    identity = identify(planned, model)
-    with output.held(folder, reports.NAME):
-        return _carried_out(folder, planned, model, identity, resume, checkpoint_seconds, checkpoints, progress, cpu)
-
-
-def _carried_out(
-    folder: Path,
-    planned: Plan,
-    model: Encoder,
-    identity: Mapping[str, Any],
-    resume: bool,
-    checkpoint_seconds: float,
-    checkpoints: bool,
-    progress: bool,
-    cpu: bool,
-) -> Trained:
-    """The training, in a folder that is locked; what is finished already is only read."""
-    notes: list[str] = []
-    report = reports.finished(folder, identity, notes) if resume else None
-    if report is not None:
-        if _is_first():
-            _tidy(folder)
-        return Trained(folder, report)
-    if not resume and _is_first():
-        (folder / reports.NAME).unlink(missing_ok=True)
-    labeled = planned.labeled
-    fitted = fit(
-        model,
-        planned.recipe,
-        corpus_of(model, labeled.training),
-        corpus_of(model, labeled.validation),
-        planned.settings,
-        others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
-        folder=folder / _CHECKPOINTS if checkpoints else None,
-        identity=identity,
-        resume=resume,
-        checkpoint_seconds=checkpoint_seconds,
-        progress=progress,
-        cpu=cpu,
-    )
-    return write(folder, model, planned, identity, fitted, notes)
+    identity = _identify(planned, model)
+    with output.held(folder, record.NAME):
+        notes: list[str] = []
+        report = record.finished(folder, identity, notes) if resume else None
+        if report is not None:
+            if _is_first():
+                _tidy(folder)
+            return Trained(folder, report)
+        if not resume and _is_first():
+            (folder / record.NAME).unlink(missing_ok=True)
+        labeled = planned.labeled
+        fitted = fit(
+            model,
+            planned.recipe,
+            corpus_of(model, labeled.training),
+            corpus_of(model, labeled.validation),
+            planned.settings,
+            others={name: corpus_of(model, examples) for name, examples in labeled.others.items()},
+            folder=folder / _CHECKPOINTS if checkpoints else None,
+            identity=identity,
+            resume=resume,
+            checkpoint_seconds=checkpoint_seconds,
+            progress=progress,
+            cpu=cpu,
+        )
+        return _write(folder, model, planned, identity, fitted, notes)
 
 
 @arguments.typed(recipe='a name such as "plain", or a Recipe', base="a folder, a hub name, or a Base")
@@ -141,7 +127,7 @@ def plan(
     columns: Mapping[str, Any] | None = None,
     max_length: int | None = None,
     **settings: Any,
-) -> Plan:
+) -> TrainingPlan:
     """Settles a training. Without a validation split a fifth of train is held out; `tests` are scored at the end.
 
     Settings are the base's own, then those of the paper it should be like, then the single ones given.
@@ -160,7 +146,7 @@ def plan(
     asked: dict[str, Any] = {**sources, **which, "like": like}
     settled = every_setting.settings(**chosen)
     every_setting.require_weights(settled, len(labeled.labels))
-    return Plan(method, start, labeled, settled, max_length, asked)
+    return TrainingPlan(method, start, labeled, settled, max_length, asked)
 
 
 def _named(source: Source | None) -> str | None:
@@ -177,8 +163,8 @@ def corpus_of(model: Encoder, examples: Any) -> Corpus:
     return Corpus(encodings, [int(example.label) for example in examples])
 
 
-def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
-    """What makes a training this one and no other; a checkpoint is good for no other."""
+def _identify(planned: TrainingPlan, model: Encoder) -> dict[str, Any]:
+    """What makes a training this one and no other: a checkpoint resumes only the run that wrote it."""
     labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
@@ -194,16 +180,16 @@ def identify(planned: Plan, model: Encoder) -> dict[str, Any]:
     }
 
 
-def write(
+def _write(
     folder: Path,
     model: Encoder,
-    planned: Plan,
+    planned: TrainingPlan,
     identity: Mapping[str, Any],
-    fitted: Fitted,
+    fitted: TrainingResult,
     notes: Sequence[str] = (),
 ) -> Trained:
     """The model folder, written aside; train.json comes last, so where it is the training is finished."""
-    report = reports.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
+    report = record.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
         return Trained(folder, report)
@@ -211,7 +197,7 @@ def write(
         with files.writing_into(folder) as aside:
             model.model.save_pretrained(aside, state_dict=weights_of(model.model))
             model.tokenizer.save_pretrained(aside)
-        reports.write(folder, report)
+        record.write(folder, report)
     except (OSError, SafetensorError, files.CannotWriteError) as error:
         raise TrothError(
             f"cannot write the model to {folder} ({reason(error)}); its checkpoint is kept: "
@@ -223,7 +209,7 @@ def write(
 
 def _tidy(folder: Path) -> None:
     """Drops what only an unfinished training needs; a kill may have come between the report and this."""
-    output.settle(folder, reports.NAME)
+    output.settle(folder, record.NAME)
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 

@@ -19,7 +19,7 @@ from troth.core.files import write_json, writing_into
 from troth.core.types import Example
 from troth.engine.prober import Prober
 from troth.models import TextClassifier, load_model
-from troth.training import output, recipes, reports
+from troth.training import output, recipes, record
 from troth.training import train as fit
 from troth.training.examples import Source
 from troth.training.recipes.salience import WEIGHTS, Salience
@@ -66,8 +66,8 @@ def search(
 
     train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped resumes.
     """
-    folder = reports.own(out)
-    with output.held(folder, reports.NAME):
+    folder = record.own(out)
+    with output.held(folder, record.NAME):
         trials = {
             weight: fit.train(
                 with_salience(recipe, weight=weight), data, base, folder / _TRIALS / f"{weight:g}", **options
@@ -88,7 +88,7 @@ def search(
             for file in trials[chosen].folder.iterdir():
                 if file.is_file() and file.name != "train.json":
                     shutil.copy2(file, aside / file.name)
-        reports.write(folder, report)
+        record.write(folder, report)
         return Trained(folder, report)
 
 

@@ -26,7 +26,7 @@ from troth.training.bases.scratch import Scratch
 from troth.training.examples import Labeled, Source, load_three_splits
 from troth.training.recipes.plain import Plain
 from troth.training.settings import Metric, Settings
-from troth.training.stacked import why_not
+from troth.training.stacks import why_not
 
 _SMALL = 20_000_000  # parameters of a model that is worth training side by side with others
 _SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer

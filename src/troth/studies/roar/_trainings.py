@@ -26,9 +26,10 @@ from troth.sweep.context import Context
 from troth.training import bases
 from troth.training import settings as every_setting
 from troth.training.corpus import Corpus
-from troth.training.loop import Fitted, fit
+from troth.training.loop import TrainingCopy, TrainingResult
 from troth.training.settings import Settings
-from troth.training.stacked import Copy, fit_stacked
+from troth.training.single import fit
+from troth.training.stacked import fit_stacked
 from troth.verbs.explain import batches_by_cost
 
 SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
@@ -100,13 +101,13 @@ def fit_all(
     seeds: Sequence[int],
     settings: Settings,
     checkpoints: Path | None = None,
-) -> list[Fitted]:
+) -> list[TrainingResult]:
     """Side by side where there are several; a single training resumes from its checkpoints."""
     if len(models) == 1:
         alone = replace(settings, seed=seeds[0])
         return [fit(models[0], "plain", data[0][0], data[0][1], alone, folder=checkpoints)]
     together = zip(models, data, seeds, strict=True)
-    copies = [Copy(model, corpora[0], corpora[1], seed) for model, corpora, seed in together]
+    copies = [TrainingCopy(model, corpora[0], corpora[1], seed) for model, corpora, seed in together]
     return fit_stacked(copies, "plain", settings)
 
 

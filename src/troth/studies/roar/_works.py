@@ -26,7 +26,7 @@ from troth.studies.roar._steps import ALL, erase
 from troth.studies.roar._trainings import Read, fit_all, read_examples, scores_of, settings_of, shared, untrained
 from troth.sweep.context import Context
 from troth.training.corpus import Corpus, by_length
-from troth.training.loop import Fitted
+from troth.training.loop import TrainingResult
 from troth.training.settings import Settings
 
 RESULTS = pa.schema(
@@ -128,7 +128,7 @@ def predict(model: Encoder, corpus: Corpus, rows: int = 512) -> Tensor:
     return predicted
 
 
-def _result(model: Encoder, test: Corpus, fitted: Fitted, settings: Settings) -> dict[str, Any]:
+def _result(model: Encoder, test: Corpus, fitted: TrainingResult, settings: Settings) -> dict[str, Any]:
     (validation,) = fitted.scores["validation"].values()
     return {
         "predicted": predict(model, test, 16 * settings.batch_size).tolist(),

@@ -3,7 +3,7 @@ salient in the text. The paper reports more faithful attention; docs/results/sal
 
 α is what [CLS] attends to in the last layer, mean over heads (in a BiLSTM its attention, in a decoder that of the last
 position), restricted to the text's tokens and renormalized; σ is (salience + 1e-8) over its sum, fixed before training.
-`source` is text_rank, tf_idf, chi_squared, uniform, or a file of anybody's scores (see `stored_scores`). Together with
+`source` is text_rank, tf_idf, chi_squared, uniform, or a file of anybody's scores (see `StoredScores`). Together with
 `masked`, an erased token's place keeps its salience and a deleted one's is shared out. As in the paper's code, α is
 read behind the attention's dropout. `variant="released"` is that code's loss: both softmaxed again, the divergences
 summed over the mini-batch (those of one pass) and squared, TextRank with a window of 8 and two steps.
@@ -12,24 +12,25 @@ summed over the mini-batch (those of one pass) and squared, TextRank with a wind
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from troth import salience
+from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example, Rows
+from troth.core.units import join
 from troth.engine.probes import at_least_single
 from troth.models import Output, TextClassifier
 from troth.salience import pieces
 from troth.training.corpus import Corpus
 from troth.training.recipes import Recipe
-from troth.training.stored_scores import StoredScores, is_file
 
 NAMES = ("text_rank", "tf_idf", "chi_squared", "uniform")
 WEIGHTS = (1e-2, 1e-3, 1e-4)  # what the paper searches
@@ -49,7 +50,7 @@ class Salience(Recipe):
     fitted: Saliences | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.source not in NAMES and not is_file(self.source):
+        if self.source not in NAMES and not self.source.endswith((".jsonl", ".json")):
             raise TrothError(
                 f"salience: source must be {', '.join(NAMES)} or a file of scores (.jsonl, .json), not {self.source!r}"
             )
@@ -177,3 +178,61 @@ def _require_attentions(model: TextClassifier, encodings: Sequence[Encoding]) ->
     length = rows.ids.shape[1]
     if not weights or weights[-1].dim() != 4 or weights[-1].shape[-1] != length:
         raise TrothError(line)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredScores:
+    """Anybody's scores as a salience: attributions as `troth explain --json` writes them, an array or one per line.
+
+    By example id: spans, the text each lies in (0, or 1 for a second one) and how much each matters.
+    """
+
+    path: str
+    by_id: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, path: str) -> Self:
+        """From a file; every entry has id, spans and scores, and segments where there are second texts."""
+        try:
+            text = reading.text(path, reading.DATA)
+            lines = text.splitlines()
+            rows = reading.parse_json(text) if text.lstrip().startswith("[") else [*map(reading.parse_json, lines)]
+        except OSError as error:
+            raise TrothError(f"cannot read the scores in {path}: {error.strerror}") from None
+        except reading.ExcessError as error:
+            raise TrothError(f"{path} {error}") from None
+        except ValueError:
+            raise TrothError(
+                f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"
+            ) from None
+        return cls(path, {str(row["id"]): row for row in _checked(path, rows)})
+
+    def of_tokens(self, encoding: Encoding) -> Tensor:
+        """[length] a unit's absolute score, shared by the tokens that join it; 0 for tokens in none."""
+        row = self.by_id.get(encoding.example.id)
+        if row is None:
+            raise TrothError(
+                f"{self.path} has no scores of example {encoding.example.id}; explain all training examples"
+            )
+        values = np.abs(np.array([0.0 if score is None else score for score in row["scores"]], np.float64))
+        segments = np.array(row.get("segments") or [0] * len(values))
+        of_unit = np.zeros(encoding.n_units)
+        for segment in (0, 1):
+            ours = [unit for unit, place in enumerate(encoding.unit_segments) if place == segment]
+            theirs = np.flatnonzero(segments == segment)
+            if not ours or not len(theirs):
+                continue
+            joined = theirs[join([encoding.unit_spans[unit] for unit in ours], [row["spans"][unit] for unit in theirs])]
+            of_unit[ours] = values[joined] / np.bincount(joined, minlength=len(values))[joined]
+        tokens = torch.bincount(encoding.units[encoding.units >= 0], minlength=encoding.n_units).clamp(min=1)
+        return encoding.per_token((torch.from_numpy(of_unit) / tokens)[None], others=0.0)[0]
+
+
+def _checked(path: str, rows: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping) or not {"id", "spans", "scores"} <= row.keys():
+            raise TrothError(f"{path}: entry {number} lacks one of id, spans, scores; write them with troth explain")
+        if len(row["spans"]) != len(row["scores"]):
+            counts = f"{len(row['scores'])} scores for {len(row['spans'])} spans"
+            raise TrothError(f"{path}: entry {number} has {counts}; give one per span")
+        yield row
