@@ -5,10 +5,10 @@ import torch
 
 from fakes import CORPUS, attribution_model, encoder, prompted
 from troth.attribution_model import together
-from troth.attribution_model.fitting import Settings, choose, is_better, train
+from troth.attribution_model.fitting import Course, Settings, choose, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
-from troth.attribution_model.together import Copy, most_together, train_together
+from troth.attribution_model.together import most_together, train_together
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.explainers.attributive_masking import AttributiveMasking
@@ -45,14 +45,14 @@ def test_side_by_side_is_one_by_one(variant, rows):
         return judge_copies(model, own, weights, validation, [[metric]] * len(LOSSES))
 
     own = without_dropout(variant)
-    copies = [Copy(loss, is_better(metric)) for loss in LOSSES]
+    copies = [Course(loss, is_better(metric)) for loss in LOSSES]
     train_together(model, own, training, copies, settings, epochs=3, watch=watch_copies)
     for loss, copy in zip(LOSSES, copies, strict=True):
         alone = without_dropout(variant)
         course = train(model, alone, training, loss, settings, epochs=3, watch=watch, better=is_better(metric))
-        assert [row["step"] for row in copy.course.history] == [row["step"] for row in course.history]
-        assert copy.course.best_step == course.best_step
-        for expected, found in zip(course.history, copy.course.history, strict=True):
+        assert [row["step"] for row in copy.history] == [row["step"] for row in course.history]
+        assert copy.best_step == course.best_step
+        for expected, found in zip(course.history, copy.history, strict=True):
             assert found[metric] == pytest.approx(expected[metric], abs=1e-4)
         for name, weight in alone.trained_weights().items():
             # Adam divides by small gradients, so that rounding grows.
@@ -67,7 +67,7 @@ def test_side_by_side_explains_a_prompted_model():
     training, _ = choose(model, EXAMPLES, settings)
     own = without_dropout(classes=len(model.labels))
     own.labels = tuple(model.labels)
-    copies = [Copy(loss) for loss in LOSSES[:2]]
+    copies = [Course(loss) for loss in LOSSES[:2]]
     train_together(model, own, training, copies, settings, epochs=1)
     for loss, copy in zip(LOSSES, copies, strict=False):
         alone = without_dropout(classes=len(model.labels))
@@ -178,7 +178,7 @@ def test_every_copy_has_its_own_dropout():
     for module in own.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.3
-    copies = [Copy(DualMask()), Copy(DualMask())]
+    copies = [Course(DualMask()), Course(DualMask())]
     train_together(model, own, training, copies, settings, epochs=2)
     assert not torch.equal(copies[0].weights["hidden.weight"], copies[1].weights["hidden.weight"])
 

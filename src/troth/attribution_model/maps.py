@@ -96,12 +96,9 @@ class Tuned(Want):
 
 
 def whole_maps(
-    own: AttributionModel,
-    encodings: Sequence[Encoding],
-    probabilities: Tensor,
-    scores: Callable[[Page, Tensor], Tensor],
-    size: int,
-) -> list[Tensor]:
+    own: AttributionModel, encodings: Sequence[Encoding], probabilities: Tensor,
+    scores: Callable[[Page, Tensor], Tensor], size: int,
+) -> list[Tensor]:  # fmt: skip
     """Of every text [copies, units], where F's predictions are known; `scores` reads a page. [texts, classes]
 
     `size` texts go through G at a time, those about as long together; fewer where they do not fit into memory.
@@ -110,33 +107,22 @@ def whole_maps(
     waiting = sorted(range(len(encodings)), key=lambda place: encodings[place].n_tokens)
     while waiting:
         places = waiting[:size]
-        found = _mapped(own, [encodings[place] for place in places], probabilities[places], scores)
-        if found is None and size == 1:
-            raise TrothError(f"a text of {encodings[places[0]].n_tokens} tokens does not fit into memory")
-        if found is None:
+        try:
+            page = read_whole(own, [encodings[place] for place in places])
+            with torch.no_grad():
+                found = (scores(page, probabilities[places].to(own.device)).sigmoid() * page.present).cpu()
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+            if size == 1:
+                length = encodings[places[0]].n_tokens
+                raise TrothError(f"a text of {length} tokens does not fit into memory") from None
             size //= 2
             continue
         for row, place in enumerate(places):
             maps[place] = found[..., row, : encodings[place].n_units]
         waiting = waiting[size:]
     return maps
-
-
-@torch.no_grad()
-def _mapped(
-    own: AttributionModel,
-    encodings: Sequence[Encoding],
-    probabilities: Tensor,
-    scores: Callable[[Page, Tensor], Tensor],
-) -> Tensor | None:
-    """[copies, texts, units]; None where memory ran out."""
-    try:
-        page = read_whole(own, encodings)
-        return (scores(page, probabilities.to(own.device)).sigmoid() * page.present).cpu()
-    except (MemoryError, RuntimeError) as error:
-        if not ran_out(error):
-            raise
-        return None
 
 
 def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:

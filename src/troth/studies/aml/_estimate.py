@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +115,10 @@ def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: 
     """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
     examples = table_to_examples(tables[cell.parents[0]])
     method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
-    passes = _passes(method, cell, tables, context)
+    encodings = context.once(
+        ("encodings", *_key(cell)), lambda: context.model(ModelSpec.of(cell)).encode(examples, "token")
+    )
+    passes = [method.passes(encoding.n_units) for encoding in encodings]
     if isinstance(method, AttributiveMasking) or max(passes) > _MOST:
         return float(sum(passes) * _seconds_a_pass(cell, tables, context))
     prober = Prober(context.model(ModelSpec.of(cell)), cell.specs["masking"])
@@ -145,16 +147,6 @@ def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: C
 def passes_a_text(method: Explainer, lengths: Sequence[int]) -> float:
     """About how many rows a method asks of the model for a text, on average."""
     return float(np.mean([method.passes(length) for length in lengths]))
-
-
-def _passes(method: Explainer, cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
-    lengths = context.once(("lengths", *_key(cell)), partial(_lengths, cell, tables, context))
-    return [method.passes(length) for length in lengths]
-
-
-def _lengths(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
-    examples = table_to_examples(tables[cell.parents[-1]])
-    return [encoding.n_units for encoding in context.model(ModelSpec.of(cell)).encode(examples, "token")]
 
 
 def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:

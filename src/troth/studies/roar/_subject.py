@@ -1,4 +1,4 @@
-"""What is retrained again and again: labeled examples of three splits, a base and how it is trained."""
+"""What is retrained again and again: labeled examples of three splits, a base, its settings, and the explainers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.maskings import Masking
 from troth.models.encoder import Encoder
+from troth.studies._training import SPLITS
 from troth.training import bases, presets
 from troth.training import settings as every_setting
 from troth.training.bases import Base
@@ -42,15 +43,17 @@ class Subject:
     max_length: int | None
     masking: Masking
     score: Metric
+    methods: Sequence[Explainer]  # without `random`, which is always there
+
+    @property
+    def name(self) -> str:
+        return self.labeled.name
 
     @property
     def sets(self) -> dict[str, Data]:
         """The examples by split."""
-        return {
-            "train": self.labeled.training,
-            "validation": self.labeled.validation,
-            "test": self.labeled.others["test"],
-        }
+        parts = (self.labeled.training, self.labeled.validation, self.labeled.others["test"])
+        return dict(zip(SPLITS, parts, strict=True))
 
     @cached_property
     def model(self) -> Encoder:
@@ -77,30 +80,38 @@ class Subject:
         """What every cell must know, and every result depends on."""
         settings = {name: value for name, value in every_setting.as_dict(self.settings).items() if name != "seed"}
         return {
-            "base": catalog.spec(self.base, full=True),
-            "settings": settings,
-            "labels": list(self.labeled.labels),
-            "max_length": self.max_length,
-            "masking": catalog.spec(self.masking, full=True),
+            "base": catalog.spec(self.base, full=True), "settings": settings, "labels": list(self.labeled.labels),
+            "max_length": self.max_length, "masking": catalog.spec(self.masking, full=True),
             "fingerprints": {name: data.fingerprint for name, data in self.sets.items()},
-        }
+        }  # fmt: skip
 
 
 def settle(
     data: Source | Labeled,
     base: Any,
+    explainers: Sequence[str | Explainer],
     *,
+    stack: int | None = None,
     masking: str | Masking = "mask_token",
     limit: int | None = None,
     max_length: int | None = None,
     score: Metric | None = None,
     **settings: Any,
 ) -> Subject:
-    """The subject of a benchmark; what cannot be trained or scored is refused before any work.
+    """The subject of a benchmark; what cannot be trained, explained or scored is refused before any work.
 
     `score` is what the curves show: by default macro-F1 of single texts, accuracy (micro-F1) of pairs.
     """
-    start = _trainable(base)
+    if stack is not None and stack < 1:
+        raise TrothError(f"stack must be 1 training or more, not {stack}")
+    built: list[Explainer] = [catalog.build("explainers", explainer) for explainer in explainers]
+    methods = [method for method in dict.fromkeys(built) if not isinstance(method, Random)]
+    if not isinstance(base, str | Base):
+        raise TrothError(
+            f"a {type(base).__name__} cannot be trained: a benchmark that retrains needs a base such as "
+            "bilstm_attention, scratch, a hub name or a model folder, not a loaded model or a black box"
+        )
+    start = bases.build(base)
     if isinstance(data, Labeled):
         labeled = data
     else:
@@ -111,18 +122,12 @@ def settle(
     resolved = presets.resolve(settings, paper, Plain(), start, labeled.name, pair=pair)
     chosen = every_setting.settings(**{"metric": "accuracy", **resolved})
     metric: Metric = score or ("accuracy" if pair else "macro_f1")
-    subject = Subject(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric)
+    subject = Subject(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric, methods)
     _enough(subject, limit)
+    if stack is not None and stack > 1 and subject.why_alone is not None:
+        raise TrothError(f"stack={stack}: {subject.why_alone}; use stack=1")
+    _try_out(subject)
     return subject
-
-
-def _trainable(base: Any) -> Base:
-    if isinstance(base, str | Base):
-        return bases.build(base)
-    raise TrothError(
-        f"a {type(base).__name__} cannot be trained: a benchmark that retrains needs a base such as bilstm_attention, "
-        "scratch, a hub name or a model folder, not a loaded model or a black box"
-    )
 
 
 def _enough(subject: Subject, limit: int | None) -> None:
@@ -140,12 +145,12 @@ def _enough(subject: Subject, limit: int | None) -> None:
                 )
 
 
-def try_out(subject: Subject, explainers: Sequence[Explainer]) -> None:
+def _try_out(subject: Subject) -> None:
     """Each explainer on the two shortest texts, partly erased: what the model lacks is refused before any training."""
     chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")
     prober = Prober(subject.model, subject.masking)
-    for explainer in (Random(), *explainers):
+    for explainer in (Random(), *subject.methods):
         method = explainer.prepare(prober, encodings)
         for encoding in encodings:
             left = torch.ones(encoding.n_units)
