@@ -14,7 +14,7 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel, Variant
-from troth.attribution_model.reading import Page, read
+from troth.attribution_model.reading import ReadBatch, read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
 from troth.core.memory import ran_out
@@ -164,7 +164,7 @@ def train(
     """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
     begun, course = time.perf_counter(), Course(loss, better)
 
-    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+    def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
         return loss(model, rows, own.scores(page, said), page.present, said)
 
     def look(step: int, is_due: bool) -> None:
@@ -183,7 +183,7 @@ def train(
 
 def take_steps(
     model: TextClassifier, own: AttributionModel, training: Examples, weights: Iterable[Tensor],
-    losses: Callable[[Rows, Page, Tensor], Tensor], look: Callable[[int, bool], None], settings: Settings, *,
+    losses: Callable[[Rows, ReadBatch, Tensor], Tensor], look: Callable[[int, bool], None], settings: Settings, *,
     epochs: float, progress: bool,
 ) -> None:  # fmt: skip
     """AdamW with linear decay on the losses of rows; `look` hears after each step whether it is time to validate."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page, read, read_whole
+from troth.attribution_model.reading import ReadBatch, read, read_whole
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
@@ -68,7 +68,7 @@ class Tuned(Want):
         more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
         return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
 
-    def _tune(self, model: TextClassifier, rows: Rows, page: Page, prediction: Tensor) -> Tensor:
+    def _tune(self, model: TextClassifier, rows: Rows, page: ReadBatch, prediction: Tensor) -> Tensor:
         """[rows, steps + 1, units] every example with its own copy of the weights; AdamW works element by element."""
         own = self.attribution_model
         weights = {
@@ -97,7 +97,7 @@ class Tuned(Want):
 
 def whole_maps(
     own: AttributionModel, encodings: Sequence[Encoding], probabilities: Tensor,
-    scores: Callable[[Page, Tensor], Tensor], size: int,
+    scores: Callable[[ReadBatch, Tensor], Tensor], size: int,
 ) -> list[Tensor]:  # fmt: skip
     """Of every text [copies, units], where F's predictions are known; `scores` reads a page. [texts, classes]
 
@@ -125,7 +125,7 @@ def whole_maps(
     return maps
 
 
-def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:
+def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[ReadBatch, Tensor]:
     """What G reads of these rows, and the prediction it is given: F's, or the class asked about where it is another."""
     own.require_fit(model)
     if own.device != model.device:

@@ -17,7 +17,7 @@ from torch import Tensor
 from troth.attribution_model.fitting import Course, Examples, Found, Settings, take_steps
 from troth.attribution_model.losses import repeated
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page
+from troth.attribution_model.reading import ReadBatch
 from troth.core.memory import free
 from troth.core.types import Rows
 from troth.models import TextClassifier, families
@@ -60,7 +60,7 @@ def train_together(
     for weight in weights.values():
         weight.requires_grad_()
 
-    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+    def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
         scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
         terms = form.terms(model, repeated(rows, count), scores, page.present.repeat(count, 1), said.repeat(count, 1))
         return (terms.view(count, len(said), 3) * lambdas[:, None]).sum(-1)

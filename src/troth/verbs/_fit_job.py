@@ -17,7 +17,7 @@ from troth.attribution_model.fitting import Course, Examples, Settings, is_bette
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page
+from troth.attribution_model.reading import ReadBatch
 from troth.attribution_model.search import search, weighted
 from troth.attribution_model.together import most_together, stacked, train_together
 from troth.core.types import Attribution, Question
@@ -138,7 +138,7 @@ def judge_copies(
 
 
 def _explained(
-    own: AttributionModel, examples: Examples, scores: Callable[[Page, Tensor], Tensor]
+    own: AttributionModel, examples: Examples, scores: Callable[[ReadBatch, Tensor], Tensor]
 ) -> list[list[Attribution]]:
     """The maps of each copy; what F predicts is known."""
     encodings, targets = examples.encodings, examples.probabilities.argmax(-1).tolist()

@@ -52,7 +52,7 @@ def test_the_regression_is_that_of_scikit_learn():
     generator = np.random.default_rng(0)
     features = generator.standard_normal((2000, 3)) @ np.diag([1.0, 0.5, 2.0])
     labels = features @ [1.0, -1.0, 0.3] + generator.standard_normal(2000) > 0
-    given = _synthetic.Problem(features, np.eye(3), labels, 1990)
+    given = _synthetic.SyntheticProblem(features, np.eye(3), labels, 1990)
     right = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(features[:1990], labels[:1990])
     np.testing.assert_allclose(given.fit([])[0], np.abs(right.coef_[0]), atol=1e-3)
 

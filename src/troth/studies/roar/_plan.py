@@ -21,7 +21,7 @@ from troth.store.tables import examples_to_table
 from troth.studies._copies import ALL, Counted, Training
 from troth.studies._training import TrainingSpec
 from troth.studies.roar._importance import PROBES, ImportanceSpec
-from troth.studies.roar._subject import Subject, settle
+from troth.studies.roar._subject import BenchmarkSetup, settle
 
 Way = Literal["once", "recursive"]
 
@@ -68,7 +68,7 @@ class Planner:
     """Adds the cells of one or both benchmarks to one plan; what they share is added once."""
 
     def __init__(
-        self, subject: Subject, steps: Steps, seeds: Sequence[int], plan: Plan, *, absolute: bool = True,
+        self, subject: BenchmarkSetup, steps: Steps, seeds: Sequence[int], plan: Plan, *, absolute: bool = True,
         stack: int | None = None,
     ) -> None:  # fmt: skip
         if not seeds:

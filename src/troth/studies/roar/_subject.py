@@ -34,7 +34,7 @@ _SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class BenchmarkSetup:
     """Everything the trainings have in common."""
 
     labeled: Labeled
@@ -97,7 +97,7 @@ def settle(
     max_length: int | None = None,
     score: Metric | None = None,
     **settings: Any,
-) -> Subject:
+) -> BenchmarkSetup:
     """The subject of a benchmark; what cannot be trained, explained or scored is refused before any work.
 
     `score` is what the curves show: by default macro-F1 of single texts, accuracy (micro-F1) of pairs.
@@ -122,7 +122,7 @@ def settle(
     resolved = presets.resolve(settings, paper, Plain(), start, labeled.name, pair=pair)
     chosen = every_setting.settings(**{"metric": "accuracy", **resolved})
     metric: Metric = score or ("accuracy" if pair else "macro_f1")
-    subject = Subject(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric, methods)
+    subject = BenchmarkSetup(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric, methods)
     _enough(subject, limit)
     if stack is not None and stack > 1 and subject.why_alone is not None:
         raise TrothError(f"stack={stack}: {subject.why_alone}; use stack=1")
@@ -130,7 +130,7 @@ def settle(
     return subject
 
 
-def _enough(subject: Subject, limit: int | None) -> None:
+def _enough(subject: BenchmarkSetup, limit: int | None) -> None:
     """Erasing drops no example, but a limit or a split may: a class with a single example cannot be learned."""
     labels = subject.labeled.labels
     for split in ("train", "test"):
@@ -145,7 +145,7 @@ def _enough(subject: Subject, limit: int | None) -> None:
                 )
 
 
-def _try_out(subject: Subject) -> None:
+def _try_out(subject: BenchmarkSetup) -> None:
     """Each explainer on the two shortest texts, partly erased: what the model lacks is refused before any training."""
     chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")

@@ -36,7 +36,7 @@ _FALLEN = 0.9  # accuracy is 1 while one informative feature is left, and a half
 
 
 @dataclass
-class Problem:
+class SyntheticProblem:
     """The examples as a basis times loadings: they have as many dimensions as there are random variables."""
 
     basis: Floats  # [examples, dimensions]
@@ -75,7 +75,7 @@ class Problem:
         return torch.from_numpy(with_constant * np.where(self.labels, 1.0, -1.0)[: self.train, None])
 
 
-def problem(train: int = 200_000, test: int = 50_000, seed: int = SEED) -> Problem:
+def problem(train: int = 200_000, test: int = 50_000, seed: int = SEED) -> SyntheticProblem:
     """Examples of eq. (1)."""
     generator = np.random.default_rng(seed)
     a = np.zeros(FEATURES)
@@ -85,10 +85,10 @@ def problem(train: int = 200_000, test: int = 50_000, seed: int = SEED) -> Probl
     features = a * z / 10 + d * eta + epsilon / 10
     values, vectors = np.linalg.eigh(features.T @ features)
     real = values > values.max() * 1e-12
-    return Problem(features @ vectors[:, real], vectors[:, real].T, z[:, 0] > 0, train)
+    return SyntheticProblem(features @ vectors[:, real], vectors[:, real].T, z[:, 0] > 0, train)
 
 
-def orders(problem: Problem) -> dict[str, list[int]]:
+def orders(problem: SyntheticProblem) -> dict[str, list[int]]:
     """In which order features are removed: by ROAR, by Recursive ROAR, by the truth, and in the worst case.
 
     The truth does not order informative features among themselves, nor the others: they go as in Recursive ROAR.
@@ -104,7 +104,7 @@ def orders(problem: Problem) -> dict[str, list[int]]:
     return {"roar": once, "recursive": recursive, "truth": truth, "worst": truth[::-1]}
 
 
-def curves(problem: Problem) -> dict[str, list[float]]:
+def curves(problem: SyntheticProblem) -> dict[str, list[float]]:
     """Test accuracy after 0, 1, … all features are removed, by order."""
     counts = range(problem.loadings.shape[1] + 1)
     threads = torch.get_num_threads()
