@@ -82,7 +82,8 @@ def _add(folder: Path, study: Study, section: Section, setting: Setting, hardwar
 
         taken = {other.figure.partition("-")[0] for other in sections}
         number = next(number for number in range(1, 100) if f"{number:02}" not in taken)
-        added = replace(added, figure=(before and before.figure) or f"{number:02}-{section.part}.png")
+        earlier = "" if before is None else before.figure
+        added = replace(added, figure=earlier or f"{number:02}-{section.part}.png")
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         section.draw(figure)
         for ending in figures.ENDINGS:

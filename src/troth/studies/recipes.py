@@ -39,11 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPES = ("plain", "masked", "salience", "masked + salience")
-METRICS = {
-    "flip fraction": "decision_flip",
-    "RACU": "recursive_erasure",
-    "comprehensiveness": "comprehensiveness",
-}
+METRICS = {"flip fraction": "decision_flip", "RACU": "recursive_erasure", "comprehensiveness": "comprehensiveness"}
 OUTSIDE = "masked inputs out of distribution"
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure

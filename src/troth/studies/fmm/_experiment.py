@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from troth.performance import Performance, indicators
 from troth.performance import performance as performance_of
 from troth.store.cells import Cell
 from troth.studies import published
-from troth.studies._results import Range, Results, estimate
+from troth.studies._results import Results, estimate
 from troth.studies._trained_study import Experiment, full_spec
 from troth.studies.fmm._works import ErasedCheckSpec, HistorySpec, SummarySpec
 from troth.training.quality import majority
@@ -142,10 +143,12 @@ class FmmExperiment(Experiment):
         needed = self.majority + MARGIN
         return [seed for seed in self.seeds if self.curve(results, recipe, seed)[0] >= needed]
 
-    def ends(self, results: Results, recipe: str) -> dict[str, Range]:
-        """Performance on whole and on all masked texts, over seeds."""
-        found = [self.curve(results, recipe, seed) for seed in self.seeds]
-        return {name: estimate([curve[place] for curve in found]) for name, place in ENDS.items()}
+    def performed(self, results: Results, recipe: str) -> dict[str, Any]:
+        """Performance on whole and on all masked texts, over seeds; the curve of each seed, and how many converged."""
+        by_seed = [self.curve(results, recipe, seed) for seed in self.seeds]
+        ends = {name: estimate([curve[place] for curve in by_seed]) for name, place in ENDS.items()}
+        curves = [curve.tolist() for curve in by_seed]
+        return {**ends, "by_seed": curves, "converged": len(self.converged(results, recipe))}
 
 
 def measure_name(explainer: str) -> str:

@@ -14,6 +14,7 @@ from troth.metrics.formulas import Floats
 from troth.studies import Section
 from troth.studies._results import Line, Range, Results, draw_lines, estimate, percent
 from troth.studies.fmm._experiment import (
+    ENDS,
     INTERVAL,
     MARGIN,
     TRAIN,
@@ -32,16 +33,14 @@ def performance(experiments: Sequence[FmmExperiment], results: Results) -> Itera
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for experiment, training in itertools.product(experiments, TRAININGS):
-        recipe = TRAININGS[training]
-        ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
+        found = experiment.performed(results, TRAININGS[training])
         theirs = printed("fmm_performance", "value", experiment.name, quantity="performance")
         rows.append(
-            [experiment.name, training, *map(percent, ends.values()), 100 * experiment.majority,
-             f"{converged} of {len(experiment.seeds)}", theirs if training == "masked" else None]
+            [experiment.name, training, *(percent(found[name]) for name in ENDS), 100 * experiment.majority,
+             f"{found['converged']} of {len(experiment.seeds)}", theirs if training == "masked" else None]
         )  # fmt: skip
         facts.setdefault(experiment.name, {"majority": experiment.majority, "performance": experiment.performance})
-        by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
-        facts[experiment.name][training] = {"by_seed": by_seed, "converged": converged, **ends}
+        facts[experiment.name][training] = found
     if len(experiments) > 1:
         rows += [["all", training, *map(percent, everywhere(experiments, results, recipe)), None, None, None]
                  for training, recipe in TRAININGS.items()]  # fmt: skip
@@ -118,12 +117,9 @@ def ablation(experiments: Sequence[FmmExperiment], results: Results) -> Iterator
         rows: list[list[Any]] = []
         facts: dict[str, Any] = {}
         for train, validate in itertools.product(TRAIN, VALIDATE):
-            recipe = strategy(train, validate)
-            ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
-            of_seeds = f"{converged} of {len(experiment.seeds)}"
-            rows.append([TRAIN[train], VALIDATE[validate], *map(percent, ends.values()), of_seeds])
-            by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
-            facts[f"{train} {validate}"] = {**ends, "by_seed": by_seed, "converged": converged}
+            facts[f"{train} {validate}"] = found = experiment.performed(results, strategy(train, validate))
+            of_seeds = f"{found['converged']} of {len(experiment.seeds)}"
+            rows.append([TRAIN[train], VALIDATE[validate], *(percent(found[name]) for name in ENDS), of_seeds])
         columns = ("training", "validation", "unmasked %", "100 % masked %", "converged")
         words = (
             f"{experiment.performance} on the test set. {INTERVAL} Class majority: {100 * experiment.majority:.1f} %. "

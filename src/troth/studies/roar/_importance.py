@@ -24,16 +24,7 @@ from troth.maskings import Masking
 from troth.models._loading import quiet
 from troth.store.cells import Cell, Output
 from troth.store.specs import ModelSpec, Spec
-from troth.studies._copies import (
-    Counted,
-    Splits,
-    erase,
-    fit_all,
-    importance,
-    read_examples,
-    settings_of,
-    untrained,
-)
+from troth.studies._copies import Counted, Splits, erase, fit_all, importance, read_examples, settings_of, untrained
 from troth.sweep.context import Context
 from troth.verbs.many import portions
 

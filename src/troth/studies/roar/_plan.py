@@ -21,7 +21,7 @@ from troth.store.tables import examples_to_table
 from troth.studies._copies import ALL, Counted, Training
 from troth.studies._training import TrainingSpec
 from troth.studies.roar._importance import PROBES, ImportanceSpec
-from troth.studies.roar._subject import BenchmarkSetup, settle
+from troth.studies.roar._setup import BenchmarkSetup, settle
 
 Way = Literal["once", "recursive"]
 
@@ -81,8 +81,7 @@ class Planner:
         plan.about |= {"data": {**plan.about.get("data", {}), subject.name: sizes}, "seeds": list(self.seeds)}
         self.data = tuple(
             plan.add(
-                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(),
-                examples_to_table(data),
+                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(), examples_to_table(data)
             ).name
             for name, data in subject.sets.items()
         )
