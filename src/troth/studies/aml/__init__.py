@@ -91,7 +91,7 @@ class Aml(PlannedStudy[AmlExperiment]):
         plan = Plan(probes=self.probes)
         count = Counter({"trainings": 0, "forward": 0, "backward": 0})
         for experiment in self.experiments(setting, plan, part):
-            if experiment.find_model() is None:
+            if not experiment.has_model():
                 plan.add(experiment.classifier)
                 labeled = load_labeled(experiment.name, limit=2_000)
                 built = bases.build(setting.base or "embedded")
@@ -111,7 +111,7 @@ class Aml(PlannedStudy[AmlExperiment]):
             yield from super().sections(part, setting if name is None else replace(setting, data=(name,)))
 
     def chosen(self, experiments: list[AmlExperiment], plan: Plan, setting: Setting) -> list[AmlExperiment]:
-        untrained = [experiment for experiment in experiments if experiment.find_model() is None]
+        untrained = [experiment for experiment in experiments if not experiment.has_model()]
         for experiment in untrained:
             plan.add(experiment.classifier)
         if untrained and (failed := setting.carry_out(plan)[1].failed):

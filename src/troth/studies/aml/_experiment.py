@@ -125,11 +125,18 @@ class AmlExperiment:
     @cached_property
     def model(self) -> ModelSpec:
         """The explained model."""
-        found = self.find_model()
+        found = self._find_model()
         assert found is not None
         return found
 
-    def find_model(self) -> ModelSpec | None:
+    def has_model(self) -> bool:
+        """Whether there is a model to be explained; it is loaded once."""
+        found = self._find_model()
+        if found is not None:
+            self.model = found
+        return found is not None
+
+    def _find_model(self) -> ModelSpec | None:
         """The base, or the model that `classifier` trains; None where that is not trained yet."""
         setting, name = self.setting, self.name
         base, labels = setting.base or "embedded", load_data(name, limit=1).labels
