@@ -62,10 +62,13 @@ class Soft(TrainedStudy[SoftExperiment]):
         return SoftExperiment(data, base, plan, setting.seeds, self.changed, self.paper)
 
     def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
-        if part == "alternatives":
-            specs = {experiment.name: self._alternatives(experiment, results) for experiment in experiments}
-            return [_tables.alternatives(experiments, results, specs)]
-        return _tables.SECTIONS[part](experiments, results, self._specs(part))
+        if part in _tables.SECTIONS:
+            return _tables.SECTIONS[part](experiments, results, self._specs(part))
+        listed = {(metric, spec): spec for metric, specs in self._specs(part).items() for spec in specs}
+        specs = {
+            each.name: self._alternatives(each, results) if part == "alternatives" else listed for each in experiments
+        }
+        return [_tables.by_spec(part, experiments, results, specs)]
 
     def spec(self, metric: str, **options: Any) -> str:
         """A metric of the paper's tables as its spec, soft ones with the study's map and number of draws."""

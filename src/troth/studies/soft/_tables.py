@@ -180,29 +180,12 @@ def released(experiments: Sequence[SoftExperiment], results: Results, specs: Spe
     yield Section("released", "The paper's rules and the released code's", columns, rows, words, facts)
 
 
-def alternatives(
-    experiments: Sequence[SoftExperiment], results: Results, specs: Mapping[str, Mapping[tuple[str, str], str]]
-) -> Section:
-    words = (
-        "The variance is the one with the highest diagnosticity on validation, with the first seed. The paper reports "
-        "only that dropped elements do better than the others."
-    )
-    return _by_spec("alternatives", "Appendix C: other ways to fade a token", words, experiments, results, specs)
-
-
-def _variants(part: str, title: str, words: str) -> Callable[..., Iterator[Section]]:
-    def sections(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
-        listed = {(metric, spec): spec for metric, choices in specs.items() for spec in choices}
-        by_data = {experiment.name: listed for experiment in experiments}
-        yield _by_spec(part, title, words, experiments, results, by_data)
-
-    return sections
-
-
-def _by_spec(
-    part: str, title: str, words: str, experiments: Sequence[SoftExperiment], results: Results,
+def by_spec(
+    part: str,
+    experiments: Sequence[SoftExperiment],
+    results: Results,
     specs: Mapping[str, Mapping[tuple[str, str], str]],
-) -> Section:  # fmt: skip
+) -> Section:
     """A row per data set and spec: the mean over attributions, and each attribution's diagnosticity."""
     rows, facts = [], {}
     for experiment in experiments:
@@ -214,6 +197,7 @@ def _by_spec(
             rows.append([experiment.name, metric, variant, mean(list(shares.values())), *shares.values(), best])
             facts[f"{experiment.name} {metric} {variant}"] = {"diagnosticity": shares, "mean": values}
     columns = ("data", "metric", "how", "mean diagnosticity", *METHODS, "highest mean score")
+    title, words = _BY_SPEC[part]
     return Section(part, title, columns, rows, words, facts)
 
 
@@ -224,13 +208,20 @@ SECTIONS: Mapping[str, Callable[[Sequence[SoftExperiment], Results, Specs], Iter
     "lengths": lengths,
     "examples": examples,
     "released": released,
-    "maps": _variants(
-        "maps", "The same metrics with other maps from scores to [0, 1]",
+}
+_BY_SPEC = {  # title and words of the parts that compare specs of a metric
+    "alternatives": (
+        "Appendix C: other ways to fade a token",
+        "The variance is the one with the highest diagnosticity on validation, with the first seed. The paper reports "
+        "only that dropped elements do better than the others.",
+    ),
+    "maps": (
+        "The same metrics with other maps from scores to [0, 1]",
         "Where the attribution with the highest mean score changes with the map, the verdict is the map's.",
     ),
-    "retention": _variants(
-        "retention", "Soft metrics at equal retention",
+    "retention": (
+        "Soft metrics at equal retention",
         "retention=π rescales the keep probabilities of every attribution to the mean π (Huang & Chan, 2026). Without "
         "it, those that keep more (or erase more) score higher.",
     ),
-}  # fmt: skip
+}
