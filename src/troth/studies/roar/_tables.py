@@ -59,12 +59,14 @@ class Retrained(Reader):
         return f"{row['racu']} [+{row['plus']} −{row['minus']}]" if row.get("racu") else None
 
     def curves(self, way: Way) -> list[Curve]:
-        return super().curves(way) or self.fail()
+        if curves := super().curves(way):
+            return curves
+        raise self.nothing_done()
 
-    def fail(self) -> Any:
+    def nothing_done(self) -> TrothError:
         """Where nothing can be shown, the first error is the user's to fix."""
         failures = [self.store.failure(name) for name in self.planner.plan.cells]
-        raise TrothError(next((found.error for found in failures if found), f"{self.data}: no training was done"))
+        return TrothError(next((found.error for found in failures if found), f"{self.data}: no training was done"))
 
     def section(
         self, part: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], facts: Mapping[str, Any],
@@ -113,11 +115,8 @@ def _comparison(retrained: Retrained) -> Section:
     rows, racu = [], {}
     for curve in recursive:
         if (roar := by_explainer.get(curve.explainer)) is not None:
-            estimates = {
-                "roar": roar.faithfulness,
-                "recursive": curve.faithfulness,
-                "more": estimate(curve.racu - roar.racu),
-            }
+            more = estimate(curve.racu - roar.racu)
+            estimates = {"roar": roar.faithfulness, "recursive": curve.faithfulness, "more": more}
             racu[curve.explainer] = {name: 100 * value for name, (value, _, _) in estimates.items()}
             theirs = retrained.published_racu(curve.explainer)
             rows.append([curve.explainer, *map(percent, estimates.values()), theirs])
@@ -144,7 +143,9 @@ def _one_token(retrained: Retrained) -> Section:
 
 def _performance(retrained: Retrained) -> Section:
     subject, found = retrained.planner.subject, retrained.performances()
-    quality, model = estimate(found or retrained.fail()), retrained.printed["model"]
+    if not found:
+        raise retrained.nothing_done()
+    quality, model = estimate(found), retrained.printed["model"]
     lengths = [encoding.n_units for encoding in subject.model.encode(list(subject.sets["train"]), units="token")]
 
     def theirs(quantity: str, of_model: str = "") -> str | None:
