@@ -18,7 +18,7 @@ from troth.store.cells import Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import StudyData, TrainedStudy
-from troth.studies.saloss import _tables, _words
+from troth.studies.saloss import _guided, _words
 from troth.studies.saloss._experiment import BASES, FLIPS, METHODS, RATIOS, SALIENCES, SUPPORTS, SalossExperiment
 from troth.verbs.fresh import require
 
@@ -72,7 +72,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
         if part == "data":
-            yield _tables.data(self.data_sets(setting))
+            yield _guided.data(self.data_sets(setting))
         else:
             yield from super().sections(part, setting)
 
@@ -87,21 +87,21 @@ class Saloss(TrainedStudy[SalossExperiment]):
 
     def tables(self, part: str, experiments: Sequence[SalossExperiment], results: Results) -> Iterator[Section]:
         if part == "performance":
-            yield _tables.performance(experiments, results)
-            yield _tables.settings(experiments, results)
+            yield _guided.performance(experiments, results)
+            yield _guided.settings(experiments, results)
         elif part == "fresh":
             for thresholder in self.thresholders:
-                yield _tables.fresh(thresholder, experiments, results)
+                yield _guided.fresh(thresholder, experiments, results)
         for experiment in experiments:
             if part in ("decision_flip", "saliences"):
-                table = _tables.flips if part == "decision_flip" else _tables.saliences
+                table = _guided.flips if part == "decision_flip" else _guided.saliences
                 yield from (table(experiment, results, way) for way in self.flips)
             elif part == "examples":
                 yield _words.examples(experiment, results)
             elif part == "part_of_speech":
                 yield _words.parts_of_speech(experiment, results, self.tagger)
             elif part == "weights":
-                yield _tables.by_weight(experiment, results, self.weights)
+                yield _guided.by_weight(experiment, results, self.weights)
 
     def add_cells(self, part: str, experiment: SalossExperiment) -> None:
         if self.weight == "search" and experiment.weight is None:
@@ -120,7 +120,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
                 for thresholder, (source, explainer) in itertools.product(self.thresholders, SUPPORTS.values()):
                     experiment.fresh(source, explainer, thresholder, seed)
             elif part == "weights":
-                _tables.add_weights(experiment, seed, self.weights)
+                _guided.add_weights(experiment, seed, self.weights)
             else:
                 for source in ("plain", "text_rank"):
                     experiment.words(source, seed)

@@ -21,7 +21,7 @@ from troth.store.cells import Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import StudyData, TrainedStudy
-from troth.studies.soft import _tables
+from troth.studies.soft import _diagnosticity
 from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment
 
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
@@ -62,13 +62,13 @@ class Soft(TrainedStudy[SoftExperiment]):
         return SoftExperiment(data, base, plan, setting.seeds, self.changed, self.paper)
 
     def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
-        if part in _tables.SECTIONS:
-            return _tables.SECTIONS[part](experiments, results, self._specs(part))
+        if part in _diagnosticity.SECTIONS:
+            return _diagnosticity.SECTIONS[part](experiments, results, self._specs(part))
         listed = {(metric, spec): spec for metric, specs in self._specs(part).items() for spec in specs}
         specs = {
             each.name: self._alternatives(each, results) if part == "alternatives" else listed for each in experiments
         }
-        return [_tables.by_spec(part, experiments, results, specs)]
+        return [_diagnosticity.by_spec(part, experiments, results, specs)]
 
     def spec(self, metric: str, **options: Any) -> str:
         """A metric of the paper's tables as its spec, soft ones with the study's map and number of draws."""

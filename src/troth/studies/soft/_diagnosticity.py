@@ -1,4 +1,4 @@
-"""The tables of the soft-metrics study, from stored rows."""
+"""The tables of the soft-metrics study, most of them of diagnosticity, from stored rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the SaLoss study, from stored rows."""
+"""The tables of the SaLoss study that compare plain and salience-guided models, from stored rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the ROAR study, from what its trainings stored."""
+"""The tables of the ROAR study, from what its trainings stored, next to the published numbers."""
 
 from __future__ import annotations
 
