@@ -5,7 +5,7 @@ import torch
 
 from fakes import CORPUS, attribution_model, encoder, prompted
 from troth.attribution_model import together
-from troth.attribution_model.fitting import Course, Settings, choose, is_better, train
+from troth.attribution_model.fitting import Course, FitSettings, choose, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
 from troth.attribution_model.together import most_together, train_together
@@ -34,7 +34,7 @@ def without_dropout(variant="paper", classes=2):
 @pytest.mark.parametrize(("variant", "rows"), [("paper", None), ("released", 3)])
 def test_side_by_side_is_one_by_one(variant, rows):
     model = encoder("bert", classes=2)
-    settings = Settings(examples=16, validation=6, batch_size=8, rows_per_pass=rows, learning_rate=1e-3)
+    settings = FitSettings(examples=16, validation=6, batch_size=8, rows_per_pass=rows, learning_rate=1e-3)
     training, validation = choose(model, EXAMPLES, settings)
     metric = "comprehensiveness"
 
@@ -63,7 +63,7 @@ def test_side_by_side_is_one_by_one(variant, rows):
 def test_side_by_side_explains_a_prompted_model():
     """Whose rows share a prompt, however often they are repeated."""
     model = prompted("llama")
-    settings = Settings(examples=8, validation=4, batch_size=4, learning_rate=1e-3)
+    settings = FitSettings(examples=8, validation=4, batch_size=4, learning_rate=1e-3)
     training, _ = choose(model, EXAMPLES, settings)
     own = without_dropout(classes=len(model.labels))
     own.labels = tuple(model.labels)
@@ -80,7 +80,7 @@ def test_side_by_side_explains_a_prompted_model():
 def test_copies_are_judged_as_each_alone():
     """Each by its own metrics: the maps are those that the explainer gives, whose own pass of F is not needed."""
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    _, validation = choose(model, EXAMPLES, Settings(examples=12, validation=6))
+    _, validation = choose(model, EXAMPLES, FitSettings(examples=12, validation=6))
     with torch.no_grad():
         others = {
             name: torch.stack([weight, 1.5 * weight, torch.randn_like(weight)])
@@ -106,7 +106,7 @@ def test_a_fit_side_by_side_is_a_fit_one_by_one(tmp_path, monkeypatch):
     for module in model.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # the attribution model is a copy
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=6, epochs=2, trials=4, trial_examples=8, trial_epochs=1, batch_size=4, search="sobol",
         learning_rate=1e-3,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def test_a_fit_side_by_side_is_a_fit_one_by_one(tmp_path, monkeypatch):
 def test_a_step_that_does_not_fit_is_taken_in_parts(monkeypatch):
     """Memory runs out above three rows; the steps are those of rows that fit."""
     model = encoder("bert", classes=2)
-    settings = Settings(examples=16, validation=6, batch_size=8, learning_rate=1e-3)
+    settings = FitSettings(examples=16, validation=6, batch_size=8, learning_rate=1e-3)
     training, _ = choose(model, EXAMPLES, settings)
     whole = without_dropout()
     train(model, whole, training, LOSSES[0], settings, epochs=2)
@@ -157,7 +157,7 @@ def test_a_step_that_does_not_fit_is_taken_in_parts(monkeypatch):
 
 def test_maps_that_do_not_fit_are_made_in_parts():
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    _, some = choose(model, EXAMPLES, Settings(examples=12, validation=6))
+    _, some = choose(model, EXAMPLES, FitSettings(examples=12, validation=6))
     own.eval()
 
     def few(page, said):
@@ -173,7 +173,7 @@ def test_maps_that_do_not_fit_are_made_in_parts():
 
 def test_every_copy_has_its_own_dropout():
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    settings = Settings(examples=8, validation=2, batch_size=8, learning_rate=1e-2)
+    settings = FitSettings(examples=8, validation=2, batch_size=8, learning_rate=1e-2)
     training, _ = choose(model, EXAMPLES, settings)
     for module in own.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -188,7 +188,7 @@ def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
     for place in (together, _fit_job):
         monkeypatch.setattr(place, "most_together", lambda *_: 3)
     model = encoder("bert", classes=2)
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=4, epochs=2, trials=4, trial_examples=8, trial_epochs=1, search="sobol",
         learning_rate=1e-3,
     )  # fmt: skip
@@ -203,5 +203,5 @@ def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
 
 def test_a_cpu_trains_one_by_one():
     model = encoder("bert", classes=2)
-    training, _ = choose(model, EXAMPLES, Settings(examples=8, validation=2))
-    assert most_together(model, attribution_model(classes=2), training, Settings()) == 1
+    training, _ = choose(model, EXAMPLES, FitSettings(examples=8, validation=2))
+    assert most_together(model, attribution_model(classes=2), training, FitSettings()) == 1

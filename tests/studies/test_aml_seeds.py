@@ -11,7 +11,7 @@ import fakes
 import troth
 from fakes import CORPUS, hf_model, tokenizer_for
 from troth import studies
-from troth.attribution_model.fitting import Settings
+from troth.attribution_model.fitting import FitSettings
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -115,7 +115,7 @@ def test_the_papers_test_splits(name, split, monkeypatch):
 
 @pytest.mark.parametrize("per_metric", [False, True])
 def test_what_a_dry_run_counts_is_what_a_fit_does(place, tmp_path, monkeypatch, per_metric):
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=2, epochs=2, batch_size=4, trials=2, trial_examples=8, trial_epochs=1,
         trials_per_metric=per_metric, search="random",
     )  # fmt: skip

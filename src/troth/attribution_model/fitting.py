@@ -31,7 +31,7 @@ Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the wei
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
 
     examples: int = 1000
@@ -73,13 +73,13 @@ class Settings:
         return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
 
 
-def settings_of(**options: Any) -> Settings:
+def settings_of(**options: Any) -> FitSettings:
     """Settings from options by name; None leaves the default."""
-    known = {field.name for field in fields(Settings)}
+    known = {field.name for field in fields(FitSettings)}
     for name in options:
         if name not in known:
             raise unknown("setting", name, known)
-    return Settings(**{name: value for name, value in options.items() if value is not None})
+    return FitSettings(**{name: value for name, value in options.items() if value is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class Course:
         self.weights = {name: weight.detach().clone() for name, weight in weights.items()}
 
 
-def choose(model: TextClassifier, examples: Sequence[Example], settings: Settings) -> tuple[Examples, Examples]:
+def choose(model: TextClassifier, examples: Sequence[Example], settings: FitSettings) -> tuple[Examples, Examples]:
     """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
     if len(examples) < 6:
         raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
@@ -157,7 +157,7 @@ def stratified(strata: Sequence[str], seed: int) -> list[int]:
 
 
 def train(
-    model: TextClassifier, own: AttributionModel, training: Examples, loss: DualMask, settings: Settings, *,
+    model: TextClassifier, own: AttributionModel, training: Examples, loss: DualMask, settings: FitSettings, *,
     epochs: float, watch: Callable[[AttributionModel], Found] | None = None,
     better: Callable[[Found, Found], bool] | None = None, progress: bool = False,
 ) -> Course:  # fmt: skip
@@ -183,7 +183,7 @@ def train(
 
 def take_steps(
     model: TextClassifier, own: AttributionModel, training: Examples, weights: Iterable[Tensor],
-    losses: Callable[[Rows, ReadBatch, Tensor], Tensor], look: Callable[[int, bool], None], settings: Settings, *,
+    losses: Callable[[Rows, ReadBatch, Tensor], Tensor], look: Callable[[int, bool], None], settings: FitSettings, *,
     epochs: float, progress: bool,
 ) -> None:  # fmt: skip
     """AdamW with linear decay on the losses of rows; `look` hears after each step whether it is time to validate."""

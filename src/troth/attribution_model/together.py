@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth.attribution_model.fitting import Course, Examples, Found, Settings, take_steps
+from troth.attribution_model.fitting import Course, Examples, FitSettings, Found, take_steps
 from troth.attribution_model.losses import repeated
 from troth.attribution_model.model import AttributionModel
 from troth.attribution_model.reading import ReadBatch
@@ -29,7 +29,7 @@ _NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]  # weights of all copies -> how good each is
 
 
-def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: Settings) -> int:
+def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: FitSettings) -> int:
     """How many copies may be trained side by side; 1 where that is no gain (a CPU) or cannot be done."""
     if own.device.type != "cuda" or own.backbone.config.model_type not in families.MAPPED:
         return 1
@@ -49,8 +49,8 @@ def _depth(network: Any) -> int:
 
 
 def train_together(
-    model: TextClassifier, own: AttributionModel, training: Examples, copies: Sequence[Course], settings: Settings, *,
-    epochs: float, watch: Watch | None = None, progress: bool = False,
+    model: TextClassifier, own: AttributionModel, training: Examples, copies: Sequence[Course], settings: FitSettings,
+    *, epochs: float, watch: Watch | None = None, progress: bool = False,
 ) -> None:  # fmt: skip
     """As `fitting.train` for each copy; all begin with G's weights, which stay as they are."""
     begun = time.perf_counter()

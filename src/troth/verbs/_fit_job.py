@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from troth.attribution_model.fitting import Course, Examples, Settings, is_better, train
+from troth.attribution_model.fitting import Course, Examples, FitSettings, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
 from troth.attribution_model.model import AttributionModel
@@ -38,7 +38,7 @@ class Job:
     untrained: Mapping[str, Tensor]  # G's weights before the first step
     training: Examples
     validation: Examples
-    settings: Settings
+    settings: FitSettings
     form: DualMask
     without: tuple[str, ...]
     say: Callable[[str], None] | None

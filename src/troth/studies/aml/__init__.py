@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from troth.attribution_model.fitting import Sampler, Settings
+from troth.attribution_model.fitting import FitSettings, Sampler
 from troth.attribution_model.model import Variant
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
@@ -99,7 +99,7 @@ class Aml(PlannedStudy[AmlExperiment]):
                 experiment.model = setting.context.model_spec(untrained)
             self.add_cells(part, experiment)
             for cell in experiment.fits.values():
-                fit = effort(Settings(**cell.specs["settings"]), cell.specs["metrics"])
+                fit = effort(FitSettings(**cell.specs["settings"]), cell.specs["metrics"])
                 count.update(trainings=fit.trainings, forward=fit.forward, backward=fit.backward)
             self.add_scores(part, experiment)
         plan.about["fits"] = dict(count)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from troth.attribution_model.fitting import Settings, choose, train
+from troth.attribution_model.fitting import FitSettings, choose, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.start import start
 from troth.core import catalog
@@ -68,7 +68,7 @@ class Effort:
         return 2 * self.rows
 
 
-def effort(settings: Settings, metrics: Sequence[str]) -> Effort:
+def effort(settings: FitSettings, metrics: Sequence[str]) -> Effort:
     """What a fit for these metrics takes, where there are as many examples as it asks for."""
     trials = settings.trials * (len(metrics) if settings.trials_per_metric else 1)
     tried = settings.steps(min(settings.trial_examples, settings.examples), settings.trial_epochs)
@@ -93,7 +93,7 @@ def _passes_to_judge(metrics: Sequence[str]) -> int:
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From two steps of a training and the judging of a few maps."""
     specs, model = cell.specs, context.model(ModelSpec.of(cell))
-    settings = Settings(**specs["settings"])
+    settings = FitSettings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
     examples, checked = choose(model, load_training(specs["data"], required=False), settings)
     few = examples.first(_STEPS * settings.batch_size)

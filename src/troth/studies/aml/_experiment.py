@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import torch
 
+from troth.attribution_model.fitting import FitSettings
 from troth.attribution_model.losses import DualMask
 from troth.core import catalog
 from troth.core.errors import NoHeadError, TrothError
@@ -28,7 +29,6 @@ from troth.sweep.crossing import cross
 from troth.training import train as training
 from troth.verbs import fit as attributive_masking
 from troth.verbs import methods
-from troth.verbs.fit import Settings
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
@@ -168,7 +168,7 @@ class AmlExperiment:
             # The whole loss is fitted for all five metrics, once; the ablation shows two.
             metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
             for seed in self.setting.seeds:
-                settings = Settings(
+                settings = FitSettings(
                     examples=study.fit_examples, validation=study.validation, epochs=study.fit_epochs,
                     learning_rate=study.learning_rate, trials=study.trials, trial_examples=study.trial_examples,
                     trial_epochs=study.trial_epochs, trials_per_metric=study.trials_per_metric, search=study.search,
@@ -251,7 +251,7 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
     with context.new_folder(cell) as folder:
         fitted = attributive_masking.fit(
             context.model(spec), spec.data, folder, backbone=spec.backbone, metrics=spec.metrics, without=spec.without,
-            form=DualMask(**spec.form), settings=attributive_masking.Settings(**spec.settings),
+            form=DualMask(**spec.form), settings=FitSettings(**spec.settings),
         )  # fmt: skip
         rows = [
             {
