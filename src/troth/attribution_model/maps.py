@@ -108,7 +108,7 @@ def whole_maps(
     while waiting:
         places = waiting[:size]
         try:
-            page = read_whole(own, [encodings[place] for place in places])
+            page = read_whole(own, [encodings[place] for place in places]).to(own.device)
             with torch.no_grad():
                 found = (scores(page, probabilities[places].to(own.device)).sigmoid() * page.present).cpu()
         except (MemoryError, RuntimeError) as error:

@@ -53,27 +53,22 @@ class ReadBatch:
 
     def take(self, part: slice) -> ReadBatch:
         """Some of the rows."""
-        return ReadBatch(*(getattr(self, name)[part] for name in ("ids", "types", "real", "label", "reach", "present")))
+        return ReadBatch(*(each[part] for each in vars(self).values()))
+
+    def to(self, device: torch.device) -> ReadBatch:
+        return ReadBatch(*(each.to(device) for each in vars(self).values()))
 
 
 def read(model: AttributionModel, rows: Rows) -> ReadBatch:
     """The rows' examples as G reads them, on its device."""
-    page = _page(model, list(rows.encodings))
+    page = read_whole(model, list(rows.encodings))
     if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
         _erase(model, page, rows, kept)
-    return _moved(page, model.device)
+    return page.to(model.device)
 
 
 def read_whole(model: AttributionModel, encodings: Sequence[Encoding]) -> ReadBatch:
-    """Whole texts as G reads them, on its device."""
-    return _moved(_page(model, encodings), model.device)
-
-
-def _moved(page: ReadBatch, device: torch.device) -> ReadBatch:
-    return ReadBatch(*(part.to(device) for part in vars(page).values()))
-
-
-def _page(model: AttributionModel, encodings: Sequence[Encoding]) -> ReadBatch:
+    """Whole texts as G reads them, on the CPU."""
     texts = _texts(model, encodings)
     lengths = torch.tensor([len(text.ids) for text in texts])
     steps = torch.arange(int(lengths.max()) + 1)
