@@ -19,9 +19,8 @@ from troth.studies._results import Results
 from troth.studies._trained_study import PlannedStudy
 from troth.studies.roar import _synthetic
 from troth.studies.roar._importance import PROBES
-from troth.studies.roar._plan import Planner, Way, steps_of
+from troth.studies.roar._plan import Planner, Way, settle, steps_of
 from troth.studies.roar._retrained import SECTIONS, Retrained
-from troth.studies.roar._setup import settle
 from troth.training import bases
 from troth.training.bases.bilstm_attention import BilstmAttention
 from troth.training.examples import entry_of
