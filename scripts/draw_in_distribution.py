@@ -12,7 +12,7 @@ from pathlib import Path
 import small_png
 from matplotlib.figure import Figure
 
-from troth.studies._figures import Line, draw_lines
+from troth.studies._results import Line, draw_lines
 
 KEPT = Path(__file__).resolve().parent.parent / "docs" / "results" / "fmm"
 

@@ -23,7 +23,7 @@ from troth.core.units import word_spans
 from troth.statistics import Floats
 from troth.store.store import Store
 from troth.store.tables import table_to_examples
-from troth.studies.saloss._tagging import share_of_text
+from troth.studies.saloss._words import share_of_text
 
 FEWEST = 20  # words of a tag
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from troth.studies._numbers import estimate
+from troth.studies._results import estimate
 from troth.studies.fmm._experiment import MARGIN, MEASURES, printed
 
 DATA = ("sst2", "babi1", "babi2", "cola", "mrpc", "rte")

@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from troth.metrics import formulas
-from troth.studies._figures import Line, draw_lines, over_seeds
-from troth.studies.roar._reader import performance
-from troth.studies.roar._steps import ALL, Counted
+from troth.studies._copies import ALL, Counted
+from troth.studies._results import Line, draw_lines, over_seeds
+from troth.studies.roar._curves import performance
 from troth.training import presets
 from troth.training.examples import load_three_splits
 from troth.training.settings import Metric

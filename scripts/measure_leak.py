@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from troth.core.example import Example
 from troth.metrics._erasing import basis_points
 from troth.store.store import Store
-from troth.studies.roar._steps import erase
+from troth.studies._copies import erase
 from troth.training import presets
 from troth.training.examples import Labeled, load_three_splits
 

@@ -5,10 +5,10 @@ import torch
 
 from fakes import CORPUS, attribution_model, encoder, prompted
 from troth.attribution_model import together
-from troth.attribution_model.fitting import Settings, choose, is_better, train
+from troth.attribution_model.fitting import Course, FitSettings, choose, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
-from troth.attribution_model.together import Copy, most_together, train_together
+from troth.attribution_model.together import most_together, train_together
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.explainers.attributive_masking import AttributiveMasking
@@ -34,7 +34,7 @@ def without_dropout(variant="paper", classes=2):
 @pytest.mark.parametrize(("variant", "rows"), [("paper", None), ("released", 3)])
 def test_side_by_side_is_one_by_one(variant, rows):
     model = encoder("bert", classes=2)
-    settings = Settings(examples=16, validation=6, batch_size=8, rows_per_pass=rows, learning_rate=1e-3)
+    settings = FitSettings(examples=16, validation=6, batch_size=8, rows_per_pass=rows, learning_rate=1e-3)
     training, validation = choose(model, EXAMPLES, settings)
     metric = "comprehensiveness"
 
@@ -45,14 +45,14 @@ def test_side_by_side_is_one_by_one(variant, rows):
         return judge_copies(model, own, weights, validation, [[metric]] * len(LOSSES))
 
     own = without_dropout(variant)
-    copies = [Copy(loss, is_better(metric)) for loss in LOSSES]
+    copies = [Course(loss, is_better(metric)) for loss in LOSSES]
     train_together(model, own, training, copies, settings, epochs=3, watch=watch_copies)
     for loss, copy in zip(LOSSES, copies, strict=True):
         alone = without_dropout(variant)
         course = train(model, alone, training, loss, settings, epochs=3, watch=watch, better=is_better(metric))
-        assert [row["step"] for row in copy.course.history] == [row["step"] for row in course.history]
-        assert copy.course.best_step == course.best_step
-        for expected, found in zip(course.history, copy.course.history, strict=True):
+        assert [row["step"] for row in copy.history] == [row["step"] for row in course.history]
+        assert copy.best_step == course.best_step
+        for expected, found in zip(course.history, copy.history, strict=True):
             assert found[metric] == pytest.approx(expected[metric], abs=1e-4)
         for name, weight in alone.trained_weights().items():
             # Adam divides by small gradients, so that rounding grows.
@@ -63,11 +63,11 @@ def test_side_by_side_is_one_by_one(variant, rows):
 def test_side_by_side_explains_a_prompted_model():
     """Whose rows share a prompt, however often they are repeated."""
     model = prompted("llama")
-    settings = Settings(examples=8, validation=4, batch_size=4, learning_rate=1e-3)
+    settings = FitSettings(examples=8, validation=4, batch_size=4, learning_rate=1e-3)
     training, _ = choose(model, EXAMPLES, settings)
     own = without_dropout(classes=len(model.labels))
     own.labels = tuple(model.labels)
-    copies = [Copy(loss) for loss in LOSSES[:2]]
+    copies = [Course(loss) for loss in LOSSES[:2]]
     train_together(model, own, training, copies, settings, epochs=1)
     for loss, copy in zip(LOSSES, copies, strict=False):
         alone = without_dropout(classes=len(model.labels))
@@ -80,7 +80,7 @@ def test_side_by_side_explains_a_prompted_model():
 def test_copies_are_judged_as_each_alone():
     """Each by its own metrics: the maps are those that the explainer gives, whose own pass of F is not needed."""
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    _, validation = choose(model, EXAMPLES, Settings(examples=12, validation=6))
+    _, validation = choose(model, EXAMPLES, FitSettings(examples=12, validation=6))
     with torch.no_grad():
         others = {
             name: torch.stack([weight, 1.5 * weight, torch.randn_like(weight)])
@@ -106,7 +106,7 @@ def test_a_fit_side_by_side_is_a_fit_one_by_one(tmp_path, monkeypatch):
     for module in model.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # the attribution model is a copy
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=6, epochs=2, trials=4, trial_examples=8, trial_epochs=1, batch_size=4, search="sobol",
         learning_rate=1e-3,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def test_a_fit_side_by_side_is_a_fit_one_by_one(tmp_path, monkeypatch):
 def test_a_step_that_does_not_fit_is_taken_in_parts(monkeypatch):
     """Memory runs out above three rows; the steps are those of rows that fit."""
     model = encoder("bert", classes=2)
-    settings = Settings(examples=16, validation=6, batch_size=8, learning_rate=1e-3)
+    settings = FitSettings(examples=16, validation=6, batch_size=8, learning_rate=1e-3)
     training, _ = choose(model, EXAMPLES, settings)
     whole = without_dropout()
     train(model, whole, training, LOSSES[0], settings, epochs=2)
@@ -157,7 +157,7 @@ def test_a_step_that_does_not_fit_is_taken_in_parts(monkeypatch):
 
 def test_maps_that_do_not_fit_are_made_in_parts():
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    _, some = choose(model, EXAMPLES, Settings(examples=12, validation=6))
+    _, some = choose(model, EXAMPLES, FitSettings(examples=12, validation=6))
     own.eval()
 
     def few(page, said):
@@ -173,12 +173,12 @@ def test_maps_that_do_not_fit_are_made_in_parts():
 
 def test_every_copy_has_its_own_dropout():
     model, own = encoder("bert", classes=2), attribution_model(classes=2)
-    settings = Settings(examples=8, validation=2, batch_size=8, learning_rate=1e-2)
+    settings = FitSettings(examples=8, validation=2, batch_size=8, learning_rate=1e-2)
     training, _ = choose(model, EXAMPLES, settings)
     for module in own.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.3
-    copies = [Copy(DualMask()), Copy(DualMask())]
+    copies = [Course(DualMask()), Course(DualMask())]
     train_together(model, own, training, copies, settings, epochs=2)
     assert not torch.equal(copies[0].weights["hidden.weight"], copies[1].weights["hidden.weight"])
 
@@ -188,7 +188,7 @@ def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
     for place in (together, _fit_job):
         monkeypatch.setattr(place, "most_together", lambda *_: 3)
     model = encoder("bert", classes=2)
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=4, epochs=2, trials=4, trial_examples=8, trial_epochs=1, search="sobol",
         learning_rate=1e-3,
     )  # fmt: skip
@@ -203,5 +203,5 @@ def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
 
 def test_a_cpu_trains_one_by_one():
     model = encoder("bert", classes=2)
-    training, _ = choose(model, EXAMPLES, Settings(examples=8, validation=2))
-    assert most_together(model, attribution_model(classes=2), training, Settings()) == 1
+    training, _ = choose(model, EXAMPLES, FitSettings(examples=8, validation=2))
+    assert most_together(model, attribution_model(classes=2), training, FitSettings()) == 1

@@ -11,7 +11,7 @@ import fakes
 import troth
 from fakes import CORPUS, hf_model, tokenizer_for
 from troth import studies
-from troth.attribution_model.fitting import Settings
+from troth.attribution_model.fitting import FitSettings
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -21,9 +21,9 @@ from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.studies.aml import _estimate as _aml_estimate
-from troth.studies.aml import _tables as _aml_tables
-from troth.studies.aml._cells import reduced
-from troth.studies.aml._tables import METRICS
+from troth.studies.aml import _paper as _aml_paper
+from troth.studies.aml._experiment import reduced
+from troth.studies.aml._paper import METRICS
 from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 
@@ -106,8 +106,8 @@ def test_every_seed_has_its_own_attribution_models(place, tmp_path):
 )
 def test_the_papers_test_splits(name, split, monkeypatch):
     asked = []
-    monkeypatch.setattr(_aml_tables, "load_data", lambda name, split, limit: asked.append((name, split, limit)))
-    _aml_tables.tested(name, 7)
+    monkeypatch.setattr(_aml_paper, "load_data", lambda name, split, limit: asked.append((name, split, limit)))
+    _aml_paper.tested(name, 7)
     assert asked == [(name, split, 7)]
     if name == "sst2":  # its test labels are hidden: without a split, validation is taken
         assert "test" not in catalog.build("data", name).split_names
@@ -115,7 +115,7 @@ def test_the_papers_test_splits(name, split, monkeypatch):
 
 @pytest.mark.parametrize("per_metric", [False, True])
 def test_what_a_dry_run_counts_is_what_a_fit_does(place, tmp_path, monkeypatch, per_metric):
-    settings = Settings(
+    settings = FitSettings(
         examples=12, validation=2, epochs=2, batch_size=4, trials=2, trial_examples=8, trial_epochs=1,
         trials_per_metric=per_metric, search="random",
     )  # fmt: skip
@@ -192,9 +192,10 @@ def test_beam_search_on_long_texts_is_left_out_or_reckoned(place, tmp_path, monk
     plan = study.plan("main", setting)
     assert not [cell for cell in plan.of("explanation") if cell.specs["explainer"].startswith("beam_search")]
     model = setting.context.model_spec(str(place / "model"))
-    data = _aml_tables.tested(str(place / "data.jsonl"), 3)
+    data = _aml_paper.tested(str(place / "data.jsonl"), 3)
     lengths = [one.n_units for one in setting.context.model(model).encode(data.examples, "token")]
-    known, (why,) = study._affordable(setting, model, data)
+    (experiment,) = study.experiments(setting, plan)
+    known, (why,) = study._affordable(experiment, data), experiment.notes
     passes = np.mean([catalog.build("explainers", "beam_search(preset=solvex)").passes(n) for n in lengths])
     assert "SLVX" not in known
     assert f"about {passes:,.0f} passes per text" in why

@@ -17,12 +17,10 @@ from troth.models import load_model
 from troth.performance import performance
 from troth.store.cells import Plan
 from troth.store.store import Store
-from troth.studies._material import load
-from troth.studies._numbers import estimate
-from troth.studies._results import Results
+from troth.studies._results import Results, estimate
+from troth.studies._trained_study import load
 from troth.studies.fmm import Fmm
-from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, measure_name, printed, strategy
-from troth.studies.fmm._numbers import areas, curves
+from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, areas, curves, measure_name, printed, strategy
 from troth.studies.fmm._performance import everywhere
 from troth.studies.fmm._works import REFERENCES, left_at, references_of
 from troth.validity.checking import VARIANTS, check
@@ -59,7 +57,7 @@ def checked(setting):
 
 
 def model_of(setting, experiment, training, seed):
-    return load_model(str(setting.out / "files" / experiment.model(TRAININGS[training], seed).name))
+    return load_model(str(setting.out / "files" / experiment.train(TRAININGS[training], seed).name))
 
 
 def p_values(experiment, results, training, explainer, seed):
@@ -73,7 +71,7 @@ def p_values(experiment, results, training, explainer, seed):
 def test_p_values_are_those_of_explaining_again(setting, checked):
     """`check` explains the same texts anew and knows nothing of what was measured."""
     _, experiment, results = checked
-    splits = experiment.material.splits
+    splits = experiment.data.splits
     known = references_of(splits["validation"].examples, splits["test"].examples)
     model = model_of(setting, experiment, "masked", 1)
     found = p_values(experiment, results, "masked", EXPLAINERS[0], 1)
@@ -97,7 +95,7 @@ def test_the_inputs_checked_are_the_inputs_measured(setting, checked):
     for explainer in EXPLAINERS[1:]:
         cell = experiment.erased(TRAININGS["plain"], explainer, 0)
         ids = results.table(cell).column("example_id").to_pylist()
-        texts = {example.id: example for example in experiment.material.splits["test"]}
+        texts = {example.id: example for example in experiment.data.splits["test"]}
         for name, score in zip(ids, results.scores(cell), strict=True):
             (encoding,) = model.encode([texts[name]], "token")
             record = score.record
@@ -120,7 +118,7 @@ def _one(look):
 def test_a_slow_loop_gives_the_same_p_values(setting, checked):
     """MaSF straight from its definition: counts, Simes over hidden units, Fisher over layers, one-sided."""
     _, experiment, results = checked
-    splits = experiment.material.splits
+    splits = experiment.data.splits
     model = model_of(setting, experiment, "plain", 0)
     prober = Prober(model)
     known = references_of(splits["validation"].examples, splits["test"].examples)
@@ -194,7 +192,7 @@ def test_racu_is_what_measuring_and_summarizing_say(setting, checked):
         by_seed = []
         for seed in converged:
             model = model_of(setting, experiment, training, seed)
-            texts = experiment.material.splits[experiment.split_of(explainer)].examples
+            texts = experiment.data.splits[experiment.split_of(explainer)].examples
             attributions = explain(model, texts, explainer, units="token", target="gold", seed=seed)
             by_seed.append(measure(model, attributions, metric, seed=seed))
         expected = metric.summarize(*by_seed)
@@ -203,7 +201,7 @@ def test_racu_is_what_measuring_and_summarizing_say(setting, checked):
         assert facts["racu"][0] == pytest.approx(expected.value, nan_ok=True)
         assert facts["acu"][0] == pytest.approx(expected.extra["acu"])
         assert facts["texts"] == len(texts)
-    assert [len(experiment.material.splits[split]) for split in ("explained", "searched")] == [10, 4]
+    assert [len(experiment.data.splits[split]) for split in ("explained", "searched")] == [10, 4]
 
 
 def test_a_model_that_has_not_learned_has_no_racu(setting):
@@ -259,11 +257,11 @@ def test_nothing_is_done_twice_and_parts_share_their_cells(setting, checked):
 def test_performance_by_ratio_and_by_epoch(setting, checked):
     _, experiment, results = checked
     table, by_ratio, by_epoch = STUDY.sections("performance", setting)
-    labels, predicted = results.predicted(experiment.model("masked", 0))
+    labels, predicted = results.predicted(experiment.train("masked", 0))
     assert table.facts[experiment.name]["masked"]["by_seed"][0][0] == pytest.approx((labels == predicted).mean())
     assert len(by_ratio.rows[0]) == 1 + POINTS
-    history = json.loads((setting.out / "files" / experiment.model("masked", 0).name / "train.json").read_text())
-    other = json.loads((setting.out / "files" / experiment.model("masked", 1).name / "train.json").read_text())
+    history = json.loads((setting.out / "files" / experiment.train("masked", 0).name / "train.json").read_text())
+    other = json.loads((setting.out / "files" / experiment.train("masked", 1).name / "train.json").read_text())
     expected = np.mean([one["history"][0]["validation"]["masked"]["accuracy"] for one in (history, other)])
     assert by_epoch.facts[f"{experiment.name} by epoch"]["masked, masked"][0] == pytest.approx(expected)
     assert by_epoch.facts[f"{experiment.name} chosen epochs"]["masked"] == [history["best_epoch"], other["best_epoch"]]

@@ -18,9 +18,9 @@ from troth.salience import text_rank
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.studies import published
-from troth.studies._material import load
 from troth.studies._results import Results
-from troth.studies.saloss import Saloss, _tagging
+from troth.studies._trained_study import load
+from troth.studies.saloss import Saloss, _words
 from troth.studies.saloss._experiment import METHODS
 from troth.sweep.work import over_sum
 from troth.validity.masf import data_set_p_value
@@ -134,7 +134,7 @@ def test_examples_and_parts_of_speech(films, setting, monkeypatch, tmp_path):
     assert [row[:2] for row in section.rows] == [["ADJ", 16], ["X", 144]]
     plan = Plan()
     (experiment,) = STUDY.experiments(setting, plan)
-    texts = {one.id: one.text for one in experiment.material.splits["test"]}
+    texts = {one.id: one.text for one in experiment.data.splits["test"]}
     scores = []
     for seed in (0, 1):
         for row in Results(Store(setting.out)).table(experiment.words("plain", seed)).to_pylist():
@@ -165,9 +165,9 @@ def test_a_tagger_that_is_not_there_is_said_not_failed(setting):
         ("json:nothing", "there is no tagger json:nothing"),
     ]:
         with pytest.raises(TrothError, match=message):
-            _tagging.find_tagger(name)
+            _words.find_tagger(name)
     with pytest.raises(TrothError, match="gave 1 tags for 2 words"):
-        _tagging.mean_by_tag(lambda words: ["X"], [(["a", "b"], np.zeros(2))])
+        _words.mean_by_tag(lambda words: ["X"], [(["a", "b"], np.zeros(2))])
 
 
 def test_lambda_is_searched_on_the_development_set(films, tmp_path):

@@ -12,9 +12,10 @@ from troth.explainers.deep_lift import DeepLift
 from troth.models import load_model
 from troth.store.cells import Plan
 from troth.store.store import Store
+from troth.studies import published
 from troth.studies._results import Results
 from troth.studies.soft import Soft
-from troth.studies.soft._experiment import METHODS, METRICS, Pairs, at_ratios, mean_diagnosticity, printed
+from troth.studies.soft._experiment import METHODS, METRICS, PRINTED, Pairs, at_ratios
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 
@@ -53,11 +54,11 @@ def test_the_table_is_what_explain_and_measure_say(setting):
     (section,) = STUDY.sections("diagnosticity", setting)
     plan = Plan()
     (experiment,) = STUDY.experiments(setting, plan)
-    examples = experiment.material.splits["test"].examples
+    examples = experiment.data.splits["test"].examples
     for method, metric in (("IG", "NC"), ("Attention", "Soft-NS")):
         wins = []
         for seed in (0, 1):
-            model = load_model(str(setting.out / "files" / experiment.model(seed).name))
+            model = load_model(str(setting.out / "files" / experiment.train("plain", seed).name))
             values = []
             for explainer in (METHODS[method], "random"):
                 attributions = explain(model, examples, explainer, units="token", seed=seed)
@@ -91,7 +92,7 @@ def test_alternatives_use_the_variance_that_validation_chose(setting):
     shares = {}
     for variance in (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0):
         noise = STUDY.spec("Soft-NC", masking=f"gaussian(variance={variance}, form='product')")
-        shares[variance] = mean_diagnosticity(experiment, Results(Store(setting.out)), noise, "validation")
+        shares[variance] = experiment.diagnosticity(Results(Store(setting.out)), noise, "validation")
     shown = {row[2] for row in section.rows if row[1] == "Soft-NC"}
     assert f"Gaussian, eq. 7, σ² {max(shares, key=shares.get)}" in shown
     assert len(section.rows) == 8
@@ -133,6 +134,7 @@ def test_what_failed_is_undefined_and_named(setting, tmp_path, monkeypatch):
 
 
 def test_published_numbers_stand_next_to_ours():
-    assert printed("sst", "IG", "NC") == 0.535
-    assert printed("my_data", "IG", "NC") is None
+    about = {"method": "IG", "metric": "NC"}
+    assert published.number("soft_diagnosticity", dataset=PRINTED["sst"], **about) == 0.535
+    assert published.number("soft_diagnosticity", dataset="", **about) is None
     assert set(METRICS) == {"NS", "NC", "Soft-NS", "Soft-NC"}

@@ -8,7 +8,8 @@ from troth.training import bases, quality
 from troth.training.corpus import Corpus
 from troth.training.settings import settings
 from troth.training.single import fit
-from troth.training.stacked import TrainingCopy, fit_stacked, why_not
+from troth.training.stacked import TrainingCopy, fit_stacked
+from troth.training.stacks import why_not
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
 RELEASED = "bilstm_attention(embedding=8, hidden=6, variant=released)"

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from fakes import hf_model, tokenizer_for
 from troth.attribution_model import saving
 from troth.attribution_model import search as _attributive_search
-from troth.attribution_model.fitting import Settings
+from troth.attribution_model.fitting import FitSettings
 from troth.core.errors import TrothError
 from troth.training import output
 from troth.verbs import _fit_job
@@ -19,7 +19,7 @@ from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
 from verbs.test_fit import SMALL, planted
 
-SETTINGS = Settings(**{**SMALL, "examples": 20, "trial_examples": 10, "trials": 3})
+SETTINGS = FitSettings(**{**SMALL, "examples": 20, "trial_examples": 10, "trials": 3})
 METRICS = ("comprehensiveness", "sufficiency")
 
 

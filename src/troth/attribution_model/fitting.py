@@ -14,7 +14,7 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel, Variant
-from troth.attribution_model.reading import Page, read
+from troth.attribution_model.reading import ReadBatch, read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
 from troth.core.memory import ran_out
@@ -31,7 +31,7 @@ Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the wei
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
 
     examples: int = 1000
@@ -73,13 +73,13 @@ class Settings:
         return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
 
 
-def settings_of(**options: Any) -> Settings:
+def settings_of(**options: Any) -> FitSettings:
     """Settings from options by name; None leaves the default."""
-    known = {field.name for field in fields(Settings)}
+    known = {field.name for field in fields(FitSettings)}
     for name in options:
         if name not in known:
             raise unknown("setting", name, known)
-    return Settings(**{name: value for name, value in options.items() if value is not None})
+    return FitSettings(**{name: value for name, value in options.items() if value is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +96,28 @@ class Examples:
 
 @dataclass(eq=False)
 class Course:
-    """How a training went."""
+    """A training: its loss, what chooses among its weights, how it went, and the weights that came of it."""
 
+    loss: DualMask
+    better: Callable[[Found, Found], bool] | None = None
     best_step: int = 0
     best: Found = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the best by what was watched
+
+    def look(self, step: int, found: Found, weights: Mapping[str, Tensor]) -> None:
+        """Keeps weights that are the best so far."""
+        self.history.append({"step": step, **found})
+        if not self.weights or (self.better is not None and self.better(found, self.best)):
+            self.best_step, self.best = step, found
+            self.keep(weights)
+
+    def keep(self, weights: Mapping[str, Tensor]) -> None:
+        self.weights = {name: weight.detach().clone() for name, weight in weights.items()}
 
 
-def choose(model: TextClassifier, examples: Sequence[Example], settings: Settings) -> tuple[Examples, Examples]:
+def choose(model: TextClassifier, examples: Sequence[Example], settings: FitSettings) -> tuple[Examples, Examples]:
     """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
     if len(examples) < 6:
         raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
@@ -144,55 +157,35 @@ def stratified(strata: Sequence[str], seed: int) -> list[int]:
 
 
 def train(
-    model: TextClassifier,
-    own: AttributionModel,
-    training: Examples,
-    loss: DualMask,
-    settings: Settings,
-    *,
-    epochs: float,
-    watch: Callable[[AttributionModel], Found] | None = None,
-    better: Callable[[Found, Found], bool] | None = None,
-    progress: bool = False,
-) -> Course:
+    model: TextClassifier, own: AttributionModel, training: Examples, loss: DualMask, settings: FitSettings, *,
+    epochs: float, watch: Callable[[AttributionModel], Found] | None = None,
+    better: Callable[[Found, Found], bool] | None = None, progress: bool = False,
+) -> Course:  # fmt: skip
     """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
-    begun = time.perf_counter()
-    weights = [weight for weight in own.parameters() if weight.requires_grad]
-    course = Course()
-    best: dict[str, Tensor] = {}
+    begun, course = time.perf_counter(), Course(loss, better)
 
-    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+    def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
         return loss(model, rows, own.scores(page, said), page.present, said)
 
     def look(step: int, is_due: bool) -> None:
-        if watch is None or better is None or not is_due:
-            return
-        found = watch(own)
-        course.history.append({"step": step, **found})
-        if not best or better(found, course.best):
-            course.best_step, course.best = step, found
-            best.update({name: value.detach().clone() for name, value in own.state_dict().items()})
+        if watch is not None and is_due:
+            course.look(step, watch(own), own.state_dict())
 
+    weights = own.trained_weights().values()
     take_steps(model, own, training, weights, losses, look, settings, epochs=epochs, progress=progress)
-    if best:
-        own.load_state_dict(best)
+    if course.weights:
+        own.load_state_dict(course.weights)
+        course.weights = {}  # G holds them now
     own.eval()
     course.seconds = time.perf_counter() - begun
     return course
 
 
 def take_steps(
-    model: TextClassifier,
-    own: AttributionModel,
-    training: Examples,
-    weights: Iterable[Tensor],
-    losses: Callable[[Rows, Page, Tensor], Tensor],
-    look: Callable[[int, bool], None],
-    settings: Settings,
-    *,
-    epochs: float,
-    progress: bool,
-) -> None:
+    model: TextClassifier, own: AttributionModel, training: Examples, weights: Iterable[Tensor],
+    losses: Callable[[Rows, ReadBatch, Tensor], Tensor], look: Callable[[int, bool], None], settings: FitSettings, *,
+    epochs: float, progress: bool,
+) -> None:  # fmt: skip
     """AdamW with linear decay on the losses of rows; `look` hears after each step whether it is time to validate."""
     corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
     probabilities = training.probabilities.to(model.device)
@@ -209,7 +202,12 @@ def take_steps(
         """Gradients of a step, and the last losses; None where memory ran out."""
         try:
             for part in parts_of(model, corpus, index, most):
-                rows = _told(corpus.rows(part, torch.zeros_like(part), model), corpus.lengths[part])
+                lengths = corpus.lengths[part]
+                width = int(lengths.max())
+                rows = corpus.rows(part, torch.zeros_like(part), model)
+                # With lengths that need not be asked of the device.
+                even = bool((lengths == width).all())
+                rows = replace(rows, width=width, is_even=even, lengths_after=lengths.numpy())
                 each = losses(rows, read(own, rows), probabilities[part.to(probabilities.device)])
                 (each.sum() / len(index)).backward()  # type: ignore[no-untyped-call]
             return each.detach()
@@ -230,7 +228,12 @@ def take_steps(
             index = batch(len(corpus), size, step, settings.seed)
             while (each := tried(index)) is None:
                 optimizer.zero_grad()
-                most = _fewer(most or len(index))
+                if (most or len(index)) == 1:
+                    raise TrothError(
+                        "a training step of the attribution model does not fit into memory, not even for one text; "
+                        "train fewer side by side (together=1), or load the model with a smaller max_length"
+                    )
+                most = (most or len(index)) // 2
             for weight in weights:
                 if weight.grad is not None:
                     weight.grad = weight.grad.contiguous()  # vmap may leave strides that the fused kernel refuses
@@ -238,22 +241,6 @@ def take_steps(
             optimizer.zero_grad()
             line.step(step // a_round + 1, -(-steps // a_round), float(each.mean()) if progress else 0.0)
             look(step + 1, (step + 1) % every == 0 or step + 1 == steps)
-
-
-def _fewer(rows: int) -> int:
-    """How many go through the models at a time when so many do not fit."""
-    if rows == 1:
-        raise TrothError(
-            "a training step of the attribution model does not fit into memory, not even for one text; train fewer "
-            "side by side (together=1), or load the model with a smaller max_length"
-        )
-    return rows // 2
-
-
-def _told(rows: Rows, lengths: Tensor) -> Rows:
-    """The rows with lengths that need not be asked of the device."""
-    width = int(lengths.max())
-    return replace(rows, width=width, is_even=bool((lengths == width).all()), lengths_after=lengths.numpy())
 
 
 def is_better(metric: str) -> Callable[[Found, Found], bool]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page, read, read_whole
+from troth.attribution_model.reading import ReadBatch, read, read_whole
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
@@ -68,7 +68,7 @@ class Tuned(Readout):
         more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
         return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
 
-    def _tune(self, model: TextClassifier, rows: Rows, page: Page, prediction: Tensor) -> Tensor:
+    def _tune(self, model: TextClassifier, rows: Rows, page: ReadBatch, prediction: Tensor) -> Tensor:
         """[rows, steps + 1, units] every example with its own copy of the weights; AdamW works element by element."""
         own = self.attribution_model
         weights = {
@@ -96,12 +96,9 @@ class Tuned(Readout):
 
 
 def whole_maps(
-    own: AttributionModel,
-    encodings: Sequence[Encoding],
-    probabilities: Tensor,
-    scores: Callable[[Page, Tensor], Tensor],
-    size: int,
-) -> list[Tensor]:
+    own: AttributionModel, encodings: Sequence[Encoding], probabilities: Tensor,
+    scores: Callable[[ReadBatch, Tensor], Tensor], size: int,
+) -> list[Tensor]:  # fmt: skip
     """Of every text [copies, units], where F's predictions are known; `scores` reads a page. [texts, classes]
 
     `size` texts go through G at a time, those about as long together; fewer where they do not fit into memory.
@@ -110,10 +107,16 @@ def whole_maps(
     waiting = sorted(range(len(encodings)), key=lambda place: encodings[place].n_tokens)
     while waiting:
         places = waiting[:size]
-        found = _mapped(own, [encodings[place] for place in places], probabilities[places], scores)
-        if found is None and size == 1:
-            raise TrothError(f"a text of {encodings[places[0]].n_tokens} tokens does not fit into memory")
-        if found is None:
+        try:
+            page = read_whole(own, [encodings[place] for place in places]).to(own.device)
+            with torch.no_grad():
+                found = (scores(page, probabilities[places].to(own.device)).sigmoid() * page.present).cpu()
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+            if size == 1:
+                length = encodings[places[0]].n_tokens
+                raise TrothError(f"a text of {length} tokens does not fit into memory") from None
             size //= 2
             continue
         for row, place in enumerate(places):
@@ -122,24 +125,7 @@ def whole_maps(
     return maps
 
 
-@torch.no_grad()
-def _mapped(
-    own: AttributionModel,
-    encodings: Sequence[Encoding],
-    probabilities: Tensor,
-    scores: Callable[[Page, Tensor], Tensor],
-) -> Tensor | None:
-    """[copies, texts, units]; None where memory ran out."""
-    try:
-        page = read_whole(own, encodings)
-        return (scores(page, probabilities.to(own.device)).sigmoid() * page.present).cpu()
-    except (MemoryError, RuntimeError) as error:
-        if not ran_out(error):
-            raise
-        return None
-
-
-def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[Page, Tensor]:
+def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[ReadBatch, Tensor]:
     """What G reads of these rows, and the prediction it is given: F's, or the class asked about where it is another."""
     own.require_fit(model)
     if own.device != model.device:

@@ -22,7 +22,7 @@ from troth.engine.targets import require_exclusive
 from troth.models import TextClassifier, _pretrained, families
 
 if TYPE_CHECKING:
-    from troth.attribution_model.reading import Page, Text
+    from troth.attribution_model.reading import ReadBatch, ReadText
 
 Variant = Literal["paper", "released"]
 
@@ -51,7 +51,7 @@ class AttributionModel(nn.Module):
         for parameter in (getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()).parameters():
             parameter.requires_grad_(False)
         self.fitted_to: str | None = None  # fingerprint of the classifier, once it is fitted
-        self.texts: weakref.WeakKeyDictionary[Encoding, Text] = weakref.WeakKeyDictionary()  # read before
+        self.texts: weakref.WeakKeyDictionary[Encoding, ReadText] = weakref.WeakKeyDictionary()  # read before
 
     @property
     def device(self) -> torch.device:
@@ -115,7 +115,7 @@ class AttributionModel(nn.Module):
         found: Tensor = self.score(torch.tanh(self.hidden(states)))[..., 0]
         return found
 
-    def scores(self, page: Page, probabilities: Tensor) -> Tensor:
+    def scores(self, page: ReadBatch, probabilities: Tensor) -> Tensor:
         """Scores before the sigmoid, one per unit of F. [rows, units]"""
         return page.per_unit(self(page.ids, page.types, page.real, page.label, self.label_vector(probabilities)))
 
@@ -124,7 +124,7 @@ class AttributionModel(nn.Module):
         kept = ("prediction", "classes")
         return {name: weight for name, weight in self.trained_weights().items() if name not in kept}
 
-    def scores_of_each(self, weights: dict[str, Tensor], page: Page, label_vector: Tensor) -> Tensor:
+    def scores_of_each(self, weights: dict[str, Tensor], page: ReadBatch, label_vector: Tensor) -> Tensor:
         """As `scores`, every row through weights of its own, [rows, …] each."""
         inputs = (page.ids, page.types, page.real, page.label, label_vector)
         if self.backbone.config.model_type in families.MAPPED:
@@ -147,7 +147,7 @@ class AttributionModel(nn.Module):
         """What fitting changes."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
-    def scores_of_copies(self, weights: dict[str, Tensor], page: Page, probabilities: Tensor) -> Tensor:
+    def scores_of_copies(self, weights: dict[str, Tensor], page: ReadBatch, probabilities: Tensor) -> Tensor:
         """As `scores`, all rows through each of several sets of weights, [copies, …] each. [copies, rows, units]"""
 
         def call(own: dict[str, Tensor]) -> Tensor:

@@ -27,7 +27,7 @@ NEVER = -1e4  # a score before the sigmoid that is 0 behind it
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class ReadText:
     """One example as G reads it."""
 
     ids: Tensor  # [length]
@@ -36,7 +36,7 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class ReadBatch:
     """A batch of them, with a place for the prediction behind each text."""
 
     ids: Tensor  # [rows, length]
@@ -51,29 +51,24 @@ class Page:
         found = scores.gather(1, self.reach.clamp(min=0).flatten(1)).view_as(self.reach)
         return found.masked_fill(self.reach < 0, NEVER).amax(-1)
 
-    def take(self, part: slice) -> Page:
+    def take(self, part: slice) -> ReadBatch:
         """Some of the rows."""
-        return Page(*(getattr(self, name)[part] for name in ("ids", "types", "real", "label", "reach", "present")))
+        return ReadBatch(*(each[part] for each in vars(self).values()))
+
+    def to(self, device: torch.device) -> ReadBatch:
+        return ReadBatch(*(each.to(device) for each in vars(self).values()))
 
 
-def read(model: AttributionModel, rows: Rows) -> Page:
+def read(model: AttributionModel, rows: Rows) -> ReadBatch:
     """The rows' examples as G reads them, on its device."""
-    page = _page(model, list(rows.encodings))
+    page = read_whole(model, list(rows.encodings))
     if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
         _erase(model, page, rows, kept)
-    return _moved(page, model.device)
+    return page.to(model.device)
 
 
-def read_whole(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
-    """Whole texts as G reads them, on its device."""
-    return _moved(_page(model, encodings), model.device)
-
-
-def _moved(page: Page, device: torch.device) -> Page:
-    return Page(*(part.to(device) for part in vars(page).values()))
-
-
-def _page(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
+def read_whole(model: AttributionModel, encodings: Sequence[Encoding]) -> ReadBatch:
+    """Whole texts as G reads them, on the CPU."""
     texts = _texts(model, encodings)
     lengths = torch.tensor([len(text.ids) for text in texts])
     steps = torch.arange(int(lengths.max()) + 1)
@@ -86,7 +81,7 @@ def _page(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
     for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         reach[row, : text.reach.shape[0], : text.reach.shape[1]] = text.reach
         present[row, : encoding.n_units] = ~encoding.tokenless
-    return Page(
+    return ReadBatch(
         torch.cat([ids, ids.new_full((len(ids), 1), filler)], dim=1),
         torch.cat([types, types.new_zeros(len(types), 1)], dim=1),
         steps <= lengths[:, None],
@@ -96,7 +91,7 @@ def _page(model: AttributionModel, encodings: Sequence[Encoding]) -> Page:
     )
 
 
-def _erase(model: AttributionModel, page: Page, rows: Rows, erased: Tensor) -> None:
+def _erase(model: AttributionModel, page: ReadBatch, rows: Rows, erased: Tensor) -> None:
     """Tokens of units that are gone become the mask token or, where the masking shortened the row, are not seen."""
     mask, lengths = model.tokenizer.mask_token_id, rows.lengths.tolist()
     for row, encoding in enumerate(rows.encodings):
@@ -111,12 +106,12 @@ def _erase(model: AttributionModel, page: Page, rows: Rows, erased: Tensor) -> N
         page.present[row, gone] = False
 
 
-def _texts(model: AttributionModel, encodings: Sequence[Encoding]) -> list[Text]:
+def _texts(model: AttributionModel, encodings: Sequence[Encoding]) -> list[ReadText]:
     new = [encoding for encoding in dict.fromkeys(encodings) if encoding not in model.texts]
     examples = [encoding.example for encoding in new]
     for encoding, own in zip(new, encode(model.tokenizer, examples, "token", "both", model.max_length), strict=True):
         types = torch.zeros_like(own.ids) if own.token_types is None else own.token_types
-        model.texts[encoding] = Text(own.ids, types, torch.from_numpy(_reach(encoding, own)))
+        model.texts[encoding] = ReadText(own.ids, types, torch.from_numpy(_reach(encoding, own)))
     return [model.texts[encoding] for encoding in encodings]
 
 

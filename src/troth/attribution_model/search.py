@@ -27,18 +27,10 @@ _NAMES = {"tpe": "optuna TPE", "sobol": "Sobol points", "random": "random points
 
 
 def search(
-    form: DualMask,
-    without: Sequence[str],
-    metrics: Sequence[str],
-    trials: int,
-    seed: int,
-    attempt: Callable[[Sequence[DualMask]], Sequence[Mapping[str, float]]],
-    file: Path,
-    identity: Mapping[str, Any],
-    say: Callable[[str], None] | None = None,
-    sampler: Sampler = "auto",
-    together: int = 1,
-) -> dict[str, Any]:
+    form: DualMask, without: Sequence[str], metrics: Sequence[str], trials: int, seed: int,
+    attempt: Callable[[Sequence[DualMask]], Sequence[Mapping[str, float]]], file: Path, identity: Mapping[str, Any],
+    say: Callable[[str], None] | None = None, sampler: Sampler = "auto", together: int = 1,
+) -> dict[str, Any]:  # fmt: skip
     """The trials and the best loss for each metric; `without` names the losses that are left out.
 
     `attempt` gets up to `together` losses at once, where no trial's point depends on the trials before it.

@@ -99,14 +99,10 @@ def _of_training(record: dict[str, Any]) -> str | None:
     return str(options.get("path", "")) if base == "pretrained" else ""
 
 
-def _text(key: str) -> Callable[[dict[str, Any]], str | None]:
-    return lambda record: str(record[key]) if record.get(key) else None
-
-
 _RECORDS: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "train.json": _of_training,
-    "adapter_config.json": _text("base_model_name_or_path"),
-    "config.json": _text("_name_or_path"),
+    "adapter_config.json": lambda record: str(record.get("base_model_name_or_path") or "") or None,
+    "config.json": lambda record: str(record.get("_name_or_path") or "") or None,
 }
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from troth.attribution_model.fitting import Course, Examples, Found, Settings, take_steps
-from troth.attribution_model.losses import DualMask, repeated
+from troth.attribution_model.fitting import Course, Examples, FitSettings, Found, take_steps
+from troth.attribution_model.losses import repeated
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page
+from troth.attribution_model.reading import ReadBatch
 from troth.core.memory import free
 from troth.core.types import Rows
 from troth.models import TextClassifier, families
@@ -27,31 +26,10 @@ _SHARE = 0.1  # of a GPU's free memory that copies may take
 _COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
 _NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 
-
 Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]  # weights of all copies -> how good each is
 
 
-@dataclass(eq=False)
-class Copy:
-    """One of the trainings: its loss, what chooses among its weights, and what came of it."""
-
-    loss: DualMask
-    better: Callable[[Found, Found], bool] | None = None
-    course: Course = field(default_factory=Course)
-    weights: dict[str, Tensor] = field(default_factory=dict)  # the best by what was watched; without it, the last
-
-    def look(self, step: int, found: Found, weights: Mapping[str, Tensor]) -> None:
-        """Keeps weights that are the best so far."""
-        self.course.history.append({"step": step, **found})
-        if not self.weights or (self.better is not None and self.better(found, self.course.best)):
-            self.course.best_step, self.course.best = step, found
-            self.keep(weights)
-
-    def keep(self, weights: Mapping[str, Tensor]) -> None:
-        self.weights = {name: weight.detach().clone() for name, weight in weights.items()}
-
-
-def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: Settings) -> int:
+def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: FitSettings) -> int:
     """How many copies may be trained side by side; 1 where that is no gain (a CPU) or cannot be done."""
     if own.device.type != "cuda" or own.backbone.config.model_type not in families.MAPPED:
         return 1
@@ -71,16 +49,9 @@ def _depth(network: Any) -> int:
 
 
 def train_together(
-    model: TextClassifier,
-    own: AttributionModel,
-    training: Examples,
-    copies: Sequence[Copy],
-    settings: Settings,
-    *,
-    epochs: float,
-    watch: Watch | None = None,
-    progress: bool = False,
-) -> None:
+    model: TextClassifier, own: AttributionModel, training: Examples, copies: Sequence[Course], settings: FitSettings,
+    *, epochs: float, watch: Watch | None = None, progress: bool = False,
+) -> None:  # fmt: skip
     """As `fitting.train` for each copy; all begin with G's weights, which stay as they are."""
     begun = time.perf_counter()
     count, form = len(copies), copies[0].loss
@@ -89,7 +60,7 @@ def train_together(
     for weight in weights.values():
         weight.requires_grad_()
 
-    def losses(rows: Rows, page: Page, said: Tensor) -> Tensor:
+    def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
         scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
         terms = form.terms(model, repeated(rows, count), scores, page.present.repeat(count, 1), said.repeat(count, 1))
         return (terms.view(count, len(said), 3) * lambdas[:, None]).sum(-1)
@@ -108,7 +79,7 @@ def train_together(
     take_steps(model, own, training, weights.values(), losses, look, settings, epochs=epochs, progress=progress)
     own.eval()
     for copy in copies:
-        copy.course.seconds = time.perf_counter() - begun
+        copy.seconds = time.perf_counter() - begun
 
 
 def stacked(each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -109,17 +109,6 @@ class Study(Shown, ABC):
         return None
 
 
-def joined(plans: Iterable[Plan], **about: Any) -> Plan:
-    """Several plans as one."""
-    whole, probes = Plan(), dict[str, str]()
-    for plan in plans:
-        whole.cells |= plan.cells
-        whole.tables |= plan.tables
-        whole.about |= plan.about
-        probes |= plan.probes
-    return Plan(whole.cells, whole.tables, whole.about | about, probes)
-
-
 def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
     """The parts to run; an unknown one is an error that names those of the study."""
     for part in only:
@@ -146,40 +135,25 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
     if setting.base is not None and not setting.model_options:
         bases.build(setting.base)
     with locks.held(setting.out):
-        yield from _sections(study, setting, parts)
-
-
-def _sections(study: Study, setting: Setting, parts: Sequence[str]) -> Iterator[Section]:
-    """The results of the parts, in a folder that is locked."""
-    from troth.studies import _writing
-
-    for part in parts:
-        for section in study.sections(part, setting):
-            _writing.write(setting.out, study, section, setting, machine.hardware())
-            yield section
+        for part in parts:
+            for section in study.sections(part, setting):
+                _writing.write(setting.out, study, section, setting, machine.hardware())
+                yield section
 
 
 def stored_sections(folder: Path) -> list[Section]:
     """The results that a study's folder holds, without their figures; none where it is not a study's."""
     from troth.studies import _writing
 
-    return [
-        Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts)
-        for kept in _writing.stored(folder)
-        if all(len(row) == len(kept.columns) for row in kept.rows)
-    ]
+    return [section for section, _ in _writing.stored_sections(folder)]
 
 
 def stored_exhibits(folder: Path) -> list[Exhibit]:
     """The same as tables with their figures as they were drawn."""
     from troth.studies import _writing
 
-    drawn = {(kept.part, kept.title): _writing.drawn(folder, kept) for kept in _writing.stored(folder)}
-    return [
-        Exhibit(section.part, section.sheet(), drawn[section.part, section.title])
-        for section in stored_sections(folder)
-        if section.rows or drawn[section.part, section.title]
-    ]
+    stored = _writing.stored_sections(folder)
+    return [Exhibit(section.part, section.sheet(), drawn) for section, drawn in stored if section.rows or drawn]
 
 
 def as_json(sections: Iterable[Any]) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from troth.core import locks
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.studies import Setting
-from troth.studies._material import load, settings_like
-from troth.studies._numbers import mean_and_deviation
-from troth.studies._results import Results
-from troth.studies._trained import Trials
+from troth.studies._results import Results, mean_and_deviation
+from troth.studies._trained_study import Experiment, load
 from troth.sweep.run import Progress
 from troth.training import bases
 from troth.training.output import require_writable
@@ -27,7 +25,7 @@ SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(sour
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FreshComparison:
     """Macro-F1 on the test set, one value per seed, of the whole text and of every kind of rationale."""
 
     folder: Path
@@ -58,7 +56,7 @@ def compare(
     progress: Callable[[Progress], None] | None = None,
     command: str = "",
     **settings: Any,
-) -> Comparison:
+) -> FreshComparison:
     """Classifiers of rationales next to one of the whole text; rationales are exported to `out`/rationales.
 
     `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
@@ -69,18 +67,16 @@ def compare(
     setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
     Store(setting.out)  # somebody else's folder is refused before any work
     with locks.held(setting.out):
-        plan = Plan()
-        trials = Trials(load(data, like=like, limit=limit), base, plan)
-        material = trials.material
-        plain, chosen = settings_like(like, "plain", base, material, **settings)
+        plan, splits = Plan(), load(data, like=like, limit=limit)
+        experiment = Experiment(splits, base, plan, seeds, settings, like)
         # A base that cannot be trained is refused now, not by every cell.
-        bases.build(base).build(material.splits["train"].examples, material.labels, 0, None)
-        full = [trials.training(plain, chosen, seed) for seed in seeds]
+        bases.build(base).build(splits.splits["train"].examples, splits.labels, 0, None)
+        full = [experiment.train("plain", seed) for seed in seeds]
         kinds: dict[str, list[Cell]] = {}
 
         def classifiers(name: str, models: Sequence[Any], method: str) -> None:
             kinds[name] = [
-                trials.fresh(model, method, ratio, thresholder, chosen, seed)
+                experiment.train_on_rationales(model, method, ratio, thresholder, seed)
                 for model, seed in zip(models, seeds, strict=True)
             ]
 
@@ -91,8 +87,7 @@ def compare(
         else:
             for name, recipe in SUPPORTS.items():
                 guided: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
-                settled = settings_like(like, guided, base, material, **settings)
-                classifiers(name, [trials.training(*settled, seed) for seed in seeds], explainer)
+                classifiers(name, [experiment.train(guided, seed) for seed in seeds], explainer)
             classifiers("random", full, "random")
         store, _ = setting.carry_out(plan)
         results = Results(store)
@@ -106,4 +101,4 @@ def compare(
                 for file in setting.context.folder_path(cell.name).glob("rationales-*.jsonl"):
                     split = file.stem.removeprefix("rationales-")
                     shutil.copy2(file, folder / f"{name}-seed{seed}-{split}.jsonl")
-        return Comparison(store.folder, material.name, f1, p, results.troubles(plan))
+        return FreshComparison(store.folder, splits.name, f1, p, results.troubles(plan))

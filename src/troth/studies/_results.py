@@ -1,20 +1,30 @@
-"""What a store holds of the cells of a study that trains models."""
+"""What a store holds of a study's cells, and how tables and figures put numbers together and show them."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import ArrayLike
 
+from troth import statistics
 from troth.core.errors import TrothError
 from troth.core.types import Score
+from troth.report.drawings import looks
 from troth.statistics import Floats
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
 from troth.training.quality import quality
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Range = tuple[float, float, float]  # value, low, high
 
 
 class Results:
@@ -70,3 +80,78 @@ class Results:
         if errors and trainings and not any(self.store.has(cell.name) for cell in trainings):
             raise TrothError(words[0])
         return "; ".join(words)
+
+
+def estimate(by_seed: ArrayLike) -> Range:
+    """Mean and 95 % interval (BCa) over seeds; undefined ones do not count."""
+    return statistics.mean(by_seed), *statistics.bca_interval(by_seed)
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    """Over seeds; the deviation of one seed is undefined."""
+    by_seed = np.array(values, np.float64)
+    return float(by_seed.mean()), float(by_seed.std(ddof=1)) if len(by_seed) > 1 else float("nan")
+
+
+def with_interval(estimate: Sequence[float], decimals: int = 3) -> str:
+    """A table's cell for a value and its interval.
+
+    >>> with_interval((0.5, 0.25, 0.75), 2), with_interval((float("nan"), 0.0, 0.0))
+    ('0.50 [0.25, 0.75]', '–')
+    """
+    value, low, high = estimate
+    return "–" if np.isnan(value) else f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+
+
+def percent(estimate: Sequence[float]) -> str:
+    """The same in percent, with one decimal."""
+    return with_interval([100 * number for number in estimate], 1)
+
+
+def learning_rates(settings: Mapping[str, Any]) -> list[str | None]:
+    """Those of the model and of its head, for a table; None where there is none."""
+    names = ("learning_rate", "head_learning_rate")
+    return [f"{settings[name]:g}" if settings.get(name) else None for name in names]
+
+
+class Line(NamedTuple):
+    """A curve, with its interval at each place where there is one."""
+
+    places: Sequence[float]
+    values: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def over_seeds(places: Sequence[float], by_seed: ArrayLike) -> Line:
+    """Means and their intervals. [seeds, places]"""
+    return Line(places, *zip(*map(estimate, np.transpose(by_seed)), strict=True))
+
+
+def draw_lines(
+    figure: Figure, panels: Mapping[str, Mapping[str, Line]], across: str, up: str, *, columns: int = 0,
+    levels: Mapping[str, float] | None = None,
+) -> None:  # fmt: skip
+    """A panel per title, so many in a row (0: all); a name looks alike everywhere, `levels` are dashed throughout."""
+    if not panels:
+        return
+    names = dict.fromkeys(name for lines in panels.values() for name in lines)
+    styles = looks(sorted(names))
+    width = columns or len(panels)
+    every = figure.subplots(math.ceil(len(panels) / width), width, squeeze=False, sharey=True)
+    for axes, (title, lines) in zip(every.flat, panels.items(), strict=False):
+        for name, line in lines.items():
+            color, marker, style = styles[name]
+            axes.plot(line.places, line.values, style, color=color, marker=marker, markersize=3, label=name)
+            if len(line.low):
+                axes.fill_between(line.places, line.low, line.high, alpha=0.2, color=color)
+        for name, level in (levels or {}).items():
+            axes.axhline(level, linestyle=":", color="black", linewidth=0.8, label=name)
+        axes.set_title(title, fontsize=9)
+    for empty in every.flat[len(panels) :]:
+        empty.set_axis_off()
+    shown = [axes.get_legend_handles_labels() for axes in figure.axes]
+    legend = {label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)}
+    figure.legend(list(legend.values()), list(legend), fontsize=7, loc="outside right center")
+    figure.supxlabel(across, fontsize=9)
+    figure.supylabel(up, fontsize=9)

@@ -67,7 +67,10 @@ def write(folder: Path, study: Study, section: Section, setting: Setting, hardwa
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
     from troth.studies import as_json, defined
 
-    sections = _stored(folder)
+    if _read(folder) is None and (folder / _NAME).exists():  # not ours: it is set aside
+        (folder / "damaged").mkdir(exist_ok=True)
+        os.replace(folder / _NAME, folder / "damaged" / _NAME)
+    sections = _kept(folder)
     how = {"study": catalog.spec(study), "base": setting.base, "seeds": list(setting.seeds), "limit": setting.limit}
     columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
     added = Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
@@ -75,8 +78,16 @@ def _add(folder: Path, study: Study, section: Section, setting: Setting, hardwar
     if before is not None:
         added = _joined(before, added)
     if section.draw is not None:
-        added = replace(added, figure=before.figure if before and before.figure else _new_figure(sections, section))
-        _draw(folder / added.figure, section)
+        from matplotlib.figure import Figure
+
+        taken = {other.figure.partition("-")[0] for other in sections}
+        number = next(number for number in range(1, 100) if f"{number:02}" not in taken)
+        earlier = "" if before is None else before.figure
+        added = replace(added, figure=earlier or f"{number:02}-{section.part}.png")
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        section.draw(figure)
+        for ending in figures.ENDINGS:
+            write_aside((folder / added.figure).with_suffix(ending), figures.as_file(figure, ending, dpi=120))
     kept = [added if other is before else other for other in sections] + ([] if before is not None else [added])
     order = [*study.parts]
     kept.sort(key=lambda other: order.index(other.part) if other.part in order else len(order))
@@ -120,19 +131,9 @@ def _joined(before: Kept, added: Kept) -> Kept:
     return replace(added, rows=[*rows, *added.rows], facts={**before.facts, **added.facts})
 
 
-def stored(folder: Path) -> list[Kept]:
+def _kept(folder: Path) -> list[Kept]:
     """The sections in a folder; none where it holds no study."""
     return [Kept(**section) for section in (_read(folder) or {"sections": []})["sections"]]
-
-
-def _stored(folder: Path) -> list[Kept]:
-    """As `stored`; a study.json that is not ours is set aside."""
-    if _read(folder) is not None:
-        return stored(folder)
-    if (folder / _NAME).exists():
-        (folder / "damaged").mkdir(exist_ok=True)
-        os.replace(folder / _NAME, folder / "damaged" / _NAME)
-    return []
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
@@ -143,25 +144,15 @@ def _read(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _new_figure(kept: Sequence[Kept], section: Section) -> str:
-    """A file name that no other section has."""
-    taken = {other.figure.partition("-")[0] for other in kept}
-    number = next(number for number in range(1, 100) if f"{number:02}" not in taken)
-    return f"{number:02}-{section.part}.png"
+def stored_sections(folder: Path) -> list[tuple[Section, dict[str, bytes]]]:
+    """The sections in a folder, each with its figure by ending; an earlier troth wrote one kind only."""
+    from troth.studies import Section
 
-
-def _draw(path: Path, section: Section) -> None:
-    from matplotlib.figure import Figure
-
-    assert section.draw is not None
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    section.draw(figure)
-    for ending in figures.ENDINGS:
-        write_aside(path.with_suffix(ending), figures.as_file(figure, ending, dpi=120))
-
-
-def drawn(folder: Path, kept: Kept) -> dict[str, bytes]:
-    """A section's figure by ending; an earlier troth wrote one kind only."""
-    path = folder / Path(kept.figure).name  # whatever study.json says, a file of this folder
-    endings = figures.ENDINGS if kept.figure else ()
-    return {ending: path.with_suffix(ending).read_bytes() for ending in endings if path.with_suffix(ending).is_file()}
+    found = []
+    for kept in _kept(folder):
+        if all(len(row) == len(kept.columns) for row in kept.rows):
+            path = folder / Path(kept.figure).name  # whatever study.json says, a file of this folder
+            files = {ending: path.with_suffix(ending) for ending in figures.ENDINGS} if kept.figure else {}
+            drawn = {ending: file.read_bytes() for ending, file in files.items() if file.is_file()}
+            found.append((Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts), drawn))
+    return found

@@ -22,17 +22,14 @@ import numpy as np
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.explainers import Explainer
-from troth.metrics import Metric, Summary
+from troth.metrics import Metric
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.seeds import over_seeds
 from troth.statistics import simes
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
-from troth.studies._material import Material
-from troth.studies._numbers import Range, estimate, with_interval
-from troth.studies._results import Results
-from troth.studies._trained import Trials
-from troth.studies._trained_study import Experiment, TrainedStudy
+from troth.studies._results import Range, Results, estimate, with_interval
+from troth.studies._trained_study import Experiment, StudyData, TrainedStudy
 from troth.studies.fmm._works import ErasedCheckSpec
 from troth.validity.checking import LEVEL
 from troth.validity.masf import data_set_p_value
@@ -42,11 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPES = ("plain", "masked", "salience", "masked + salience")
-METRICS = {
-    "flip fraction": "decision_flip",
-    "RACU": "recursive_erasure",
-    "comprehensiveness": "comprehensiveness",
-}
+METRICS = {"flip fraction": "decision_flip", "RACU": "recursive_erasure", "comprehensiveness": "comprehensiveness"}
 OUTSIDE = "masked inputs out of distribution"
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure
@@ -64,26 +57,23 @@ class RecipesExperiment(Experiment):
         """Each measure's metric, with what it leaves open chosen once for the data set."""
         methods: list[Explainer] = [catalog.build("explainers", explainer) for explainer in self.explainers]
         built: dict[str, Metric] = {name: catalog.build("metrics", spec) for name, spec in METRICS.items()}
-        return {name: metric.settled(methods, self.material.splits["test"]) for name, metric in built.items()}
+        return {name: metric.settled(methods, self.data.splits["test"]) for name, metric in built.items()}
 
     def models(self, recipe: str) -> list[Cell]:
         """A training per seed."""
         changed: Any = with_salience(recipe, **self.salience) if "salience" in recipe else recipe
-        settled = self.settled(changed)
-        return [self.trials.training(*settled, seed) for seed in self.seeds]
+        return [self.train(changed, seed) for seed in self.seeds]
 
     def scores(self, recipe: str, explainer: str, name: str) -> list[Cell]:
         """A measure's scores, per seed."""
-        cells = [self.trials.explanation(model, explainer, units="word") for model in self.models(recipe)]
-        return [self.trials.metric(cell, catalog.spec(self.metrics[name])) for cell in cells]
+        cells = [self.explain(model, explainer, units="word") for model in self.models(recipe)]
+        return [self.score(cell, catalog.spec(self.metrics[name])) for cell in cells]
 
     def checks(self, recipe: str, explainer: str) -> list[Cell]:
         """Whether the masked inputs that RACU rests on are in distribution, per seed."""
-        data = self.trials.data
+        test, validation = self.data_cell("test"), self.data_cell("validation")
         return [
-            self.trials.plan.add(
-                ErasedCheckSpec.of(erased).cell(erased, data["test"], data["validation"], data["test"], model)
-            )
+            self.plan.add(ErasedCheckSpec.of(erased).cell(erased, test, validation, test, model))
             for erased, model in zip(self.scores(recipe, explainer, "RACU"), self.models(recipe), strict=True)
         ]
 
@@ -105,12 +95,13 @@ class Recipes(TrainedStudy[RecipesExperiment]):
             catalog.build("explainers", explainer)
         with_salience("salience", source=self.source, weight=self.weight)
 
-    def experiment(self, material: Material, plan: Plan, setting: Setting) -> RecipesExperiment:
+    def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> RecipesExperiment:
         if not setting.base:
             raise TrothError("name a model to start from: --base FOLDER_OR_HUB_NAME (say, bert-base-uncased)")
         salience = {"source": self.source, "weight": self.weight}
-        trials = Trials(material, setting.base, plan)
-        return RecipesExperiment(trials, setting.seeds, self.changed, self.explainers, salience)
+        return RecipesExperiment(
+            data, setting.base, plan, setting.seeds, self.changed, self.paper, self.explainers, salience
+        )
 
     def add_cells(self, part: str, experiment: RecipesExperiment) -> None:
         for recipe, explainer in itertools.product(RECIPES, self.explainers):
@@ -134,12 +125,17 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
         ranges[recipe] = {"accuracy": accuracy}
         for name, metric in experiment.metrics.items():
             cells = experiment.scores(recipe, explainer, name)
-            if name == "RACU":
-                summaries = [metric.summarize(scores) for cell in cells if (scores := results.scores(cell))]
-                ranges[recipe][name] = _over_seeds(summaries)
-                undefined += _undefined(recipe, summaries)
-            else:
+            if name != "RACU":
                 ranges[recipe][name] = over_seeds([results.values(cell) for cell in cells])
+                continue
+            summaries = [metric.summarize(scores) for cell in cells if (scores := results.scores(cell))]
+            ranges[recipe][name] = estimate([summary.value for summary in summaries])
+            if len(summaries) == 1:  # the interval is over its examples
+                ranges[recipe][name] = summaries[0].value, summaries[0].low, summaries[0].high
+            without = [summary for summary in summaries if np.isnan(summary.value)]
+            if without:
+                why = "; ".join(without[0].undefined)
+                undefined.append(f"{recipe}, {len(without)} of {len(summaries)} seeds ({why})")
         outside[recipe] = _outside(recipe, [results.rows(cell) for cell in experiment.checks(recipe, explainer)])
     racu = experiment.metrics["RACU"]
     assert isinstance(racu, RecursiveErasure)
@@ -149,35 +145,18 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
     words += [_validity(outside)]
     measures = ("accuracy", *METRICS)
     columns = ("recipe", *(f"{name} ({_BETTER[name]} is better)" for name in measures), OUTSIDE)
-    rows = [
-        [recipe, *(with_interval(values[name]) for name in measures), _cases(*outside[recipe])]
-        for recipe, values in ranges.items()
-    ]
-    facts: dict[str, Any] = {
-        recipe: {name: dict(zip(("value", "low", "high"), values[name], strict=True)) for name in measures}
-        | {"out_of_distribution": dict(zip(("cases", "of", "p"), outside[recipe], strict=True))}
-        for recipe, values in ranges.items()
-    }
+    rows, facts = [], dict[str, Any]()
+    for recipe, values in ranges.items():
+        cases, of, p = outside[recipe]
+        tested = f"{cases} of {of}, p = {p:.2g}" if of else "not tested"
+        rows.append([recipe, *(with_interval(values[name]) for name in measures), tested])
+        facts[recipe] = {name: dict(zip(("value", "low", "high"), values[name], strict=True)) for name in measures}
+        facts[recipe]["out_of_distribution"] = {"cases": cases, "of": of, "p": p}
     data = experiment.name
     return Section(
         "report", f"{explainer} on {data}: four ways to train the same model", columns, rows,
         " ".join(filter(None, words)), {f"{data} {explainer}": facts}, partial(_draw, ranges=ranges),
     )  # fmt: skip
-
-
-def _over_seeds(summaries: Sequence[Summary]) -> Range:
-    """RACU with its interval: over seeds, or over the examples of a single one."""
-    if len(summaries) == 1:
-        return summaries[0].value, summaries[0].low, summaries[0].high
-    return estimate([summary.value for summary in summaries])
-
-
-def _undefined(recipe: str, summaries: Sequence[Summary]) -> list[str]:
-    """How many seeds have no RACU, and why."""
-    without = [summary for summary in summaries if np.isnan(summary.value)]
-    if not without:
-        return []
-    return [f"{recipe}, {len(without)} of {len(summaries)} seeds ({'; '.join(without[0].undefined)})"]
 
 
 def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[int, int, float]:
@@ -188,10 +167,6 @@ def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tup
         kept = [row["p"][1:] for row in rows if (row["references"], row["variant"]) == (references, "calibrated")]
         p += [data_set_p_value(ratio) for ratio in np.array(kept).T] if kept else []
     return sum(value < LEVEL for value in p), len(p), float(simes(p)) if p else float("nan")
-
-
-def _cases(cases: int, of: int, p: float) -> str:
-    return f"{cases} of {of}, p = {p:.2g}" if of else "not tested"
 
 
 def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from troth.attribution_model.fitting import Course, Examples, Settings, is_better, train
+from troth.attribution_model.fitting import Course, Examples, FitSettings, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
 from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import Page
+from troth.attribution_model.reading import ReadBatch
 from troth.attribution_model.search import search, weighted
-from troth.attribution_model.together import Copy, most_together, stacked, train_together
+from troth.attribution_model.together import most_together, stacked, train_together
 from troth.core.types import Attribution, Question
 from troth.engine.prober import Prober
 from troth.models import TextClassifier
@@ -38,7 +38,7 @@ class Job:
     untrained: Mapping[str, Tensor]  # G's weights before the first step
     training: Examples
     validation: Examples
-    settings: Settings
+    settings: FitSettings
     form: DualMask
     without: tuple[str, ...]
     say: Callable[[str], None] | None
@@ -61,7 +61,7 @@ class Job:
             if len(losses) == 1:
                 train(self.model, self.own, few, losses[0], chosen, epochs=chosen.trial_epochs)
                 return [judge(self.model, self.own, self.validation, aims)]
-            copies = [Copy(loss) for loss in losses]
+            copies = [Course(loss) for loss in losses]
             train_together(self.model, self.own, few, copies, chosen, epochs=chosen.trial_epochs)
             trained = stacked([copy.weights for copy in copies])
             return judge_copies(self.model, self.own, trained, self.validation, [aims] * len(copies))
@@ -90,7 +90,7 @@ class Job:
             if not set(some) & set(missing):
                 continue
             found = {metric: trials_of(metric) for metric in some}
-            copies = {metric: Copy(DualMask(**found[metric]["best"][metric]), is_better(metric)) for metric in some}
+            copies = {metric: Course(DualMask(**found[metric]["best"][metric]), is_better(metric)) for metric in some}
             self.own.load_state_dict(self.untrained)
             train_together(
                 self.model, self.own, self.training, list(copies.values()), self.settings, epochs=self.settings.epochs,
@@ -99,7 +99,7 @@ class Job:
             for metric, copy in copies.items():
                 if metric in missing:
                     self._holding(copy)
-                    yield metric, found[metric], copy.course
+                    yield metric, found[metric], copy
 
     def trained(self, loss: DualMask, metric: str, progress: bool) -> Course:
         """Leaves in G the best weights by a metric."""
@@ -113,7 +113,7 @@ class Job:
         """Each copy by its own metric."""
         return judge_copies(self.model, self.own, weights, self.validation, [[metric] for metric in metrics])
 
-    def _holding(self, copy: Copy) -> AttributionModel:
+    def _holding(self, copy: Course) -> AttributionModel:
         """G with the weights of one of the trainings."""
         self.own.load_state_dict(copy.weights, strict=False)  # what is frozen is not among them
         return self.own
@@ -138,7 +138,7 @@ def judge_copies(
 
 
 def _explained(
-    own: AttributionModel, examples: Examples, scores: Callable[[Page, Tensor], Tensor]
+    own: AttributionModel, examples: Examples, scores: Callable[[ReadBatch, Tensor], Tensor]
 ) -> list[list[Attribution]]:
     """The maps of each copy; what F predicts is known."""
     encodings, targets = examples.encodings, examples.probabilities.argmax(-1).tolist()

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from troth.attribution_model import saving
-from troth.attribution_model.fitting import Examples, Settings, choose
+from troth.attribution_model.fitting import Examples, choose
+from troth.attribution_model.fitting import FitSettings as Settings
 from troth.attribution_model.fitting import settings_of as settings_of
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.search import LAMBDAS, weighted

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from troth.studies.roar._curves import FLAT, Curve
-from troth.studies.roar._reader import performance
+from troth.studies.roar._curves import FLAT, Curve, performance
 
 
 def curve(performance, random, **options):

@@ -6,18 +6,18 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from troth.cli import app
-from troth.studies.roar import _eq1
+from troth.studies.roar import _synthetic
 
 
 @pytest.fixture(scope="module")
 def small():
-    return _eq1.problem(train=20_000, test=5_000)
+    return _synthetic.problem(train=20_000, test=5_000)
 
 
 @pytest.mark.full
 def test_recursive_is_the_truth_and_plain_holds_through_nine_removals_on_the_authors_draw(small):
-    assert _eq1.SEED == 0
-    found = _eq1.curves(small)
+    assert _synthetic.SEED == 0
+    found = _synthetic.curves(small)
     assert list(found) == ["roar", "recursive", "truth", "worst"]
     assert {len(curve) for curve in found.values()} == {17}
     assert found["recursive"] == found["truth"]
@@ -25,21 +25,21 @@ def test_recursive_is_the_truth_and_plain_holds_through_nine_removals_on_the_aut
     assert max(found["recursive"][4:]) < 0.53
     assert min(found["roar"][:10]) > 0.95
     assert max(found["roar"][10:]) < 0.53
-    assert _eq1.falls(found) == {"roar": 10, "recursive": 4, "truth": 4, "worst": 14}
+    assert _synthetic.falls(found) == {"roar": 10, "recursive": 4, "truth": 4, "worst": 14}
 
 
 def test_the_truth_takes_informative_features_first_whatever_recursive_does(small):
-    order = _eq1.orders(small)
+    order = _synthetic.orders(small)
     assert set(order["truth"][:4]) == {0, 1, 2, 3}
     assert order["worst"] == order["truth"][::-1]
     assert all(sorted(one) == list(range(16)) for one in order.values())
 
 
 def test_epsilon_is_one_number_an_example_and_the_basis_is_the_features():
-    given = _eq1.problem(train=300, test=100)
+    given = _synthetic.problem(train=300, test=100)
     features = given.basis @ given.loadings
     assert given.basis.shape[1] == 3  # z, η and ε
-    generator = np.random.default_rng(_eq1.SEED)
+    generator = np.random.default_rng(_synthetic.SEED)
     a = np.concatenate([generator.standard_normal(4), np.zeros(12)])
     d = generator.standard_normal(16)
     z, eta, epsilon = (generator.standard_normal(400) for _ in range(3))
@@ -53,14 +53,14 @@ def test_the_regression_is_that_of_scikit_learn():
     generator = np.random.default_rng(0)
     features = generator.standard_normal((2000, 3)) @ np.diag([1.0, 0.5, 2.0])
     labels = features @ [1.0, -1.0, 0.3] + generator.standard_normal(2000) > 0
-    given = _eq1.Problem(features, np.eye(3), labels, 1990)
+    given = _synthetic.SyntheticProblem(features, np.eye(3), labels, 1990)
     right = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(features[:1990], labels[:1990])
     np.testing.assert_allclose(given.fit([])[0], np.abs(right.coef_[0]), atol=1e-3)
 
 
 @pytest.mark.full
 def test_how_long_plain_roar_holds_is_the_draws_doing_and_recursive_is_always_the_truth():
-    found = _eq1.spread(train=4_000, test=1_000, seeds=range(2))
+    found = _synthetic.spread(train=4_000, test=1_000, seeds=range(2))
     assert found["recursive"] == found["truth"] == [4, 4]
     assert found["roar"] == [10, 4]
 

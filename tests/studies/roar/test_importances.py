@@ -7,7 +7,8 @@ import torch
 from troth.core import catalog
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.studies.roar._trainings import Read, scores_of
+from troth.studies._copies import Splits
+from troth.studies.roar._importance import scores_of
 from troth.training import bases
 
 TEXTS = ["a good film", "", "the soup was cold and the film is good", "awful", "good good awful awful"]
@@ -42,6 +43,6 @@ def test_scores(model, spec, masking, monkeypatch):
             begin += size
         with monkeypatch.context() as patch:
             patch.setattr(Prober, "run", None)  # text by text takes a GPU longer than the model does
-            found = scores_of(method, Prober(model, masking, window=2), Read(encodings, sizes, ()), left, 5)
+            found = scores_of(method, Prober(model, masking, window=2), Splits(encodings, sizes, ()), left, 5)
         np.testing.assert_allclose(found, np.concatenate(alone), rtol=1e-4, atol=1e-6)
         assert np.abs(found).max() > 1e-5

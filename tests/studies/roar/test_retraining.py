@@ -14,11 +14,10 @@ from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models import load_model
 from troth.store.store import Store
-from troth.studies.roar import _trainings, _works
-from troth.studies.roar._benchmark import plan_for
-from troth.studies.roar._plan import Training
-from troth.studies.roar._reader import Reader
-from troth.studies.roar._steps import erase
+from troth.studies import _copies
+from troth.studies._copies import Training, erase
+from troth.studies.roar._curves import Reader
+from troth.studies.roar._plan import plan_for
 from troth.studies.roar.once import roar
 from troth.studies.roar.recursive import recursive_roar
 from troth.sweep.run import run
@@ -33,13 +32,13 @@ def planted(tmp_path_factory):
     """Both benchmarks in one folder, and how many copies of what were trained."""
     folder = tmp_path_factory.mktemp("planted")
     counted: Counter = Counter()
-    before = _works.fit_all
+    before = _copies.fit_all
 
     def counting(models, data, seeds, settings, checkpoints=None):
         counted.update(copies=len(models), cells=1)
         return before(models, data, seeds, settings, checkpoints)
 
-    _works.fit_all = counting
+    _copies.fit_all = counting
     try:
         start = base(folder)
         with warnings.catch_warnings():
@@ -47,9 +46,9 @@ def planted(tmp_path_factory):
             plain = roar(splits(), start, [METHOD], folder / "run", **COMMON)
             after_plain = counted["copies"]
             recursive = recursive_roar(splits(), start, [METHOD, "random"], folder / "run", **COMMON)
-            planner, _ = plan_for(splits(), start, [METHOD], ("once", "recursive"), **COMMON)
+            planner = plan_for(splits(), start, [METHOD], ("once", "recursive"), **COMMON)
     finally:
-        _works.fit_all = before
+        _copies.fit_all = before
     return plain, recursive, counted, after_plain, planner, Store(folder / "run")
 
 
@@ -82,7 +81,7 @@ def test_what_is_erased(planted):
     for way, wanted in (("recursive", True), ("once", False)):
         before = Training(0) if way == "once" else planner.training(by, "recursive", 0, 1)
         cell = planner.importances[before][by]
-        left, scores = _works.importance(store.table(cell.name))
+        left, scores = _copies.importance(store.table(cell.name))
         sizes = [len(row) for row in store.table(cell.name).column("scores").to_pylist()]
         gone = np.split(erase(scores, left, sizes, "tokens", 2), np.cumsum(sizes)[:-1])[-len(test) :]
         words = [[word for word, there in zip(example.text.split(), kept, strict=True) if not there]
@@ -127,7 +126,7 @@ def test_models_that_are_not_explained_are_not_kept(planted):
 
 
 def test_random_masks_are_nested_and_everybody_shares_the_ends(tmp_path):
-    planner, methods = plan_for(splits(), base(tmp_path), ["gradient", METHOD], ("recursive", "once"), seeds=(0, 1, 2),
+    planner = plan_for(splits(), base(tmp_path), ["gradient", METHOD], ("recursive", "once"), seeds=(0, 1, 2),
                                 step=0.25, stack=100, **OPTIONS)  # fmt: skip
     random = [cell for cell in planner.plan.of("importance") if cell.specs["explainer"] == "random"]
     assert len(random) == 3  # one a seed, for all ratios
@@ -137,19 +136,19 @@ def test_random_masks_are_nested_and_everybody_shares_the_ends(tmp_path):
     specs = [cell.specs for cell in planner.plan.of("training")]
     assert all(copy["keep_model"] == (copy["trail"] in ([], [2500], [2500, 5000]) and "random" not in copy["by"])
                for one in specs for copy in one["copies"])  # fmt: skip
-    assert [one.name for one in planner.add(methods, ("recursive",)).of("training")] == [
-        one.name for one in planner.plan.of("training")
-    ]
+    before = [one.name for one in planner.plan.of("training")]
+    planner.add(("recursive",))
+    assert [one.name for one in planner.plan.of("training")] == before
 
 
 def test_shares_end_at_everything_and_the_reader_scores(tmp_path):
     data = {"train": texts(60, 0), "validation": texts(20, 1000), "test": texts(20, 2000)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        planner, (method,) = plan_for(data, base(tmp_path), [METHOD], ("once",), step=0.5, **{**OPTIONS, "epochs": 2})
+        planner = plan_for(data, base(tmp_path), [METHOD], ("once",), step=0.5, **{**OPTIONS, "epochs": 2})
         store = Store(tmp_path / "run")
         assert run(planner.plan, store).complete
-    reader = Reader(planner, store)
+    reader, (method,) = Reader(planner, store), planner.subject.methods
     found = reader.curve(method, "once")
     assert found.places == [0, 0.5, 1]
     assert found.performance[0, 0] == found.random[0, 0]
@@ -158,7 +157,7 @@ def test_shares_end_at_everything_and_the_reader_scores(tmp_path):
     assert shares["by_ratio"].shape == (1, 10)
     assert shares["by_ratio"][0, -1] == pytest.approx(1)
     assert np.all(np.diff(shares["by_top"][0]) >= 0)
-    times = reader.times([method])
+    times = reader.times()
     assert times[METHOD]["training"] > 0 < times[METHOD]["importance"]
 
 
@@ -166,7 +165,7 @@ def test_only_the_first_text_of_a_pair_is_erased(tmp_path):
     data = [Example(str(n), text, "is the film good ?", n % 2) for n, text in enumerate(CORPUS * 4)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        planner, _ = plan_for(data, "bilstm_attention(embedding=4, hidden=3)", ["attention"], ("once",), step=0.5)
+        planner = plan_for(data, "bilstm_attention(embedding=4, hidden=3)", ["attention"], ("once",), step=0.5)
         store = Store(tmp_path / "run")
         cells = [cell for cell in planner.plan.of("importance") if cell.specs["explainer"] == "random"]
         planner.plan.cells = {cell.name: cell for cell in [*planner.plan.of("data"), *cells]}
@@ -176,8 +175,8 @@ def test_only_the_first_text_of_a_pair_is_erased(tmp_path):
     encodings = planner.subject.model.encode(examples, units="token", segments="first")
     assert table.column("example_id").to_pylist() == [example.id for example in examples]
     assert [len(row) for row in table.column("scores").to_pylist()] == [one.n_units for one in encodings]
-    read = _trainings.Read(encodings, np.array([one.n_units for one in encodings]), tuple(
-        _trainings.Corpus(encodings, [0] * len(encodings)) for _ in range(1)))  # fmt: skip
+    read = _copies.Splits(encodings, np.array([one.n_units for one in encodings]), tuple(
+        _copies.Corpus(encodings, [0] * len(encodings)) for _ in range(1)))  # fmt: skip
     corpus = read.corpora[0].erased([torch.zeros(one.n_units) for one in encodings])
     rows = corpus.rows(torch.tensor([0]), torch.zeros(1, dtype=torch.int64), planner.subject.model)
     whole = encodings[0].ids
@@ -195,7 +194,7 @@ def refused(message, *arguments, **options):
 
 
 def test_bad_input_is_told_in_one_line_before_anything_is_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr(_works, "fit_all", None)
+    monkeypatch.setattr(_copies, "fit_all", None)
     start, out = "bilstm_attention(embedding=4, hidden=3)", tmp_path / "run"
     refused(
         "cannot be trained: a benchmark that retrains needs a base", splits(), lambda texts: [[1, 0]], [METHOD], out

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from troth.core.errors import TrothError
-from troth.studies.roar._steps import erase, steps_of
+from troth.studies._copies import erase
+from troth.studies.roar._plan import steps_of
 
 
 def slowly(scores, left, counted, amount):

@@ -8,34 +8,26 @@ methods that draw (LIME, SHAP, random). The explained model and the test example
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from troth.attribution_model.fitting import Sampler, Settings
-from troth.attribution_model.model import Variant as Encoding
+from troth.attribution_model.fitting import FitSettings, Sampler
+from troth.attribution_model.model import Variant
 from troth.core import catalog
-from troth.core.errors import unknown
+from troth.core.errors import TrothError, unknown
 from troth.data import Data
 from troth.data._classes import without_labels
-from troth.store.cells import Cell, Plan
-from troth.store.specs import ModelSpec
-from troth.studies import Section, Setting, Study, joined
-from troth.studies.aml import _sections
-from troth.studies.aml._cells import (
-    VARIANTS,
-    Wanted,
-    attributive,
-    baselines,
-    classifier_for,
-    explained,
-    fits,
-    measuring,
-)
+from troth.store.cells import Plan
+from troth.studies import Section, Setting
+from troth.studies._results import Results
+from troth.studies._trained_study import PlannedStudy
 from troth.studies.aml._estimate import PROBES, effort, passes_a_text
-from troth.studies.aml._tables import BASELINES, METRICS, RELEASED, tested
+from troth.studies.aml._experiment import VARIANTS, AmlExperiment
+from troth.studies.aml._paper import BASELINES, tested
+from troth.studies.aml._sections import SECTIONS, judges_of
 from troth.training import bases
 from troth.training.examples import load_labeled
 
@@ -46,7 +38,7 @@ _LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
 
 
 @dataclass(frozen=True)
-class Aml(Study):
+class Aml(PlannedStudy[AmlExperiment]):
     parts: ClassVar[Mapping[str, str]] = {
         "main": "methods by five metrics (tables 1 and 2)",
         "ablation": "the losses, left out or in another form (table 4)",
@@ -55,6 +47,7 @@ class Aml(Study):
         "examples": "texts with the three tokens that each method ranks first (table 6)",
     }
     takes_prompt: ClassVar[bool] = True
+    probes: ClassVar[Mapping[str, str]] = PROBES
 
     examples: int = 100  # explained and measured, of each data set; --limit overrides it
     methods: tuple[str, ...] = ()  # of the baselines by the paper's names; all where empty
@@ -70,7 +63,7 @@ class Aml(Study):
     search: Sampler = "auto"
     together: int | None = 1  # trainings of attribution models side by side on a GPU at most; None = what memory holds
     backbone: str | None = None  # of the attribution model: a folder, "explained", or by default the pretrained encoder
-    variant: Encoding = "paper"  # released: from the explained encoder, label encoding divided
+    variant: Variant = "paper"  # released: from the explained encoder, label encoding divided
     classifier_epochs: int = 2  # of a model that is first trained for data it has no classes for
     classifier_batch: int = 32
     classifier_learning_rate: float = 2e-5
@@ -85,77 +78,93 @@ class Aml(Study):
             if method not in BASELINES:
                 raise unknown("method of this study", method, BASELINES)
 
-    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        names = setting.data or ("sst2",)
-        if part == "runtime":
-            yield _sections.runtime(self, setting, names)
-            return
-        for name in names if part in _EVERY else names[:1]:
-            yield _sections.SECTIONS[part](self, setting, name)
+    def names(self, setting: Setting) -> tuple[str, ...]:
+        """The data sets."""
+        return setting.data or ("sst2",)
+
+    def experiments(self, setting: Setting, plan: Plan, part: str = "") -> list[AmlExperiment]:
+        names = self.names(setting)
+        return [AmlExperiment(self, setting, name, plan) for name in (names if part in _EVERY else names[:1])]
 
     def plan(self, part: str, setting: Setting) -> Plan:
         """Everything a part would do; an untrained model stands for one that has to be trained first."""
-        plans, names = [Plan(probes=PROBES)], (setting.data or ("sst2",))
+        plan = Plan(probes=self.probes)
         count = Counter({"trainings": 0, "forward": 0, "backward": 0})
-        for name in names if part in _EVERY else names[:1]:
-            classifier = classifier_for(self, setting, name)
-            model = explained(setting, name, classifier)
-            if model is None:
-                plans.append(Plan({classifier.name: classifier}))
-                labeled = load_labeled(name, limit=2_000)
+        for experiment in self.experiments(setting, plan, part):
+            if not experiment.has_model():
+                plan.add(experiment.classifier)
+                labeled = load_labeled(experiment.name, limit=2_000)
                 built = bases.build(setting.base or "embedded")
                 untrained = built.build(labeled.training.examples, labeled.labels, setting.seeds[0], None)
-                model = setting.context.model_spec(untrained)
-            fitted, cells = fits(self, setting, model, name, VARIANTS if part == "ablation" else VARIANTS[:1])
-            plans.append(fitted)
-            for cell in cells.values():
-                fit = effort(Settings(**cell.specs["settings"]), cell.specs["metrics"])
+                experiment.model = setting.context.model_spec(untrained)
+            self.add_cells(part, experiment)
+            for cell in experiment.fits.values():
+                fit = effort(FitSettings(**cell.specs["settings"]), cell.specs["metrics"])
                 count.update(trainings=fit.trainings, forward=fit.forward, backward=fit.backward)
-            if part not in _ON_THE_SPOT:
-                data, wanted, judges, _ = self.work(part, setting, model, name, cells)
-                plans.append(measuring(setting, model, data, wanted, judges)[0])
-        return joined(plans, fits=dict(count))
+            self.add_scores(part, experiment)
+        plan.about["fits"] = dict(count)
+        return plan
 
-    def work(
-        self, part: str, setting: Setting, model: ModelSpec, name: str, cells: Mapping[tuple[str, int], Cell]
-    ) -> tuple[Data, list[Wanted], dict[str, tuple[str, ...]], list[str]]:
-        """What a part explains and measures: data, methods, the judges of each metric, and what is left out and why."""
-        count = setting.limit or self.examples
-        if part == "ablation":
-            judges: dict[str, tuple[str, ...]] = {short: (METRICS[short],) for short in ("suff", "comp")}
-            wanted = [method for short in judges for method in attributive(self, setting, cells, short)]
-            return tested(name, count), wanted, judges, []
+    def sections(self, part: str, setting: Setting) -> Iterator[Section]:
+        # One data set after the other, so that the results of the first are there early.
+        for name in self.names(setting) if part in _EVERY else [None]:
+            yield from super().sections(part, setting if name is None else replace(setting, data=(name,)))
+
+    def chosen(self, experiments: list[AmlExperiment], plan: Plan, setting: Setting) -> list[AmlExperiment]:
+        untrained = [experiment for experiment in experiments if not experiment.has_model()]
+        for experiment in untrained:
+            plan.add(experiment.classifier)
+        if untrained and (failed := setting.carry_out(plan)[1].failed):
+            raise TrothError(failed[0].error)
+        return experiments
+
+    def add_cells(self, part: str, experiment: AmlExperiment) -> None:
+        experiment.add_fits(VARIANTS if part == "ablation" else VARIANTS[:1])
+
+    def add_later(self, part: str, experiment: AmlExperiment, results: Results) -> None:
+        for cell in experiment.fits.values():
+            if (failure := results.store.failure(cell.name)) is not None and not results.store.has(cell.name):
+                raise TrothError(failure.error)
+        self.add_scores(part, experiment)
+
+    def add_scores(self, part: str, experiment: AmlExperiment) -> None:
+        """Adds what a part explains and measures."""
+        if part in _ON_THE_SPOT:
+            return
+        data, others = self.tested(part, experiment), {}
         if part == "human":
-            # Its model may have other classes than the marked texts.
-            data = without_labels(tested(self.human, count))
-            chosen = {method: spec for method, spec in self.chosen().items() if method in _HUMAN}
-            wanted = [*attributive(self, setting, cells, "aopc_comp"), *baselines(setting, chosen, "aopc_comp")]
-            return data, wanted, {"aopc_comp": (_sections.AGREEMENT,)}, []
-        data = tested(name, count)
-        chosen, left_out = self._affordable(setting, model, data)
-        wanted = [
-            method for short in METRICS
-            for method in (*attributive(self, setting, cells, short), *baselines(setting, chosen, short))
-        ]  # fmt: skip
-        judges = {short: (spec, *([RELEASED[short]] if short in RELEASED else [])) for short, spec in METRICS.items()}
-        return data, wanted, judges, left_out
+            others = {method: spec for method, spec in self.methods_of_paper().items() if method in _HUMAN}
+        elif part == "main":
+            others = self._affordable(experiment, data)
+        for short, judges in judges_of(part).items():
+            experiment.add_scores(data, experiment.attributive(short) | experiment.baselines(others), judges)
 
-    def chosen(self) -> dict[str, str]:
+    def tables(self, part: str, experiments: Sequence[AmlExperiment], results: Results) -> Iterator[Section]:
+        return (SECTIONS[part](experiment, results) for experiment in experiments)
+
+    def tested(self, part: str, experiment: AmlExperiment) -> Data:
+        """What a part explains and measures on."""
+        count = experiment.setting.limit or self.examples
+        # The model of `human` may have other classes than the marked texts.
+        return without_labels(tested(self.human, count)) if part == "human" else tested(experiment.name, count)
+
+    def methods_of_paper(self) -> dict[str, str]:
         """The other methods, as explainers."""
         chosen = {
             name: spec for name, spec in BASELINES.items() if not self.methods or name in (*self.methods, "random")
         }
         return chosen | ({} if self.llm is None else {"LLM": self.llm})
 
-    def _affordable(self, setting: Setting, model: ModelSpec, data: Data) -> tuple[dict[str, str], list[str]]:
+    def _affordable(self, experiment: AmlExperiment, data: Data) -> dict[str, str]:
         """The baselines; without Solvex on long texts, as in the paper, unless it is asked for by name."""
-        chosen = self.chosen()
-        lengths = [encoding.n_units for encoding in setting.context.model(model).encode(data.examples, "token")]
+        chosen, model = self.methods_of_paper(), experiment.setting.context.model(experiment.model)
+        lengths = [encoding.n_units for encoding in model.encode(data.examples, "token")]
         if "SLVX" not in chosen or "SLVX" in self.methods or np.mean(lengths) <= _LONG:
-            return chosen, []
+            return chosen
         passes = passes_a_text(catalog.build("explainers", chosen.pop("SLVX")), lengths)
         words = f"SLVX is left out, as in the paper: it would take about {passes:,.0f} passes per text here."
-        return chosen, [f"{words} methods=('SLVX', …) runs it all the same."]
+        experiment.notes.append(f"{words} methods=('SLVX', …) runs it all the same.")
+        return chosen
 
     def is_too_long(self, method: str, tokens: float) -> bool:
         """Whether a method is left out on texts of this mean length."""

@@ -10,14 +10,13 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from troth.attribution_model.fitting import Settings, choose, train
+from troth.attribution_model.fitting import FitSettings, choose, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.start import start
 from troth.core import catalog
@@ -69,7 +68,7 @@ class Effort:
         return 2 * self.rows
 
 
-def effort(settings: Settings, metrics: Sequence[str]) -> Effort:
+def effort(settings: FitSettings, metrics: Sequence[str]) -> Effort:
     """What a fit for these metrics takes, where there are as many examples as it asks for."""
     trials = settings.trials * (len(metrics) if settings.trials_per_metric else 1)
     tried = settings.steps(min(settings.trial_examples, settings.examples), settings.trial_epochs)
@@ -94,7 +93,7 @@ def _passes_to_judge(metrics: Sequence[str]) -> int:
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
     """From two steps of a training and the judging of a few maps."""
     specs, model = cell.specs, context.model(ModelSpec.of(cell))
-    settings = Settings(**specs["settings"])
+    settings = FitSettings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
     examples, checked = choose(model, load_training(specs["data"], required=False), settings)
     few = examples.first(_STEPS * settings.batch_size)
@@ -116,7 +115,10 @@ def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: 
     """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
     examples = table_to_examples(tables[cell.parents[0]])
     method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
-    passes = _passes(method, cell, tables, context)
+    encodings = context.once(
+        ("encodings", *_key(cell)), lambda: context.model(ModelSpec.of(cell)).encode(examples, "token")
+    )
+    passes = [method.passes(encoding.n_units) for encoding in encodings]
     if isinstance(method, AttributiveMasking) or max(passes) > _MOST:
         return float(sum(passes) * _seconds_a_pass(cell, tables, context))
     prober = Prober(context.model(ModelSpec.of(cell)), cell.specs["masking"])
@@ -145,16 +147,6 @@ def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: C
 def passes_a_text(method: Explainer, lengths: Sequence[int]) -> float:
     """About how many rows a method asks of the model for a text, on average."""
     return float(np.mean([method.passes(length) for length in lengths]))
-
-
-def _passes(method: Explainer, cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
-    lengths = context.once(("lengths", *_key(cell)), partial(_lengths, cell, tables, context))
-    return [method.passes(length) for length in lengths]
-
-
-def _lengths(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> list[int]:
-    examples = table_to_examples(tables[cell.parents[-1]])
-    return [encoding.n_units for encoding in context.model(ModelSpec.of(cell)).encode(examples, "token")]
 
 
 def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:

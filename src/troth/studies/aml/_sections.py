@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from troth.core.types import Attribution, Example
 from troth.data import Data
 from troth.engine.prober import Prober
 from troth.models import TextClassifier, short_name
-from troth.store.store import Store
-from troth.studies import Section, Setting, published
-from troth.studies.aml._cells import VARIANTS, Results, attributive, measured, ready
-from troth.studies.aml._tables import BASELINES, EXAMPLES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
+from troth.studies import Section, published
+from troth.studies._results import Results
+from troth.studies.aml._experiment import AmlExperiment, MethodResults
+from troth.studies.aml._paper import BASELINES, EXAMPLES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
 from troth.verbs.explain import as_examples, explain_each
-
-if TYPE_CHECKING:
-    from troth.studies.aml import Aml
 
 AGREEMENT = "rationale_agreement(top=25)"
 _NEEDS_NO_WARM_UP = 30.0  # seconds; what a first run takes longer is nothing next to them
@@ -30,11 +27,11 @@ _SHOWN = 4  # texts of data of which the paper shows none
 _IN_EXAMPLES = ("SIG", "DCMP", "SLVX")
 
 
-def main(study: Aml, setting: Setting, name: str) -> Section:
-    model, cells = ready(study, setting, name)
-    data, wanted, judges, left_out = study.work("main", setting, model, name, cells)
-    results, failed = measured(setting, model, data, wanted, judges)
-    methods = list(dict.fromkeys(pair.method for pair in wanted))
+def main(experiment: AmlExperiment, stored: Results) -> Section:
+    study, setting, model = experiment.study, experiment.setting, experiment.model
+    data, judges = experiment.study.tested("main", experiment), judges_of("main")
+    results, failed = experiment.results(stored.store)
+    methods = experiment.methods
     columns = ["method"]
     for short in METRICS:
         columns += [short, *(["released"] if short in RELEASED else []), "paper"]
@@ -43,17 +40,16 @@ def main(study: Aml, setting: Setting, name: str) -> Section:
         row: list[Any] = [method]
         for short, specs in judges.items():
             row += [_shown(results, method, spec) for spec in specs]
-            row.append(of_tables(name, study.beside, method, short))
+            row.append(of_tables(experiment.name, study.beside, method, short))
         rows.append(row)
-    store = Store(setting.out)
-    lambdas = [{"seed": seed, **row} for (_, seed), cell in cells.items() for row in store.table(cell.name).to_pylist()]
+    lambdas = [{"seed": seed, **row} for (_, seed), cell in experiment.fits.items() for row in stored.rows(cell)]
     named = {**METRICS, **{f"{short}_released": spec for short, spec in RELEASED.items()}}
     facts = {
         "examples": len(data), "split": data.split, "model": short_name(model.model), "seeds": list(setting.seeds),
-        "failed": failed, "left_out": left_out, "lambdas": lambdas,
+        "failed": failed, "left_out": experiment.notes, "lambdas": lambdas,
         "methods": {method: _facts(results, method, named) for method in methods},
     }  # fmt: skip
-    words = [_best(results, methods), *left_out, *(f"{method}: {why}" for method, why in failed.items())]
+    words = [_best(results, methods), *experiment.notes]
     words += [_about_seeds(setting.seeds), f"The attribution models start from {lambdas[0]['backbone']}."]
     if {row["split"] for row in lambdas} == {data.split}:
         words.append("The attribution models were fitted on texts of the same split.")
@@ -63,33 +59,31 @@ def main(study: Aml, setting: Setting, name: str) -> Section:
     return Section("main", title, columns, rows, " ".join(filter(None, words)), {data.name: facts})
 
 
-def ablation(study: Aml, setting: Setting, name: str) -> Section:
-    model, cells = ready(study, setting, name, VARIANTS)
-    data, wanted, judges, _ = study.work("ablation", setting, model, name, cells)
-    results, failed = measured(setting, model, data, wanted, judges)
-    named = {short: spec for short, (spec,) in judges.items()}
+def ablation(experiment: AmlExperiment, stored: Results) -> Section:
+    seeds, data = experiment.setting.seeds, experiment.study.tested("ablation", experiment)
+    results, failed = experiment.results(stored.store)
+    named = {short: spec for short, (spec,) in judges_of("ablation").items()}
     rows, by_method = [], {}
-    for method in dict.fromkeys(pair.method for pair in wanted):
+    for method in experiment.methods:
         row: list[Any] = [method]
         for short, spec in named.items():
             row += [_shown(results, method, spec), published.number("aml_ablation", method=method, metric=short)]
         rows.append(row)
         by_method[method] = _facts(results, method, named)
-    facts = {"data": data.name, "seeds": list(setting.seeds), "failed": failed, "methods": by_method}
+    facts = {"data": data.name, "seeds": list(seeds), "failed": failed, "methods": by_method}
     words = (
         "Lower is better for sufficiency, higher for comprehensiveness. The paper's are of DistilBERT on EMR. "
-        f"{_about_seeds(setting.seeds)}"
+        f"{_about_seeds(seeds)}"
     )
     title = f"Losses left out or changed, {len(data)} examples of {data.name}"
     return Section("ablation", title, ["method", "suff", "paper", "comp", "paper"], rows, words.strip(), facts)
 
 
-def human(study: Aml, setting: Setting, name: str) -> Section:
-    model, cells = ready(study, setting, name)
-    marked, wanted, judges, _ = study.work("human", setting, model, name, cells)
-    results, failed = measured(setting, model, marked, wanted, judges)
+def human(experiment: AmlExperiment, stored: Results) -> Section:
+    marked = experiment.study.tested("human", experiment)
+    results, failed = experiment.results(stored.store)
     rows, by_method = [], {}
-    for method in dict.fromkeys(pair.method for pair in wanted):
+    for method in experiment.methods:
         result = results.get((method, AGREEMENT))
         macro = None if result is None else result.summary.value
         micro = None if result is None else result.summary.extra.get("micro_f1")
@@ -102,19 +96,21 @@ def human(study: Aml, setting: Setting, name: str) -> Section:
     facts = {"data": marked.name, "failed": failed, "methods": by_method, "examples": count}
     words = (
         f"Token F1 of the 25 top tokens on {count} of {len(marked)} documents; the others have no marked token "
-        f"within what the model reads. The paper's: BERT on ERASER's films. {_about_seeds(setting.seeds)}"
+        f"within what the model reads. The paper's: BERT on ERASER's films. {_about_seeds(experiment.setting.seeds)}"
     )
-    title = f"Agreement with humans on {marked.name}; attribution models fitted on {name}, chosen by aopc_comp"
+    title = (
+        f"Agreement with humans on {marked.name}; attribution models fitted on {experiment.name}, chosen by aopc_comp"
+    )
     return Section("human", title, ["method", "macro F1", "paper", "micro F1", "paper"], rows, words.strip(), facts)
 
 
-def runtime(study: Aml, setting: Setting, names: Sequence[str]) -> Section:
-    specs, cells = ready(study, setting, names[0])
-    model, first = setting.context.model(specs), setting.seeds[0]
+def runtime(experiment: AmlExperiment, stored: Results) -> Section:
+    study, names = experiment.study, experiment.study.names(experiment.setting)
+    model, first = experiment.setting.context.model(experiment.model), experiment.setting.seeds[0]
     others = {"SIG": BASELINES["SIG"], "DCMP": BASELINES["DCMP"]}
     others |= {f"SLVX-{width}": solvex(width) for width in (10, 50, 100)}
     chosen = study.methods or BASELINES
-    methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
+    methods = {method: by_seed[first] for method, by_seed in experiment.attributive("aopc_comp").items()}
     methods |= {method: spec for method, spec in others.items() if method.split("-")[0] in chosen}
     rows: list[list[Any]] = [[method] for method in methods]
     facts: dict[str, Any] = {}
@@ -139,13 +135,13 @@ def runtime(study: Aml, setting: Setting, names: Sequence[str]) -> Section:
     return Section("runtime", f"Runtime on {model.device}", columns, rows, words, facts)
 
 
-def examples(study: Aml, setting: Setting, name: str) -> Section:
+def examples(experiment: AmlExperiment, stored: Results) -> Section:
     """The paper's texts, or the first of the data where it shows none of them."""
-    specs, cells = ready(study, setting, name)
-    model, first = setting.context.model(specs), setting.seeds[0]
+    name = experiment.name
+    model, first = experiment.setting.context.model(experiment.model), experiment.setting.seeds[0]
     texts = list(EXAMPLES.get(data_of_paper(name), ())) or [example.text for example in tested(name, _SHOWN)]
-    methods = {pair.method: pair.explainers[first] for pair in attributive(study, setting, cells, "aopc_comp")}
-    methods |= {method: spec for method, spec in study.chosen().items() if method in _IN_EXAMPLES}
+    methods = {method: by_seed[first] for method, by_seed in experiment.attributive("aopc_comp").items()}
+    methods |= {method: spec for method, spec in experiment.study.methods_of_paper().items() if method in _IN_EXAMPLES}
     marked = {
         method: [
             (attribution.label(attribution.target), mark(attribution))
@@ -171,12 +167,22 @@ def mark(attribution: Attribution, top: int = 3) -> str:
     return text.replace("****", "")  # tokens of one word
 
 
-SECTIONS: Mapping[str, Callable[[Aml, Setting, str], Section]] = {
+SECTIONS: Mapping[str, Callable[[AmlExperiment, Results], Section]] = {
     "main": main,
     "ablation": ablation,
     "human": human,
+    "runtime": runtime,
     "examples": examples,
 }
+
+
+def judges_of(part: str) -> dict[str, tuple[str, ...]]:
+    """The metrics that judge a part's methods, by the metric that chose the attribution models."""
+    if part == "ablation":
+        return {short: (METRICS[short],) for short in ("suff", "comp")}
+    if part == "human":
+        return {"aopc_comp": (AGREEMENT,)}
+    return {short: (spec, *([RELEASED[short]] if short in RELEASED else [])) for short, spec in METRICS.items()}
 
 
 def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float]:
@@ -196,7 +202,7 @@ def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float
     return alone, warmed(lambda: run(data.examples)) / len(data)
 
 
-def _shown(results: Results, method: str, judge: str) -> float | str | None:
+def _shown(results: MethodResults, method: str, judge: str) -> float | str | None:
     """A table's cell: the value, and with several seeds their standard deviation."""
     result = results.get((method, judge))
     if result is None:
@@ -204,7 +210,7 @@ def _shown(results: Results, method: str, judge: str) -> float | str | None:
     return result.summary.value if result.spread is None else f"{result.summary.value:.3f} ± {result.spread:.3f}"
 
 
-def _facts(results: Results, method: str, judges: Mapping[str, str]) -> dict[str, Any]:
+def _facts(results: MethodResults, method: str, judges: Mapping[str, str]) -> dict[str, Any]:
     """A method's results for --json, by metric."""
     facts: dict[str, Any] = {}
     for short, judge in judges.items():
@@ -227,7 +233,7 @@ def _about_seeds(seeds: Sequence[int]) -> str:
     )
 
 
-def _best(results: Results, methods: Sequence[str]) -> str:
+def _best(results: MethodResults, methods: Sequence[str]) -> str:
     """Which method is first by each metric, and where fAML and pAML are."""
     parts = []
     for short, metric in METRICS.items():

@@ -20,15 +20,11 @@ from troth.core.errors import TrothError, unknown
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._material import Material, load
 from troth.studies._results import Results
-from troth.studies._trained import Trials
-from troth.studies._trained_study import TrainedStudy
+from troth.studies._trained_study import StudyData, TrainedStudy, load
 from troth.studies.fmm._experiment import MEASURES, RANDOM, TRAIN, TRAININGS, VALIDATE, FmmExperiment, strategy
-from troth.studies.fmm._faithfulness import faithfulness
-from troth.studies.fmm._in_distribution import in_distribution
-from troth.studies.fmm._performance import ablation, performance
-from troth.studies.fmm._wall_time import wall_time
+from troth.studies.fmm._faithfulness import faithfulness, in_distribution
+from troth.studies.fmm._performance import ablation, performance, wall_time
 from troth.training import presets
 from troth.training.examples import entry_of, load_labeled, splits_of
 
@@ -44,7 +40,7 @@ class Fmm(TrainedStudy[FmmExperiment]):
     }
     paper: ClassVar[str] = "fmm"
     default_data: ClassVar[tuple[str, ...]] = ("sst2", "babi1")
-    not_tried: ClassVar[tuple[str, ...]] = ("training", "history", "erased_check", "summary")
+    probes: ClassVar[Mapping[str, str]] = dict.fromkeys(("training", "history", "erased_check", "summary"), "")
 
     explainers: tuple[str, ...] = tuple(spec for _, _, spec in MEASURES.values())
     explained: tuple[str, ...] = ("plain", "masked")  # trainings; the others are masked at random only
@@ -65,24 +61,24 @@ class Fmm(TrainedStudy[FmmExperiment]):
             raise TrothError("fmm: examples and beam_examples must be 0 (all) or more")
         RecursiveErasure(step=self.step)
 
-    def material(self, name: str, limit: int | None) -> Material:
+    def load(self, name: str, limit: int | None) -> StudyData:
         """Where the paper holds a fifth of train out, a public validation set is its test set."""
-        material = load(name, like="fmm", limit=limit)
+        data = load(name, like="fmm", limit=limit)
         both = {"validation", "test"} <= set(splits_of(name, entry_of(name)) or ())
         if not both or presets.held_out("fmm", name) is None:
-            return material
+            return data
         public = load_labeled(name, hold_out=None, limit=limit).validation
-        test = replace(public, name=material.name, labels=material.labels)
-        return replace(material, splits={**material.splits, "test": test})
+        test = replace(public, name=data.name, labels=data.labels)
+        return replace(data, splits={**data.splits, "test": test})
 
-    def experiment(self, material: Material, plan: Plan, setting: Setting) -> FmmExperiment:
+    def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> FmmExperiment:
         # The texts that are explained, where they are not the whole test set.
-        splits, texts = dict(material.splits), material.splits["test"]
+        splits, texts = dict(data.splits), data.splits["test"]
         for split, count in (("explained", self.examples), ("searched", self.beam_examples)):
             if 0 < count < len(texts):
                 texts = splits[split] = texts.limit(count, seed=0)
-        trials = Trials(replace(material, splits=splits), setting.base or "roberta-base", plan)
-        return FmmExperiment(trials, setting.seeds, self.changed, self.step)
+        base, texts_of = setting.base or "roberta-base", replace(data, splits=splits)
+        return FmmExperiment(texts_of, base, plan, setting.seeds, self.changed, self.paper, self.step)
 
     def add_cells(self, part: str, experiment: FmmExperiment) -> None:
         recipes = list(TRAININGS.values())

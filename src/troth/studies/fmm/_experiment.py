@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from troth.core import catalog
+from troth.core.types import Score
+from troth.metrics import formulas
 from troth.metrics.formulas import Floats
 from troth.metrics.recursive_erasure import RecursiveErasure
-from troth.performance import Performance
+from troth.performance import Performance, indicators
+from troth.performance import performance as performance_of
 from troth.store.cells import Cell
 from troth.studies import published
-from troth.studies._numbers import Range, estimate
-from troth.studies._results import Results
-from troth.studies._trained_study import Experiment
-from troth.studies.fmm._numbers import curves
+from troth.studies._results import Results, estimate
+from troth.studies._trained_study import Experiment, full_spec
 from troth.studies.fmm._works import ErasedCheckSpec, HistorySpec, SummarySpec
 from troth.training.quality import majority
 
@@ -51,6 +52,7 @@ MEASURES = {
 SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
 RANDOM = "random"
 ENDS = {"unmasked": 0, "all masked": -1}  # places of a curve
+INTERVAL = "Intervals: 95 %, BCa over seeds, as in the paper."
 MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
 
 
@@ -63,15 +65,13 @@ def strategy(train: str, validate: str) -> str:
 class FmmExperiment(Experiment):
     """Models by recipe and seed, and what is asked of them: inputs erased in the order of an explainer, checked."""
 
-    paper: ClassVar[str] = "fmm"
-
     step: float
     _curves: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @cached_property
     def metric(self) -> RecursiveErasure:
         """With the data set's own performance."""
-        return RecursiveErasure(step=self.step).settled([], self.material.splits["test"])
+        return RecursiveErasure(step=self.step).settled([], self.data.splits["test"])
 
     @property
     def performance(self) -> Performance:
@@ -85,10 +85,10 @@ class FmmExperiment(Experiment):
     def majority(self) -> float:
         """What always answering the class most frequent in training scores on the test set."""
         labels = {
-            split: torch.tensor([int(example.label) for example in self.material.splits[split]])  # type: ignore[arg-type]
+            split: torch.tensor([int(example.label) for example in self.data.splits[split]])  # type: ignore[arg-type]
             for split in ("train", "test")
         }
-        score = majority(self.performance, labels["train"], labels["test"], len(self.material.labels))
+        score = majority(self.performance, labels["train"], labels["test"], len(self.data.labels))
         return 0.0 if np.isnan(score) else score  # Matthews of a constant answer
 
     @property
@@ -98,38 +98,33 @@ class FmmExperiment(Experiment):
 
     # Cells
 
-    def model(self, recipe: str, seed: int) -> Cell:
-        """The training of a model."""
-        return self.trials.training(*self.settled(recipe), seed)
-
     def history(self, recipe: str, seed: int) -> Cell:
         """How a training went, epoch by epoch."""
-        model = self.model(recipe, seed)
+        model = self.train(recipe, seed)
         spec = HistorySpec(data=self.name, training=f"cell:{model.name}", performance=self.performance)
-        return self.trials.plan.add(spec.cell(model))
+        return self.plan.add(spec.cell(model))
 
     def erased(self, recipe: str, explainer: str, seed: int, *, whole: bool = False) -> Cell:
         """recursive_erasure of an explainer: on the texts that are explained, or the whole test set."""
         split = "test" if whole else self.split_of(explainer)
-        explanation = self.trials.explanation(self.model(recipe, seed), explainer, split=split, target="gold")
-        return self.trials.metric(explanation, catalog.spec(self.metric))
+        explanation = self.explain(self.train(recipe, seed), explainer, split=split, target="gold")
+        return self.score(explanation, catalog.spec(self.metric))
 
     def check(self, recipe: str, explainer: str, seed: int) -> Cell:
         """In-distribution p-values of the inputs that `erased` has measured."""
-        erased, data = self.erased(recipe, explainer, seed), self.trials.data
-        texts, model = data[self.split_of(explainer)], self.model(recipe, seed)
-        spec = ErasedCheckSpec.of(erased)
-        return self.trials.plan.add(spec.cell(erased, texts, data["validation"], data["test"], model))
+        erased = self.erased(recipe, explainer, seed)
+        data = [self.data_cell(split) for split in (self.split_of(explainer), "validation", "test")]
+        return self.plan.add(ErasedCheckSpec.of(erased).cell(erased, *data, self.train(recipe, seed)))
 
     def summary(self, recipe: str, explainer: str, seeds: Sequence[int]) -> Cell:
         """ACU and RACU of an explainer over some seeds."""
         erased = [self.erased(recipe, explainer, seed) for seed in seeds]
         spec = SummarySpec(data=self.name, explainer=explainer, metric_full=erased[0].specs["metric_full"])
-        return self.trials.plan.add(spec.cell(*erased))
+        return self.plan.add(spec.cell(*erased))
 
     def split_of(self, explainer: str) -> str:
         """The texts that an explainer explains; a search is slow, so it may have fewer."""
-        splits = self.material.splits
+        splits = self.data.splits
         searches = bool(catalog.build("explainers", explainer).recursive)
         wanted = ("searched", "explained", "test") if searches else ("explained", "test")
         return next(split for split in wanted if split in splits)
@@ -148,16 +143,18 @@ class FmmExperiment(Experiment):
         needed = self.majority + MARGIN
         return [seed for seed in self.seeds if self.curve(results, recipe, seed)[0] >= needed]
 
-    def ends(self, results: Results, recipe: str) -> dict[str, Range]:
-        """Performance on whole and on all masked texts, over seeds."""
-        found = [self.curve(results, recipe, seed) for seed in self.seeds]
-        return {name: estimate([curve[place] for curve in found]) for name, place in ENDS.items()}
+    def performed(self, results: Results, recipe: str) -> dict[str, Any]:
+        """Performance on whole and on all masked texts, over seeds; the curve of each seed, and how many converged."""
+        by_seed = [self.curve(results, recipe, seed) for seed in self.seeds]
+        ends = {name: estimate([curve[place] for curve in by_seed]) for name, place in ENDS.items()}
+        curves = [curve.tolist() for curve in by_seed]
+        return {**ends, "by_seed": curves, "converged": len(self.converged(results, recipe))}
 
 
 def measure_name(explainer: str) -> str:
     """The paper's name of an explainer; its own where the paper does not have it."""
-    full = _full(explainer)
-    return next((name for name, (_, _, spec) in MEASURES.items() if _full(spec) == full), explainer)
+    full = full_spec(explainer)
+    return next((name for name, (_, _, spec) in MEASURES.items() if full_spec(spec) == full), explainer)
 
 
 def printed(table: str, column: str, data: str, explainer: str | None = None, **wanted: str) -> float | None:
@@ -171,5 +168,20 @@ def names(experiments: Sequence[FmmExperiment]) -> str:
     return ", ".join(experiment.name for experiment in experiments)
 
 
-def _full(explainer: str) -> str:
-    return catalog.spec(catalog.build("explainers", explainer), full=True)
+def curves(scores: Sequence[Score], metric: RecursiveErasure) -> tuple[Floats, Floats]:
+    """[ratios] performance erased in the order explained and at random; NaN where there are no scores."""
+    records = [score.record for score in scores if not np.isnan(score.value)]
+    if not records:
+        return np.full(len(metric.points), np.nan), np.full(len(metric.points), np.nan)
+    labels = np.array([record["label"] for record in records])
+    predictions = np.array([[record["explained"], record["random"]] for record in records])
+    counts = indicators(labels, predictions, int(max(labels.max(), predictions.max())) + 1).mean(0)
+    explained, random = performance_of(metric.performance or "accuracy", counts)
+    return explained, random
+
+
+def areas(scores: Sequence[Score], metric: RecursiveErasure) -> tuple[float, float]:
+    """ACU and RACU of one seed."""
+    ratios = np.array(metric.points) / 10_000
+    both = curves(scores, metric)
+    return float(formulas.acu(ratios, *both)), float(formulas.racu(ratios, *both))

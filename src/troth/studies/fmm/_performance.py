@@ -1,9 +1,9 @@
-"""How well models do that were trained in different ways: unmasked, masked, by masking ratio and by epoch."""
+"""How well models do that were trained in different ways, by masking ratio and by epoch, and what everything took."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,11 +12,20 @@ import numpy as np
 from troth import statistics
 from troth.metrics.formulas import Floats
 from troth.studies import Section
-from troth.studies._figures import Line, draw_lines
-from troth.studies._numbers import Range, estimate, percent
-from troth.studies._results import Results
-from troth.studies.fmm._experiment import MARGIN, TRAIN, TRAININGS, VALIDATE, FmmExperiment, names, printed, strategy
-from troth.studies.fmm._numbers import INTERVAL
+from troth.studies._results import Line, Range, Results, draw_lines, estimate, percent
+from troth.studies.fmm._experiment import (
+    ENDS,
+    INTERVAL,
+    MARGIN,
+    TRAIN,
+    TRAININGS,
+    VALIDATE,
+    FmmExperiment,
+    measure_name,
+    names,
+    printed,
+    strategy,
+)
 
 
 def performance(experiments: Sequence[FmmExperiment], results: Results) -> Iterator[Section]:
@@ -24,16 +33,14 @@ def performance(experiments: Sequence[FmmExperiment], results: Results) -> Itera
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for experiment, training in itertools.product(experiments, TRAININGS):
-        recipe = TRAININGS[training]
-        ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
+        found = experiment.performed(results, TRAININGS[training])
         theirs = printed("fmm_performance", "value", experiment.name, quantity="performance")
         rows.append(
-            [experiment.name, training, *map(percent, ends.values()), 100 * experiment.majority,
-             f"{converged} of {len(experiment.seeds)}", theirs if training == "masked" else None]
+            [experiment.name, training, *(percent(found[name]) for name in ENDS), 100 * experiment.majority,
+             f"{found['converged']} of {len(experiment.seeds)}", theirs if training == "masked" else None]
         )  # fmt: skip
         facts.setdefault(experiment.name, {"majority": experiment.majority, "performance": experiment.performance})
-        by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
-        facts[experiment.name][training] = {"by_seed": by_seed, "converged": converged, **ends}
+        facts[experiment.name][training] = found
     if len(experiments) > 1:
         rows += [["all", training, *map(percent, everywhere(experiments, results, recipe)), None, None, None]
                  for training, recipe in TRAININGS.items()]  # fmt: skip
@@ -110,12 +117,9 @@ def ablation(experiments: Sequence[FmmExperiment], results: Results) -> Iterator
         rows: list[list[Any]] = []
         facts: dict[str, Any] = {}
         for train, validate in itertools.product(TRAIN, VALIDATE):
-            recipe = strategy(train, validate)
-            ends, converged = experiment.ends(results, recipe), len(experiment.converged(results, recipe))
-            of_seeds = f"{converged} of {len(experiment.seeds)}"
-            rows.append([TRAIN[train], VALIDATE[validate], *map(percent, ends.values()), of_seeds])
-            by_seed = [experiment.curve(results, recipe, seed).tolist() for seed in experiment.seeds]
-            facts[f"{train} {validate}"] = {**ends, "by_seed": by_seed, "converged": converged}
+            facts[f"{train} {validate}"] = found = experiment.performed(results, strategy(train, validate))
+            of_seeds = f"{found['converged']} of {len(experiment.seeds)}"
+            rows.append([TRAIN[train], VALIDATE[validate], *(percent(found[name]) for name in ENDS), of_seeds])
         columns = ("training", "validation", "unmasked %", "100 % masked %", "converged")
         words = (
             f"{experiment.performance} on the test set. {INTERVAL} Class majority: {100 * experiment.majority:.1f} %. "
@@ -126,3 +130,48 @@ def ablation(experiments: Sequence[FmmExperiment], results: Results) -> Iterator
             "ablation", f"Figures 8 to 11: {experiment.name}, training by validation strategy", columns, rows, words,
             {experiment.name: facts},
         )  # fmt: skip
+
+
+def wall_time(
+    experiments: Sequence[FmmExperiment], results: Results, asked: Mapping[str, Sequence[str]]
+) -> Iterator[Section]:
+    """Tables 6 to 9."""
+    stored = {cell.name: cell for cell in results.store.cells()}
+    rows: list[list[Any]] = []
+    for experiment in experiments:
+        seeds = experiment.seeds
+        for training, recipe in TRAININGS.items():
+            cells = [stored.get(experiment.train(recipe, seed).name) for seed in seeds]
+            theirs = printed("fmm_walltime_finetune", "minutes", experiment.name) if training == "masked" else None
+            rows.append([experiment.name, f"training, {training}", *_time([[cell] for cell in cells]), theirs])
+        for training, explainers in asked.items():
+            recipe = TRAININGS[training]
+            for explainer in explainers:
+                erased = [experiment.erased(recipe, explainer, seed) for seed in seeds]
+                pairs = [[stored.get(cell.parents[0]), stored.get(cell.name)] for cell in erased]
+                theirs = printed("fmm_walltime_importance", "minutes", experiment.name, explainer)
+                what = f"{measure_name(explainer)}, {training}"
+                rows.append([experiment.name, what, *_time(pairs), theirs if training == "masked" else None])
+            checks = [
+                [stored.get(experiment.check(recipe, explainer, seed).name) for explainer in explainers]
+                for seed in seeds
+            ]
+            theirs = printed("fmm_walltime_validation", "minutes", experiment.name) if training == "masked" else None
+            rows.append([experiment.name, f"in-distribution, {training}", *_time(checks), theirs])
+    columns = ("data", "what", "seconds", "forward rows", "backward rows", "published, minutes")
+    words = (
+        "Mean over seeds; processes that share the device slow each other down, rows through the model do not depend "
+        "on that. A measure: explaining at every step and the faithfulness evaluation together. Published: "
+        "RoBERTa-base on a V100, whole test sets."
+    )
+    facts = {f"{row[0]} {row[1]}": dict(zip(("seconds", "forward", "backward"), row[2:5], strict=True)) for row in rows}
+    yield Section("wall_time", f"Tables 6 to 9: wall times, {names(experiments)}", columns, rows, words, facts)
+
+
+def _time(by_seed: Sequence[Sequence[Any]]) -> list[float]:
+    """Seconds, rows forward and backward: what the cells of a seed took together, mean over seeds that are whole."""
+    whole = [cells for cells in by_seed if cells and all(cell is not None for cell in cells)]
+    return [
+        statistics.mean([float(sum(getattr(cell, what) for cell in cells)) for cells in whole])
+        for what in ("seconds", "forward", "backward")
+    ]

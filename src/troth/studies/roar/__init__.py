@@ -7,20 +7,20 @@ the data sets named with --data, and print RACU next to table 2. By default 10 %
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from troth.explainers import Explainer
 from troth.metrics.formulas import Variant
 from troth.store.cells import Plan
-from troth.studies import Section, Setting, Study, joined
+from troth.studies import Section, Setting
+from troth.studies._results import Results
+from troth.studies._trained_study import PlannedStudy
 from troth.studies.roar import _synthetic
-from troth.studies.roar._benchmark import plan_for
-from troth.studies.roar._plan import Planner, Way
-from troth.studies.roar._reader import Reader
-from troth.studies.roar._steps import Step, steps_of
-from troth.studies.roar._tables import SECTIONS, Retrained
+from troth.studies.roar._importance import PROBES
+from troth.studies.roar._plan import Planner, Way, settle, steps_of
+from troth.studies.roar._retrained import SECTIONS, Retrained
 from troth.training import bases
 from troth.training.bases.bilstm_attention import BilstmAttention
 from troth.training.examples import entry_of
@@ -37,7 +37,7 @@ _WAYS: Mapping[str, tuple[Way, ...]] = {
 
 
 @dataclass(frozen=True)
-class Roar(Study):
+class Roar(PlannedStudy[Planner]):
     parts: ClassVar[Mapping[str, str]] = {
         "synthetic": "eq. (1): ROAR, Recursive ROAR, the truth and the worst case (figure 3)",
         "comparison": "ROAR against Recursive ROAR (appendix G, figures 8 and 9)",
@@ -47,6 +47,7 @@ class Roar(Study):
         "sparsity": "how few tokens hold the importance (appendix E, figures 5 and 6)",
         "wall_time": "how long a training and an importance take (appendix D, table 7)",
     }
+    probes: ClassVar[Mapping[str, str]] = PROBES
 
     step: float = 0.1
     explainers: tuple[str, ...] = ()  # those of the paper where empty
@@ -60,35 +61,36 @@ class Roar(Study):
         steps_of(self.step)
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        if part == "synthetic":
-            return None
-        plans = [self._planned(part, data, setting)[0].plan for data in setting.data or _DATA]
-        return joined(plans, trainings=sum(plan.about["trainings"] for plan in plans))
+        return None if part == "synthetic" else super().plan(part, setting)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
         if part == "synthetic":
             yield from _synthetic.sections()
             return
-        for data in setting.data or _DATA:
-            planner, methods = self._planned(part, data, setting)
-            store, outcome = setting.carry_out(planner.plan)
-            reader = Reader(planner, store, variant=self.variant)
-            yield SECTIONS[part](Retrained(part, planner, methods, reader, outcome.failed))
+        for data in setting.data or _DATA:  # one after the other, so that the results of the first are there early
+            yield from super().sections(part, replace(setting, data=(data,)))
 
-    def _planned(self, part: str, data: str, setting: Setting) -> tuple[Planner, list[Explainer]]:
-        step: Step = "one" if part == "one_token" else self.step
-        entry = entry_of(data)
-        pair = entry is not None and entry.auxiliary is not None
-        base = bases.build(setting.base or _base_for(data))
+    def experiments(self, setting: Setting, plan: Plan, part: str = "") -> list[Planner]:
         named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
         options = {name: value for name, value in named.items() if value is not None}
-        return setting.context.once(
-            ("roar", self, part, data, setting.base, setting.seeds, setting.limit),
-            lambda: plan_for(
-                data, base, self.explainers or _explainers_for(base, pair=pair), _WAYS[part], seeds=setting.seeds,
-                step=step, limit=setting.limit, stack=self.stack, **options,
-            ),
-        )  # fmt: skip
+        planners = []
+        for data in setting.data or _DATA:
+            entry, base = entry_of(data), bases.build(setting.base or _base_for(data))
+            explainers = self.explainers or _explainers_for(base, pair=bool(entry and entry.auxiliary is not None))
+            subject = setting.context.once(
+                ("roar", self, data, setting.base, setting.limit),
+                partial(settle, data, base, explainers, stack=self.stack, limit=setting.limit, **options),
+            )
+            steps = steps_of("one" if part == "one_token" else self.step)
+            planners.append(Planner(subject, steps, setting.seeds, plan, stack=self.stack))
+        return planners
+
+    def add_cells(self, part: str, experiment: Planner) -> None:
+        experiment.add(_WAYS[part])
+
+    def tables(self, part: str, experiments: Sequence[Planner], results: Results) -> Iterator[Section]:
+        for experiment in experiments:
+            yield SECTIONS[part](Retrained(experiment, results.store, variant=self.variant))
 
 
 def _explainers_for(base: bases.Base, *, pair: bool) -> tuple[str, ...]:

@@ -1,133 +1,259 @@
-"""The plan of a retraining benchmark: trainings, importances of what they learned, and which data they are trained on.
-
-A training is named by what it is (base, settings, data, seed, what was erased by whom), not by the cell that did it: a
-cell may do many side by side, and a training that any cell of the run has done is never done again.
-"""
+"""The plan of a retraining benchmark: what is retrained, how much is erased at each step, trainings and importances."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from troth.core import catalog
+from troth.core.errors import TrothError
+from troth.core.types import Example, Question
+from troth.data import Data
+from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers.random import Random
+from troth.maskings import Masking
+from troth.metrics._erasing import basis_points
+from troth.models.encoder import Encoder
 from troth.store.cells import Cell, Plan
-from troth.store.specs import DataSpec, Spec
+from troth.store.specs import DataSpec
 from troth.store.tables import examples_to_table
-from troth.studies.roar._steps import ALL, Counted, Steps
-from troth.studies.roar._subject import Subject
+from troth.studies._copies import ALL, Counted, Training
+from troth.studies._training import SPLITS, TrainingSpec
+from troth.studies.roar._importance import PROBES, ImportanceSpec
+from troth.training import bases, presets
+from troth.training import settings as every_setting
+from troth.training.bases import Base
+from troth.training.bases.scratch import Scratch
+from troth.training.examples import Labeled, Source, load_three_splits
+from troth.training.recipes.plain import Plain
+from troth.training.settings import Metric, Settings
+from troth.training.stacks import why_not
 
 Way = Literal["once", "recursive"]
+Step = float | Literal["one"]
+MOST = 10  # tokens, where one is erased per step
+_RANDOM = catalog.spec(Random(), full=True)
+_SMALL = 20_000_000  # parameters of a model that is worth training side by side with others
+_SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer
 
-PROBES = {"training": "troth.studies.roar._probes:train", "importance": "troth.studies.roar._probes:explain"}
 
+@dataclass(frozen=True, eq=False)
+class BenchmarkSetup:
+    """Everything the trainings have in common."""
 
-@dataclass(frozen=True, kw_only=True)
-class RetrainingSpec(Spec):
-    """What every cell of a benchmark has in common."""
-
-    base: str
-    settings: Mapping[str, Any]
-    labels: Sequence[str]
+    labeled: Labeled
+    base: Base
+    settings: Settings
     max_length: int | None
-    masking: str
-    fingerprints: Mapping[str, str]
-    absolute: bool
-    data: str
-    examples: int
+    masking: Masking
+    score: Metric
+    methods: Sequence[Explainer]  # without `random`, which is always there
+
+    @property
+    def name(self) -> str:
+        return self.labeled.name
+
+    @property
+    def sets(self) -> dict[str, Data]:
+        """The examples by split."""
+        parts = (self.labeled.training, self.labeled.validation, self.labeled.others["test"])
+        return dict(zip(SPLITS, parts, strict=True))
+
+    @cached_property
+    def model(self) -> Encoder:
+        """The untrained model of seed 0."""
+        return self.base.build(self.labeled.training.examples, self.labeled.labels, 0, self.max_length)
+
+    def side_by_side(self, seeds: int) -> int:
+        """How many trainings one cell does at once: small models fill a GPU together; a core does a measure's seeds."""
+        small = sum(parameter.numel() for parameter in self.model.model.parameters()) <= _SMALL
+        if self.why_alone is not None or not small:
+            return 1
+        return _SIDE_BY_SIDE if torch.cuda.is_available() else seeds
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why its trainings cannot share a cell; None where they can."""
+        if self.masking.level != "ids":
+            name = catalog.name_of(self.masking)
+            return f"copies side by side can only have tokens replaced or deleted (mask_token, pad, delete), not {name}"
+        return why_not(self.model)
+
+    @cached_property
+    def specs(self) -> dict[str, Any]:
+        """What every cell must know, and every result depends on."""
+        settings = {name: value for name, value in every_setting.as_dict(self.settings).items() if name != "seed"}
+        return {
+            "base": catalog.spec(self.base, full=True), "settings": settings, "labels": list(self.labeled.labels),
+            "max_length": self.max_length, "masking": catalog.spec(self.masking, full=True),
+            "fingerprints": {name: data.fingerprint for name, data in self.sets.items()},
+        }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingsSpec(RetrainingSpec):
-    """Trainings side by side."""
+def settle(
+    data: Source | Labeled,
+    base: Any,
+    explainers: Sequence[str | Explainer],
+    *,
+    stack: int | None = None,
+    masking: str | Masking = "mask_token",
+    limit: int | None = None,
+    max_length: int | None = None,
+    score: Metric | None = None,
+    **settings: Any,
+) -> BenchmarkSetup:
+    """The subject of a benchmark; what cannot be trained, explained or scored is refused before any work.
 
-    kind = "training"
-    work = "troth.studies.roar._works:train"
+    `score` is what the curves show: by default macro-F1 of single texts, accuracy (micro-F1) of pairs.
+    """
+    if stack is not None and stack < 1:
+        raise TrothError(f"stack must be 1 training or more, not {stack}")
+    built: list[Explainer] = [catalog.build("explainers", explainer) for explainer in explainers]
+    methods = [method for method in dict.fromkeys(built) if not isinstance(method, Random)]
+    if not isinstance(base, str | Base):
+        raise TrothError(
+            f"a {type(base).__name__} cannot be trained: a benchmark that retrains needs a base such as "
+            "bilstm_attention, scratch, a hub name or a model folder, not a loaded model or a black box"
+        )
+    start = bases.build(base)
+    if isinstance(data, Labeled):
+        labeled = data
+    else:
+        labeled = load_three_splits(data, hold_out=presets.held_out("roar", data), limit=limit)
+    pair = labeled.training[0].text_pair is not None
+    # The paper fine-tunes or trains a BiLSTM, nothing else.
+    paper = None if isinstance(start, Scratch) else "roar"
+    resolved = presets.resolve(settings, paper, Plain(), start, labeled.name, pair=pair)
+    chosen = every_setting.settings(**{"metric": "accuracy", **resolved})
+    metric: Metric = score or ("accuracy" if pair else "macro_f1")
+    subject = BenchmarkSetup(labeled, start, chosen, max_length, catalog.build("maskings", masking), metric, methods)
+    _enough(subject, limit)
+    if stack is not None and stack > 1 and subject.why_alone is not None:
+        raise TrothError(f"stack={stack}: {subject.why_alone}; use stack=1")
+    _try_out(subject)
+    return subject
 
-    recipe: str
-    model: str
-    copies: Sequence[Mapping[str, Any]]
+
+def _enough(subject: BenchmarkSetup, limit: int | None) -> None:
+    """Erasing drops no example, but a limit or a split may: a class with a single example cannot be learned."""
+    labels = subject.labeled.labels
+    for split in ("train", "test"):
+        data = subject.sets[split]
+        counts = Counter(example.class_index for example in data if example.class_index is not None)
+        for index, label in enumerate(labels):
+            if counts[index] < 2:
+                remedy = "raise --limit" if limit is not None else "drop that class or add examples"
+                raise TrothError(
+                    f"{subject.labeled.name}: {counts[index]} of {len(data)} {split} examples are of class {label!r}; "
+                    f"retraining needs two of each class: {remedy}"
+                )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportanceSpec(RetrainingSpec):
-    """How important every token is to a model; random importances have no `model`."""
-
-    kind = "importance"
-    work = "troth.studies.roar._works:explain"
-
-    explainer: str
-    explainer_full: str
-    seed: int
-    model: str | None = None
-    counted: Counted | None = None  # how `erased` is counted
-    erased: int | None = None  # before this
+def _try_out(subject: BenchmarkSetup) -> None:
+    """Each explainer on the two shortest texts, partly erased: what the model lacks is refused before any training."""
+    chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
+    encodings = subject.model.encode(chosen, units="token")
+    prober = Prober(subject.model, subject.masking)
+    for explainer in (Random(), *subject.methods):
+        method = explainer.prepare(prober, encodings)
+        for encoding in encodings:
+            left = torch.ones(encoding.n_units)
+            left[: encoding.n_units // 2] = 0
+            target = encoding.example.class_index or 0
+            prober.ask(method.ask([Question(encoding, target, base=left, erased_by=subject.masking)]))
 
 
 @dataclass(frozen=True)
-class Training:
-    """One training: the seed, and what was erased: `trail` has the total amounts, explained again before each."""
+class Steps:
+    """Amounts erased, in all, step by step: shares in basis points, or numbers of tokens."""
 
-    seed: int
-    by: str = ""  # the explainer with every option; none chooses at 0 and 100 %
-    trail: tuple[int, ...] = ()
-    counted: Counted = "share"
+    counted: Counted
+    amounts: tuple[int, ...]  # without 0
 
-    def name(self, common: Mapping[str, Any]) -> str:
-        """Of its folder in the run: the same whatever else is trained in its cell."""
-        return Cell("model", {**common, **self.specs()}).name
+    @property
+    def places(self) -> list[float]:
+        """Where a curve's points stand: shares from 0 to 1, or numbers of tokens."""
+        scale = ALL if self.counted == "share" else 1
+        return [amount / scale for amount in (0, *self.amounts)]
 
-    def specs(self) -> dict[str, Any]:
-        return {**asdict(self), "trail": list(self.trail)}
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Amounts that each measure has a training of its own for: at 100 % nothing is left to choose from."""
+        return tuple(amount for amount in self.amounts if (self.counted, amount) != ("share", ALL))
+
+
+def steps_of(step: Step, most: int = MOST) -> Steps:
+    """0.1 is 10 %, 20 %, … 100 %; "one" is one token more each time, `most` times.
+
+    >>> steps_of(0.25).amounts, steps_of("one", 3).amounts
+    ((2500, 5000, 7500, 10000), (1, 2, 3))
+    """
+    if step == "one":
+        if most < 1:
+            raise TrothError(f"most must be 1 token or more, not {most}")
+        return Steps("tokens", tuple(range(1, most + 1)))
+    if isinstance(step, str | bool) or not 0 < step <= 1 or ALL % (points := basis_points(step)):
+        raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …) or be 'one' token, not {step!r}")
+    return Steps("share", tuple(range(points, ALL + 1, points)))
 
 
 class Planner:
     """Adds the cells of one or both benchmarks to one plan; what they share is added once."""
 
     def __init__(
-        self, subject: Subject, steps: Steps, seeds: Sequence[int], *, absolute: bool = True, most: int | None = None
-    ) -> None:
-        self.subject, self.steps, self.seeds, self.absolute = subject, steps, tuple(seeds), absolute
-        self.most = most or subject.side_by_side(len(self.seeds))
+        self, subject: BenchmarkSetup, steps: Steps, seeds: Sequence[int], plan: Plan, *, absolute: bool = True,
+        stack: int | None = None,
+    ) -> None:  # fmt: skip
+        if not seeds:
+            raise TrothError("a benchmark needs at least one seed")
+        self.subject, self.steps, self.seeds, self.plan = subject, steps, tuple(seeds), plan
+        self.most = stack or subject.side_by_side(len(self.seeds))
         # Whether scores are taken as magnitudes decides what is erased.
         self.common = {**subject.specs, "absolute": absolute}
-        labeled = subject.labeled
-        about = {"data": {labeled.name: {name: len(data) for name, data in subject.sets.items()}}}
-        self.plan = Plan(about={**about, "seeds": list(self.seeds)}, probes=PROBES)
+        sizes = {name: len(data) for name, data in subject.sets.items()}
+        plan.about |= {"data": {**plan.about.get("data", {}), subject.name: sizes}, "seeds": list(self.seeds)}
         self.data = tuple(
-            self.plan.add(
-                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(),
-                examples_to_table(data),
+            plan.add(
+                DataSpec(data=data.name, split=name, data_fingerprint=data.fingerprint).cell(), examples_to_table(data)
             ).name
             for name, data in subject.sets.items()
         )
         self.trained_in: dict[Training, Cell] = {}
         self.importances: dict[Training, dict[str, Cell]] = {}  # of each training's model, by explainer
 
-    def add(self, explainers: Iterable[Explainer], ways: Sequence[Way]) -> Plan:
-        """Everything that the curves of these explainers need."""
-        methods = {catalog.spec(explainer, full=True): explainer for explainer in explainers}
-        self._train([(Training(seed), None, True) for seed in self.seeds])
-        for seed in self.seeds:
-            self._remember(Random(), Training(seed), self._importance(Random(), seed, (), {}))
-            for method in methods.values():
-                self._explain(method, Training(seed))
+    def add(self, ways: Sequence[Way]) -> None:
+        """Everything that the curves of the explainers need."""
+        methods = {catalog.spec(explainer, full=True): explainer for explainer in self.subject.methods}
+        trained_before = len(self.trained_in)
+        self._train([Training(seed) for seed in self.seeds], explained=True)
+        for seed, method in itertools.product(self.seeds, (Random(), *methods.values())):
+            self._explain(method, Training(seed))
         if ways:
-            self._random()
+            amounts = (*self.steps.inner, *((ALL,) if self.steps.counted == "share" else ()))
+            self._train([self.training(_RANDOM, "once", *pair) for pair in itertools.product(self.seeds, amounts)])
         if "recursive" in ways:
-            self._recursively(methods)
+            # The models of all measures at one step side by side: they are ready at the same time.
+            for amount in self.steps.inner:
+                pairs = itertools.product(methods, self.seeds)
+                trainings = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
+                goes_on = amount != self.steps.inner[-1]
+                self._train(trainings, explained=goes_on)
+                for training in trainings if goes_on else ():
+                    self._explain(methods[training.by], training)
         if "once" in ways:
             for name in methods:
-                pairs = [(seed, amount) for amount in self.steps.inner for seed in self.seeds]
-                at_once = [self.training(name, "once", seed, amount) for seed, amount in pairs]
-                self._train([(one, self.importances[Training(one.seed)][name], False) for one in at_once])
-        self.plan.about["trainings"] = len(self.trained_in)
-        return self.plan
+                at = itertools.product(self.steps.inner, self.seeds)
+                self._train([self.training(name, "once", seed, amount) for amount, seed in at])
+        self.plan.about["trainings"] = self.plan.about.get("trainings", 0) + len(self.trained_in) - trained_before
 
     def training(self, by: str, way: Way, seed: int, amount: int) -> Training:
         """The training behind a point of a curve."""
@@ -139,75 +265,61 @@ class Planner:
         trail = self.steps.amounts[: self.steps.amounts.index(amount) + 1] if way == "recursive" else (amount,)
         return Training(seed, by, trail, counted)
 
-    def _random(self) -> None:
-        by = catalog.spec(Random(), full=True)
-        wanted: list[tuple[Training, Cell | None, bool]] = []
-        for seed in self.seeds:
-            cell = self.importances[Training(seed)][by]
-            wanted += [(self.training(by, "once", seed, amount), cell, False) for amount in self.steps.inner]
-            if self.steps.counted == "share":
-                wanted.append((self.training(by, "once", seed, ALL), None, False))
-        self._train(wanted)
+    def _decided_by(self, training: Training) -> Cell | None:
+        """The importance that decides what is erased; nothing does at 0 and 100 %."""
+        if not training.by:
+            return None
+        before = Training(training.seed)
+        if len(training.trail) > 1:
+            before = replace(training, trail=training.trail[:-1])
+        return self.importances[before][training.by]
 
-    def _recursively(self, methods: Mapping[str, Explainer]) -> None:
-        # The models of all measures at one step side by side: they are ready at the same time.
-        last = self.steps.inner[-1] if self.steps.inner else 0
-        for amount in self.steps.inner:
-            pairs = [(name, seed) for name in methods for seed in self.seeds]
-            trainings = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
-            self._train([(one, self.importances[self._before(one)][one.by], amount != last) for one in trainings])
-            if amount != last:
-                for training in trainings:
-                    self._explain(methods[training.by], training)
-
-    def _before(self, training: Training) -> Training:
-        """The training whose model decides what is erased next."""
-        if len(training.trail) == 1:
-            return Training(training.seed)
-        return Training(training.seed, training.by, training.trail[:-1], training.counted)
-
-    def _train(self, wanted: Sequence[tuple[Training, Cell | None, bool]]) -> None:
-        """Cells for what no cell trains yet, `most` in each at most: (training, importance, is explained)."""
-        new = [job for job in wanted if job[0] not in self.trained_in]
+    def _train(self, trainings: Sequence[Training], *, explained: bool = False) -> None:
+        """Cells for what no cell trains yet, `most` in each at most."""
+        new = [training for training in trainings if training not in self.trained_in]
         parts = math.ceil(len(new) / self.most)
         for numbers in np.array_split(np.arange(len(new)), parts) if parts else ():
-            group = [new[number] for number in numbers]
-            sources = list(dict.fromkeys(cell.name for _, cell, _ in group if cell is not None))
+            group = [(new[number], self._decided_by(new[number])) for number in numbers]
+            sources = list(dict.fromkeys(cell.name for _, cell in group if cell is not None))
             copies = [
                 {
                     **training.specs(),
                     "importance": -1 if cell is None else sources.index(cell.name),
-                    "keep_model": goes_on or self._may_go_on(training),
+                    # The first step of both benchmarks is one training, whose model only the recursive one explains.
+                    "keep_model": explained or (training.by != _RANDOM and training.trail == self.steps.inner[:1]),
                 }
-                for training, cell, goes_on in group
+                for training, cell in group
             ]
-            spec = TrainingsSpec(
-                **self.common, recipe="plain", model=catalog.spec(self.subject.base), data=self.subject.labeled.name,
+            spec = TrainingSpec(
+                **self.common, recipe="plain", model=catalog.spec(self.subject.base), data=self.subject.name,
                 copies=copies, examples=len(group) * len(self.subject.labeled.training),
             )  # fmt: skip
             cell = self.plan.add(spec.cell(*self.data, *sources))
-            for training, _, _ in group:
-                self.trained_in[training] = cell
-
-    def _may_go_on(self, training: Training) -> bool:
-        """The first step of both benchmarks is one training, and only the recursive one explains its model."""
-        return training.by != catalog.spec(Random(), full=True) and training.trail == self.steps.inner[:1]
+            self.trained_in |= {training: cell for training, _ in group}
 
     def _explain(self, method: Explainer, training: Training) -> None:
-        earlier = self.importances[self._before(training)][training.by] if training.trail else None
-        specs: dict[str, Any] = {"model": f"cell:{training.name(self.common)}"}
-        if earlier is not None:
+        """The importance of every token of every split to a training's model; random ones have none."""
+        full, parents, specs = catalog.spec(method, full=True), list(self.data), dict[str, Any]()
+        if full != _RANDOM:
+            parents.append(self.trained_in[training].name)
+            specs["model"] = f"cell:{training.name(self.common)}"
+        if (earlier := self._decided_by(training)) is not None:
+            parents.append(earlier.name)
             specs |= {"counted": training.counted, "erased": training.trail[-1]}
-        parents = (self.trained_in[training].name, *(() if earlier is None else (earlier.name,)))
-        self._remember(method, training, self._importance(method, training.seed, parents, specs))
-
-    def _remember(self, method: Explainer, training: Training, cell: Cell) -> None:
-        self.importances.setdefault(training, {})[catalog.spec(method, full=True)] = cell
-
-    def _importance(self, method: Explainer, seed: int, parents: tuple[str, ...], specs: Mapping[str, Any]) -> Cell:
-        """Of every token of every split; the parents have the model, and what has been erased before."""
         spec = ImportanceSpec(
-            **self.common, **specs, explainer=catalog.spec(method), explainer_full=catalog.spec(method, full=True),
-            data=self.subject.labeled.name, seed=seed, examples=sum(map(len, self.subject.sets.values())),
+            **self.common, **specs, explainer=catalog.spec(method), explainer_full=full, data=self.subject.name,
+            seed=training.seed, examples=sum(map(len, self.subject.sets.values())),
         )  # fmt: skip
-        return self.plan.add(spec.cell(*self.data, *parents))
+        self.importances.setdefault(training, {})[full] = self.plan.add(spec.cell(*parents))
+
+
+def plan_for(
+    data: Any, base: Any, explainers: Sequence[str | Explainer], ways: Sequence[Way], *, seeds: Sequence[int] = (0,),
+    step: Step = 0.1, most: int = MOST, absolute: bool = True, stack: int | None = None, **options: Any,
+) -> Planner:  # fmt: skip
+    """A benchmark of one data set, planned from its data and base; `options` are those of `settle`."""
+    steps = steps_of(step, most)
+    subject = settle(data, base, explainers, stack=stack, **options)
+    planner = Planner(subject, steps, seeds, Plan(probes=PROBES), absolute=absolute, stack=stack)
+    planner.add(ways)
+    return planner

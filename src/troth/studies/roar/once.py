@@ -10,14 +10,38 @@ magnitudes (`absolute=False`: signed), for the gold class's logit. RACU is the a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from troth.core.errors import TrothError
 from troth.explainers import Explainer
-from troth.studies.roar._benchmark import Result, carry_out
-from troth.studies.roar._curves import Curve
+from troth.metrics.formulas import Variant
+from troth.studies import Setting
+from troth.studies.roar._curves import Curve, Reader
+from troth.studies.roar._plan import Way, plan_for
+from troth.sweep.run import Progress
 
 __all__ = ["Curve", "Result", "roar"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The curves of every explainer, the run's folder, and notes on what was guessed or left out."""
+
+    curves: list[Curve]
+    out: Path
+    metric: str
+    trainings: int  # in all
+    notes: tuple[str, ...]
+
+    def __getitem__(self, explainer: str) -> Curve:
+        for curve in self.curves:
+            if explainer in (curve.explainer, curve.explainer.partition("(")[0]):
+                return curve
+        raise KeyError(explainer)
 
 
 def roar(
@@ -30,3 +54,30 @@ def roar(
     (trainings that a cell does side by side), any training setting. Called again with the same folder, it resumes.
     """
     return carry_out("once", data, base, explainers, out, **options)
+
+
+def carry_out(
+    way: Way,
+    data: Any,
+    base: Any,
+    explainers: Sequence[str | Explainer],
+    out: str | os.PathLike[str],
+    *,
+    variant: Variant = "paper",
+    workers: int | None = 1,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Result:
+    """Plans, trains what the folder does not have yet, and reads the curves."""
+    planner = plan_for(data, base, explainers, (way,), **options)
+    store, outcome = Setting(Path(out), workers=workers, progress=progress).carry_out(planner.plan)
+    reader = Reader(planner, store, variant=variant)
+    curves = reader.curves(way)
+    failed = [cell.error for cell in outcome.failed]
+    if not curves:
+        raise TrothError(failed[0] if failed else "no training was done")
+    notes = [*failed, *filter(None, [*(curve.warning for curve in curves), reader.too_short])]
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    subject = planner.subject
+    return Result(curves, Path(out), subject.score, len(planner.trained_in), (*subject.labeled.notes, *notes))

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from troth.explainers import Explainer
-from troth.studies.roar._benchmark import Result, carry_out
 from troth.studies.roar._curves import Curve
+from troth.studies.roar.once import Result, carry_out
 
 __all__ = ["Curve", "Result", "recursive_roar"]
 

@@ -16,11 +16,9 @@ from typing import ClassVar, Literal
 from troth.core.errors import TrothError, unknown
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._material import Material
 from troth.studies._results import Results
-from troth.studies._trained import Trials
-from troth.studies._trained_study import TrainedStudy
-from troth.studies.saloss import _tables, _tagging, _weights, _words
+from troth.studies._trained_study import StudyData, TrainedStudy
+from troth.studies.saloss import _guided, _words
 from troth.studies.saloss._experiment import BASES, FLIPS, METHODS, RATIOS, SALIENCES, SUPPORTS, SalossExperiment
 from troth.verbs.fresh import require
 
@@ -50,7 +48,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
     thresholders: tuple[str, ...] = ("top_k", "contiguous")
     examples: int = 0  # of the test set; 0: all
     weights: tuple[float, ...] = ()  # λ to compare in the last part; a training each
-    tagger: str | _tagging.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
+    tagger: str | _words.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
 
     def __post_init__(self) -> None:
         for way in self.flips:
@@ -62,19 +60,19 @@ class Saloss(TrainedStudy[SalossExperiment]):
             if weight < 0:
                 raise TrothError(f"saloss: weight (λ) must be 0 or more, not {weight}")
 
-    def experiment(self, material: Material, plan: Plan, setting: Setting) -> SalossExperiment:
-        base = setting.base or BASES.get(material.name, "bert-base-uncased")
+    def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> SalossExperiment:
+        base = setting.base or BASES.get(data.name, "bert-base-uncased")
         weight = None if isinstance(self.weight, str) else float(self.weight)
-        ratio = self.ratio or RATIOS.get(material.name, 0.2)
-        trials = Trials(material, base, plan)
-        return SalossExperiment(trials, setting.seeds, self.changed, weight, self.variant, ratio)
+        ratio = self.ratio or RATIOS.get(data.name, 0.2)
+        common = (data, base, plan, setting.seeds, self.changed, self.paper)
+        return SalossExperiment(*common, weight, self.variant, ratio)
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
         return None if part == "data" else super().plan(part, setting)
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
         if part == "data":
-            yield _tables.data(self.materials(setting))
+            yield _guided.data(self.data_sets(setting))
         else:
             yield from super().sections(part, setting)
 
@@ -89,21 +87,21 @@ class Saloss(TrainedStudy[SalossExperiment]):
 
     def tables(self, part: str, experiments: Sequence[SalossExperiment], results: Results) -> Iterator[Section]:
         if part == "performance":
-            yield _tables.performance(experiments, results)
-            yield _tables.settings(experiments, results)
+            yield _guided.performance(experiments, results)
+            yield _guided.settings(experiments, results)
         elif part == "fresh":
             for thresholder in self.thresholders:
-                yield _tables.fresh(thresholder, experiments, results)
+                yield _guided.fresh(thresholder, experiments, results)
         for experiment in experiments:
             if part in ("decision_flip", "saliences"):
-                table = _tables.flips if part == "decision_flip" else _tables.saliences
+                table = _guided.flips if part == "decision_flip" else _guided.saliences
                 yield from (table(experiment, results, way) for way in self.flips)
             elif part == "examples":
                 yield _words.examples(experiment, results)
             elif part == "part_of_speech":
                 yield _words.parts_of_speech(experiment, results, self.tagger)
             elif part == "weights":
-                yield _weights.sweep(experiment, results, self.weights)
+                yield _guided.by_weight(experiment, results, self.weights)
 
     def add_cells(self, part: str, experiment: SalossExperiment) -> None:
         if self.weight == "search" and experiment.weight is None:
@@ -122,7 +120,7 @@ class Saloss(TrainedStudy[SalossExperiment]):
                 for thresholder, (source, explainer) in itertools.product(self.thresholders, SUPPORTS.values()):
                     experiment.fresh(source, explainer, thresholder, seed)
             elif part == "weights":
-                _weights.add_cells(experiment, seed, self.weights)
+                _guided.add_weights(experiment, seed, self.weights)
             else:
                 for source in ("plain", "text_rank"):
                     experiment.words(source, seed)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 import numpy as np
 
 from troth.store.cells import Cell
 from troth.studies._results import Results
 from troth.studies._trained_study import Experiment
+from troth.training import recipes
 from troth.training.recipes.salience import WEIGHTS
 from troth.verbs.tune import best_weight, with_salience
 
@@ -61,8 +61,6 @@ FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}
 class SalossExperiment(Experiment):
     """Models by what guided their attention ("plain": nothing) and seed."""
 
-    paper: ClassVar[str] = "saloss"
-
     weight: float | None = None  # λ; None: the paper's
     variant: str = "paper"
     ratio: float = 0.2  # of rationales
@@ -76,39 +74,38 @@ class SalossExperiment(Experiment):
         """The same with another λ."""
         return replace(self, weight=weight)
 
-    def recipe(self, source: str) -> tuple[str, dict[str, Any]]:
-        """The recipe and settings of a model."""
+    def recipe(self, source: str) -> recipes.RecipeLike:
+        """How a model is trained."""
         if source == "plain":
-            return self.settled("plain")
-        return self.settled(with_salience("salience", source=source, weight=self.weight, variant=self.variant))
+            return "plain"
+        return with_salience("salience", source=source, weight=self.weight, variant=self.variant)
 
     def model(self, source: str, seed: int) -> Cell:
         """The training of a model."""
-        return self.trials.training(*self.recipe(source), seed)
+        return self.train(self.recipe(source), seed)
 
     def explanation(self, source: str, method: str, seed: int, *, split: str = "test", over_sum: bool = False) -> Cell:
         """A model's attributions, token by token."""
         explainer, magnitude = METHODS.get(method, (method, False))
         model = self.model(source, seed)
-        return self.trials.explanation(model, explainer, split=split, magnitude=magnitude, over_sum=over_sum)
+        return self.explain(model, explainer, split=split, magnitude=magnitude, over_sum=over_sum)
 
     def flips(self, source: str, method: str, seed: int, way: str = "paper") -> Cell:
         """How much must go before a model's prediction flips, by an attribution method."""
         over_sum = way == "released" and method == "attention_x_gradient"
-        return self.trials.metric(self.explanation(source, method, seed, over_sum=over_sum), FLIPS[way])
+        return self.score(self.explanation(source, method, seed, over_sum=over_sum), FLIPS[way])
 
     def development_flips(self, source: str, seed: int) -> Cell:
         """How much must go by attention before a prediction on the development set flips: what λ is chosen by."""
-        return self.trials.metric(self.explanation(source, "attention", seed, split="validation"), FLIPS["paper"])
+        return self.score(self.explanation(source, "attention", seed, split="validation"), FLIPS["paper"])
 
     def words(self, source: str, seed: int) -> Cell:
         """α∇α of every word of the test set."""
-        return self.trials.explanation(self.model(source, seed), METHODS["attention_x_gradient"][0], units="word")
+        return self.explain(self.model(source, seed), METHODS["attention_x_gradient"][0], units="word")
 
     def fresh(self, source: str, explainer: str, thresholder: str, seed: int) -> Cell:
         """A classifier of the rationales that a model's explanation chooses."""
-        _, settings = self.recipe("plain")
-        return self.trials.fresh(self.model(source, seed), explainer, self.ratio, thresholder, settings, seed)
+        return self.train_on_rationales(self.model(source, seed), explainer, self.ratio, thresholder, seed)
 
     def search(self) -> dict[float, Cell]:
         """The development flip fraction of attention for each λ, with the first seed."""

@@ -19,12 +19,10 @@ from troth.core.errors import TrothError
 from troth.metrics._soft import ScoreMap
 from troth.store.cells import Plan
 from troth.studies import Section, Setting
-from troth.studies._material import Material
 from troth.studies._results import Results
-from troth.studies._trained import Trials
-from troth.studies._trained_study import TrainedStudy
-from troth.studies.soft import _tables
-from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment, mean_diagnosticity
+from troth.studies._trained_study import StudyData, TrainedStudy
+from troth.studies.soft import _diagnosticity
+from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment
 
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
 _FORMS = {"product": "eq. 7", "variance": "eq. 8"}  # of Gaussian noise
@@ -59,14 +57,18 @@ class Soft(TrainedStudy[SoftExperiment]):
         if self.samples < 1:
             raise TrothError(f"soft: samples must be at least 1, not {self.samples}")
 
-    def experiment(self, material: Material, plan: Plan, setting: Setting) -> SoftExperiment:
-        return SoftExperiment(Trials(material, setting.base or "bert-base-uncased", plan), setting.seeds, self.changed)
+    def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> SoftExperiment:
+        base = setting.base or "bert-base-uncased"
+        return SoftExperiment(data, base, plan, setting.seeds, self.changed, self.paper)
 
     def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
-        if part == "alternatives":
-            specs = {experiment.name: self._alternatives(experiment, results) for experiment in experiments}
-            return [_tables.alternatives(experiments, results, specs)]
-        return _tables.SECTIONS[part](experiments, results, self._specs(part))
+        if part in _diagnosticity.SECTIONS:
+            return _diagnosticity.SECTIONS[part](experiments, results, self._specs(part))
+        listed = {(metric, spec): spec for metric, specs in self._specs(part).items() for spec in specs}
+        specs = {
+            each.name: self._alternatives(each, results) if part == "alternatives" else listed for each in experiments
+        }
+        return [_diagnosticity.by_spec(part, experiments, results, specs)]
 
     def spec(self, metric: str, **options: Any) -> str:
         """A metric of the paper's tables as its spec, soft ones with the study's map and number of draws."""
@@ -77,7 +79,7 @@ class Soft(TrainedStudy[SoftExperiment]):
 
     def add_cells(self, part: str, experiment: SoftExperiment) -> None:
         for seed in experiment.seeds:
-            experiment.model(seed)
+            experiment.train("plain", seed)
         if part == "alternatives":
             noises = itertools.product(SOFT, _FORMS, _VARIANCES)
             specs = [self.spec(metric, masking=_noise(form, variance)) for metric, form, variance in noises]
@@ -110,7 +112,7 @@ class Soft(TrainedStudy[SoftExperiment]):
             specs[metric, "dropped elements (the paper's)"] = self.spec(metric)
             for form, equation in _FORMS.items():
                 noises = [self.spec(metric, masking=_noise(form, variance)) for variance in _VARIANCES]
-                shares = [mean_diagnosticity(first, results, noise, "validation") for noise in noises]
+                shares = [first.diagnosticity(results, noise, "validation") for noise in noises]
                 best = int(np.argmax(np.nan_to_num(shares, nan=-np.inf)))
                 specs[metric, f"Gaussian, {equation}, σ² {_VARIANCES[best]}"] = noises[best]
             specs[metric, "attention mask"] = self.spec(metric, masking="attention")

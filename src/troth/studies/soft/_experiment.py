@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from troth.metrics._erasing import AOPC_RATIOS
 from troth.seeds import mean_over_seeds
 from troth.statistics import Floats
 from troth.store.cells import Cell
-from troth.studies import published
 from troth.studies._results import Results
 from troth.studies._trained_study import Experiment
 
@@ -46,31 +44,40 @@ COUNTERPARTS = {"Soft-NS": "NS", "Soft-NC": "NC"}
 class SoftExperiment(Experiment):
     """A plain model per seed, its explanations, and their scores."""
 
-    paper: ClassVar[str] = "soft"
-
-    @cached_property
-    def recipe(self) -> tuple[str, dict[str, Any]]:
-        """How the models are trained."""
-        return self.settled("plain")
-
     @property
     def printed(self) -> str:
         """The data set's name in the paper; "" where it has none."""
         return PRINTED.get(self.name, "")
 
-    def model(self, seed: int) -> Cell:
-        """The training of a model."""
-        return self.trials.training(*self.recipe, seed)
-
     def scores(self, method: str, metric: str, seed: int, split: str = "test") -> Cell:
         """The scores that a metric's spec gives one method's explanations (or the random ones) of a seed's model."""
         explainer = METHODS.get(method, method)
-        return self.trials.metric(self.trials.explanation(self.model(seed), explainer, split=split), metric)
+        return self.score(self.explain(self.train("plain", seed), explainer, split=split), metric)
 
     def add_scores(self, specs: Sequence[str], split: str = "test") -> None:
         """The scores of every attribution and seed."""
         for seed, method, spec in itertools.product(self.seeds, (*METHODS, "random"), specs):
             self.scores(method, spec, seed, split)
+
+    def pairs(self, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
+        """A metric's scores of one method and of random explanations; NaN for texts of a cell that failed."""
+        count, sides = len(self.data.splits[split]), []
+        for name in (method, "random"):
+            by_seed = [results.values(self.scores(name, metric, seed, split)) for seed in self.seeds]
+            sides.append(np.stack([values if len(values) else np.full(count, np.nan) for values in by_seed]))
+        return Pairs(*sides)
+
+    def diagnosticity(self, results: Results, spec: str, split: str = "test") -> float:
+        """A metric's, mean over attributions."""
+        return statistics.mean([self.pairs(results, method, spec, split).diagnosticity for method in METHODS])
+
+    def by_ratio(self, results: Results, method: str, metric: str, spec: str) -> Floats:
+        """[seeds, examples, ratios] NS or NC at each rationale length; NaN for texts of a cell that failed."""
+        values = np.full((len(self.seeds), len(self.data.splits["test"]), len(AOPC_RATIOS)), np.nan)
+        for place, seed in enumerate(self.seeds):
+            for number, score in enumerate(results.scores(self.scores(method, spec, seed))):
+                values[place, number] = at_ratios(metric, score)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,30 +117,6 @@ class Pairs:
         return statistics.bca_interval(self.won)
 
 
-def pairs(experiment: SoftExperiment, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
-    """A metric's scores of one method and of random explanations; NaN for texts of a cell that failed."""
-    count = len(experiment.material.splits[split])
-    sides = []
-    for name in (method, "random"):
-        by_seed = [results.values(experiment.scores(name, metric, seed, split)) for seed in experiment.seeds]
-        sides.append(np.stack([values if len(values) else np.full(count, np.nan) for values in by_seed]))
-    return Pairs(*sides)
-
-
-def mean_diagnosticity(experiment: SoftExperiment, results: Results, spec: str, split: str = "test") -> float:
-    """Over attributions."""
-    return statistics.mean([pairs(experiment, results, method, spec, split).diagnosticity for method in METHODS])
-
-
-def by_ratio(experiment: SoftExperiment, results: Results, method: str, metric: str, spec: str) -> Floats:
-    """[seeds, examples, ratios] NS or NC at each rationale length; NaN for texts of a cell that failed."""
-    values = np.full((len(experiment.seeds), len(experiment.material.splits["test"]), len(AOPC_RATIOS)), np.nan)
-    for place, seed in enumerate(experiment.seeds):
-        for number, score in enumerate(results.scores(experiment.scores(method, spec, seed))):
-            values[place, number] = at_ratios(metric, score)
-    return values
-
-
 def at_ratios(metric: str, score: Score) -> Floats:
     """[ratios] NS or NC at each rationale length, from what was stored for their mean."""
     record = score.record
@@ -142,13 +125,3 @@ def at_ratios(metric: str, score: Score) -> Floats:
     if metric == "NS":
         return np.asarray(formulas.normalized_sufficiency(record["p_full"], record["p_kept"], record["p_zero"]))
     return np.asarray(formulas.normalized_comprehensiveness(record["p_full"], record["p_erased"], record["p_zero"]))
-
-
-def printed(data: str, method: str, metric: str) -> float | None:
-    """Table 6 of the paper."""
-    return published.number("soft_diagnosticity", dataset=PRINTED.get(data, ""), method=method, metric=metric)
-
-
-def printed_average(table: str, metric: str, group: str) -> float | None:
-    """Tables 2 and 3 of the paper."""
-    return published.number("soft_averages", table=table, metric=metric, group=group)

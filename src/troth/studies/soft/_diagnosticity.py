@@ -1,45 +1,39 @@
-"""The tables of the soft-metrics study, from stored rows."""
+"""The tables of the soft-metrics study, most of them of diagnosticity, from stored rows."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from troth import statistics
+from troth.metrics._erasing import AOPC_RATIOS
 from troth.statistics import mean
 from troth.studies import Section, published
-from troth.studies._numbers import learning_rates, mean_and_deviation, with_interval
-from troth.studies._results import Results
-from troth.studies.soft._experiment import (
-    COUNTERPARTS,
-    METHODS,
-    METRICS,
-    PRINTED,
-    SoftExperiment,
-    mean_diagnosticity,
-    pairs,
-    printed,
-    printed_average,
-)
-from troth.studies.soft._lengths import Specs, lengths
+from troth.studies._results import Line, Results, draw_lines, learning_rates, mean_and_deviation, with_interval
+from troth.studies.soft._experiment import COUNTERPARTS, HARD, METHODS, METRICS, PRINTED, SOFT, Pairs, SoftExperiment
+
+Specs = Mapping[str, Sequence[str]]  # metric of the paper's tables -> specs
+Curves = Mapping[tuple[str, ...], Sequence[float]]  # data, metric and perhaps attribution -> values by ratio
+_RATIOS = tuple(f"{ratio:.0%}" for ratio in AOPC_RATIOS)
 
 
 def data(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
     rows, facts = [], {}
     for experiment in experiments:
-        scores = [results.quality(experiment.model(seed)) for seed in experiment.seeds]
+        scores = [results.quality(experiment.train("plain", seed)) for seed in experiment.seeds]
         average, deviation = mean_and_deviation(scores)
-        _, settings = experiment.recipe
+        _, settings = experiment.settled("plain")
         f1 = published.number("soft_datasets", dataset=experiment.printed, quantity="f1_avg")
         ours = [settings["epochs"], settings["batch_size"], *learning_rates(settings)]
         theirs = [
             published.text("soft_hparams", dataset=experiment.printed, parameter=name)
             for name in ("epochs", "batch_size", "learning_rate", "learning_rate_linear")
         ]
-        sizes = experiment.material.sizes
+        sizes = experiment.data.sizes
         rows.append([experiment.name, *sizes, 100 * average, 100 * deviation, f1, *ours, *theirs])
         facts[experiment.name] = {"macro_f1": scores, "settings": dict(settings)}
     settled = ("epochs", "batch", "learning rate", "of the head")
@@ -53,10 +47,11 @@ def diagnosticity(experiments: Sequence[SoftExperiment], results: Results, specs
     for experiment, method in itertools.product(experiments, METHODS):
         row: list[Any] = [experiment.name, method]
         for metric in METRICS:
-            compared = pairs(experiment, results, method, specs[metric][0])
+            compared = experiment.pairs(results, method, specs[metric][0])
             low, high = compared.interval
             row.append(with_interval((compared.diagnosticity, low, high)))
-            row.append(printed(experiment.name, method, metric))
+            about = {"dataset": experiment.printed, "method": method, "metric": metric}
+            row.append(published.number("soft_diagnosticity", **about))
             facts[f"{experiment.name} {method} {metric}"] = {
                 "diagnosticity": compared.diagnosticity, "interval": [low, high],
                 "ties_won": mean(compared.won_or_tied), "undefined": compared.undefined,
@@ -69,7 +64,7 @@ def diagnosticity(experiments: Sequence[SoftExperiment], results: Results, specs
 
 def averages(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
     shares = {
-        (metric, experiment.name, method): pairs(experiment, results, method, specs[metric][0]).diagnosticity
+        (metric, experiment.name, method): experiment.pairs(results, method, specs[metric][0]).diagnosticity
         for metric, experiment, method in itertools.product(METRICS, experiments, METHODS)
     }
     names = [experiment.name for experiment in experiments]
@@ -80,7 +75,10 @@ def averages(experiments: Sequence[SoftExperiment], results: Results, specs: Spe
                 mean([value for key, value in shares.items() if key[0] == metric and key[place] == group])
                 for group in groups
             ]
-            theirs = [printed_average(table, metric, PRINTED.get(group, group)) for group in (*groups, "Average")]
+            theirs = [
+                published.number("soft_averages", table=table, metric=metric, group=PRINTED.get(group, group))
+                for group in (*groups, "Average")
+            ]
             rows.append([metric, *means, mean(means), *theirs])
             facts[metric] = dict(zip(groups, means, strict=True))
         columns = ("metric", *groups, "average", *(f"{group}, published" for group in groups), "average, published")
@@ -107,10 +105,58 @@ def _tests(shares: Mapping[tuple[str, str, str], float]) -> Section:
     return Section("averages", "Is soft more diagnostic than hard?", columns, rows, words, {"tests": facts})
 
 
+def lengths(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
+    """Figures 2 and 3: NS and NC at each length of the rationale."""
+    faithfulness: dict[tuple[str, ...], list[float]] = {}
+    shares: dict[tuple[str, ...], list[float]] = {}  # diagnosticity, mean over attributions
+    for experiment, metric in itertools.product(experiments, HARD):
+        spec = specs[metric][0]
+        by_method = {name: experiment.by_ratio(results, name, metric, spec) for name in (*METHODS, "random")}
+        for name, scores in by_method.items():
+            by_place = scores.reshape(-1, len(AOPC_RATIOS)).T
+            faithfulness[experiment.name, metric, name] = [statistics.mean(values) for values in by_place]
+        shares[experiment.name, metric] = [
+            statistics.mean([Pairs(by_method[name][..., place], by_method["random"][..., place]).diagnosticity
+                             for name in METHODS])
+            for place in range(len(AOPC_RATIOS))
+        ]  # fmt: skip
+    soft: dict[tuple[str, ...], list[float]] = {
+        (experiment.name, metric): [experiment.diagnosticity(results, specs[metric][0])] * len(AOPC_RATIOS)
+        for experiment, metric in itertools.product(experiments, SOFT)
+    }
+    yield Section(
+        "lengths", "Figure 2: NS and NC by rationale length", ("data", "metric", "attribution", *_RATIOS),
+        _curve_rows(faithfulness), "Means over texts and seeds.", {"faithfulness": _named(faithfulness)},
+        partial(draw_lines, panels=_panels(faithfulness), across="rationale length", up="NS or NC"),
+    )  # fmt: skip
+    yield Section(
+        "lengths", "Figure 3: diagnosticity by rationale length", ("data", "metric", *_RATIOS),
+        [*_curve_rows(shares), *_curve_rows(soft)], "Means over attributions; the soft metrics have no length.",
+        {"diagnosticity": _named(shares)},
+        partial(draw_lines, panels=_panels({**shares, **soft}), across="rationale length", up="diagnosticity"),
+    )  # fmt: skip
+
+
+def _curve_rows(curves: Curves) -> list[list[Any]]:
+    return [[*key, *values] for key, values in curves.items()]
+
+
+def _named(curves: Curves) -> dict[str, Sequence[float]]:
+    return {" ".join(key): values for key, values in curves.items()}
+
+
+def _panels(curves: Curves) -> dict[str, dict[str, Line]]:
+    """By all but the last word of a curve's name, which is its own."""
+    panels: dict[str, dict[str, Line]] = {}
+    for (*panel, name), values in curves.items():
+        panels.setdefault(", ".join(panel), {})[name] = Line(AOPC_RATIOS, values)
+    return panels
+
+
 def examples(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
     rows: list[list[Any]] = []
     for experiment in experiments:
-        texts = experiment.material.splits["test"]
+        texts = experiment.data.splits["test"]
         for place, method in zip(range(min(3, len(texts))), itertools.cycle(METHODS)):
             for name in (method, "random"):
                 cells = [experiment.scores(name, specs[metric][0], experiment.seeds[0]) for metric in METRICS]
@@ -124,50 +170,34 @@ def examples(experiments: Sequence[SoftExperiment], results: Results, specs: Spe
 def released(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
     rows, facts = [], {}
     for experiment, metric in itertools.product(experiments, METRICS):
-        ours, theirs = specs[metric]
-        ties_won = [mean(pairs(experiment, results, method, theirs).won_or_tied) for method in METHODS]
-        row = [*(mean_diagnosticity(experiment, results, spec) for spec in (ours, theirs)), mean(ties_won)]
-        rows.append([experiment.name, metric, *row, printed_average("3", metric, experiment.printed)])
+        ties_won = [mean(experiment.pairs(results, method, specs[metric][1]).won_or_tied) for method in METHODS]
+        row = [*(experiment.diagnosticity(results, spec) for spec in specs[metric]), mean(ties_won)]
+        theirs = published.number("soft_averages", table="3", metric=metric, group=experiment.printed)
+        rows.append([experiment.name, metric, *row, theirs])
         facts[f"{experiment.name} {metric}"] = dict(zip(("paper", "released", "released, ties won"), row, strict=True))
     columns = ("data", "metric", "the paper's rules", "released code", "released code, ties won", "published")
     words = "Mean diagnosticity over attributions. Released: swapped keep probabilities, clipped to [0, 1], nudged."
     yield Section("released", "The paper's rules and the released code's", columns, rows, words, facts)
 
 
-def alternatives(
-    experiments: Sequence[SoftExperiment], results: Results, specs: Mapping[str, Mapping[tuple[str, str], str]]
-) -> Section:
-    words = (
-        "The variance is the one with the highest diagnosticity on validation, with the first seed. The paper reports "
-        "only that dropped elements do better than the others."
-    )
-    return _by_spec("alternatives", "Appendix C: other ways to fade a token", words, experiments, results, specs)
-
-
-def _variants(part: str, title: str, words: str) -> Callable[..., Iterator[Section]]:
-    def sections(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
-        listed = {(metric, spec): spec for metric, choices in specs.items() for spec in choices}
-        by_data = {experiment.name: listed for experiment in experiments}
-        yield _by_spec(part, title, words, experiments, results, by_data)
-
-    return sections
-
-
-def _by_spec(
-    part: str, title: str, words: str, experiments: Sequence[SoftExperiment], results: Results,
+def by_spec(
+    part: str,
+    experiments: Sequence[SoftExperiment],
+    results: Results,
     specs: Mapping[str, Mapping[tuple[str, str], str]],
-) -> Section:  # fmt: skip
+) -> Section:
     """A row per data set and spec: the mean over attributions, and each attribution's diagnosticity."""
     rows, facts = [], {}
     for experiment in experiments:
         for (metric, variant), spec in specs[experiment.name].items():
-            compared = {method: pairs(experiment, results, method, spec) for method in METHODS}
+            compared = {method: experiment.pairs(results, method, spec) for method in METHODS}
             shares = {method: both.diagnosticity for method, both in compared.items()}
             values = {method: mean(both.explained.ravel()) for method, both in compared.items()}
             best = max(values, key=lambda method: -np.inf if np.isnan(values[method]) else values[method])
             rows.append([experiment.name, metric, variant, mean(list(shares.values())), *shares.values(), best])
             facts[f"{experiment.name} {metric} {variant}"] = {"diagnosticity": shares, "mean": values}
     columns = ("data", "metric", "how", "mean diagnosticity", *METHODS, "highest mean score")
+    title, words = _BY_SPEC[part]
     return Section(part, title, columns, rows, words, facts)
 
 
@@ -178,13 +208,20 @@ SECTIONS: Mapping[str, Callable[[Sequence[SoftExperiment], Results, Specs], Iter
     "lengths": lengths,
     "examples": examples,
     "released": released,
-    "maps": _variants(
-        "maps", "The same metrics with other maps from scores to [0, 1]",
+}
+_BY_SPEC = {  # title and words of the parts that compare specs of a metric
+    "alternatives": (
+        "Appendix C: other ways to fade a token",
+        "The variance is the one with the highest diagnosticity on validation, with the first seed. The paper reports "
+        "only that dropped elements do better than the others.",
+    ),
+    "maps": (
+        "The same metrics with other maps from scores to [0, 1]",
         "Where the attribution with the highest mean score changes with the map, the verdict is the map's.",
     ),
-    "retention": _variants(
-        "retention", "Soft metrics at equal retention",
+    "retention": (
+        "Soft metrics at equal retention",
         "retention=π rescales the keep probabilities of every attribution to the mean π (Huang & Chan, 2026). Without "
         "it, those that keep more (or erase more) score higher.",
     ),
-}  # fmt: skip
+}

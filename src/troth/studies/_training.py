@@ -17,6 +17,7 @@ from troth.models._loading import quiet
 from troth.store.cells import Cell, Output
 from troth.store.specs import ModelSpec, Spec
 from troth.store.tables import table_to_examples
+from troth.studies._copies import train_copies
 from troth.sweep.context import Context
 from troth.training import train as fit
 from troth.training.predicting import predict
@@ -36,17 +37,31 @@ PREDICTIONS = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec(Spec):
-    """A model folder, and the model's predictions on validation and test."""
+    """One model, with its folder and its predictions on validation and test; or several copies side by side.
+
+    Copies are trained on data from which tokens are erased; `_copies` has the meaning of their fields.
+    """
 
     kind = "training"
-    work = "troth.studies._works:train"
+    work = "troth.studies._training:train"
 
     data: str
     labels: Sequence[str]
     recipe: str
     base: str
     settings: Mapping[str, Any]
-    seed: int
+    seed: int | None = None  # each copy has its own
+    copies: Sequence[Mapping[str, Any]] = ()
+    model: str | None = None
+    examples: int | None = None
+    max_length: int | None = None
+    masking: str | None = None
+    fingerprints: Mapping[str, str] | None = None
+    absolute: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        # Stored cells of copies are named with their max_length, also where it is None.
+        return super().to_dict() | ({"max_length": self.max_length} if self.copies else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +69,7 @@ class FreshSpec(ModelSpec):
     """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
 
     kind = "fresh"
-    work = "troth.studies._works:train_on_rationales"
+    work = "troth.studies._training:train_on_rationales"
 
     data: str
     labels: Sequence[str]
@@ -67,8 +82,10 @@ class FreshSpec(ModelSpec):
 
 
 def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
-    """Trains a model into the cell's folder; the parents are train, validation and test."""
+    """Trains a model into the cell's folder, or copies side by side; the parents are train, validation and test."""
     spec = TrainingSpec.of(cell)
+    if spec.copies:
+        return train_copies(cell, parents, context)
     data = _splits(spec, parents)
     with context.new_folder(cell) as folder, _quiet():
         trained = fit.train(

@@ -1,9 +1,8 @@
-"""The tables of the ROAR study, from what its trainings stored."""
+"""The tables of the ROAR study, from what its trainings stored, next to the published numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,16 +10,12 @@ import numpy as np
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.metrics.sparsity import RATIOS, TOPS
-from troth.store.store import Stored
 from troth.studies import Section, published
-from troth.studies._figures import draw_lines, over_seeds
-from troth.studies._numbers import estimate, percent
-from troth.studies.roar._curves import Curve
-from troth.studies.roar._plan import Planner, Way
-from troth.studies.roar._reader import Reader
+from troth.studies._results import draw_lines, estimate, over_seeds, percent
+from troth.studies.roar._curves import Curve, Reader
+from troth.studies.roar._plan import Way
 from troth.training.bases.bilstm_attention import BilstmAttention
 
 _NAMES = {
@@ -34,19 +29,12 @@ _METHODS = {
 _ITERATIONS = 9  # of table 7: 10 % to 90 %
 
 
-@dataclass(frozen=True, eq=False)
-class Retrained:
-    """A part's results on one data set."""
-
-    part: str
-    planner: Planner
-    methods: Sequence[Explainer]
-    reader: Reader
-    failed: Sequence[Stored]
+class Retrained(Reader):
+    """A benchmark's results on one data set, next to the paper's."""
 
     @property
     def data(self) -> str:
-        return self.planner.subject.labeled.name
+        return self.planner.subject.name
 
     @property
     def metric(self) -> str:
@@ -71,24 +59,27 @@ class Retrained:
         return f"{row['racu']} [+{row['plus']} −{row['minus']}]" if row.get("racu") else None
 
     def curves(self, way: Way) -> list[Curve]:
-        curves = self.reader.curves(self.methods, way)
-        if not curves:
-            raise TrothError(self.failed[0].error if self.failed else f"{self.data}: no training was done")
-        return curves
+        if curves := super().curves(way):
+            return curves
+        raise self.nothing_done()
+
+    def nothing_done(self) -> TrothError:
+        """Where nothing can be shown, the first error is the user's to fix."""
+        failures = [self.store.failure(name) for name in self.planner.plan.cells]
+        return TrothError(next((found.error for found in failures if found), f"{self.data}: no training was done"))
 
     def section(
-        self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], facts: Mapping[str, Any],
+        self, part: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], facts: Mapping[str, Any],
         words: Sequence[str], draw: Callable[[Any], None] | None = None,
     ) -> Section:  # fmt: skip
-        text = " ".join([*words, *(f"Failed: {cell.error}." for cell in self.failed)])
+        subject = self.planner.subject
         about = {
-            "seeds": list(self.planner.seeds),
-            "metric": self.metric,
-            "model": self.planner.subject.model.model.config.model_type,
-            "trainings": self.planner.plan.about["trainings"],
-            "examples": {name: len(data) for name, data in self.planner.subject.sets.items()},
-        }
-        return Section(self.part, f"{title}: {self.data}", columns, rows, text, {self.data: {**about, **facts}}, draw)
+            "seeds": list(self.planner.seeds), "metric": self.metric, "model": subject.model.model.config.model_type,
+            "trainings": len(self.planner.trained_in),
+            "examples": {name: len(data) for name, data in subject.sets.items()},
+        }  # fmt: skip
+        facts = {self.data: {**about, **facts}}
+        return Section(part, f"{title}: {self.data}", columns, rows, " ".join(words), facts, draw)
 
     def words(self, curves: Sequence[Curve]) -> list[str]:
         """How good the models are, what leaks, whether they were trained long enough, what has no RACU."""
@@ -100,7 +91,7 @@ class Retrained:
         quality += f" (published {theirs} %)." if theirs else "."
         why = {curve.why for curve in curves if curve.why and curve.counted == "share"}
         undefined = [f"RACU undefined for some seeds: {reason}." for reason in why]
-        warnings = [curve.warning for curve in curves] + [self.reader.too_short]
+        warnings = [curve.warning for curve in curves] + [self.too_short]
         return [quality, *(warning + "." for warning in warnings if warning), *undefined]
 
 
@@ -115,7 +106,7 @@ def _faithfulness(retrained: Retrained) -> Section:
     }
     draw = _draw({"Recursive ROAR": curves}, retrained.metric)
     columns = ["measure", "RACU % [95 %]", "published"]
-    return retrained.section("Recursive ROAR", columns, rows, facts, retrained.words(curves), draw)
+    return retrained.section("faithfulness", "Recursive ROAR", columns, rows, facts, retrained.words(curves), draw)
 
 
 def _comparison(retrained: Retrained) -> Section:
@@ -124,11 +115,8 @@ def _comparison(retrained: Retrained) -> Section:
     rows, racu = [], {}
     for curve in recursive:
         if (roar := by_explainer.get(curve.explainer)) is not None:
-            estimates = {
-                "roar": roar.faithfulness,
-                "recursive": curve.faithfulness,
-                "more": estimate(curve.racu - roar.racu),
-            }
+            more = estimate(curve.racu - roar.racu)
+            estimates = {"roar": roar.faithfulness, "recursive": curve.faithfulness, "more": more}
             racu[curve.explainer] = {name: 100 * value for name, (value, _, _) in estimates.items()}
             theirs = retrained.published_racu(curve.explainer)
             rows.append([curve.explainer, *map(percent, estimates.values()), theirs])
@@ -140,7 +128,7 @@ def _comparison(retrained: Retrained) -> Section:
     }
     draw = _draw({"ROAR": once, "Recursive ROAR": recursive}, retrained.metric)
     words = [*retrained.words(recursive), *(curve.warning + " (ROAR)." for curve in once if curve.warning)]
-    return retrained.section("ROAR against Recursive ROAR", columns, rows, facts, words, draw)
+    return retrained.section("comparison", "ROAR against Recursive ROAR", columns, rows, facts, words, draw)
 
 
 def _one_token(retrained: Retrained) -> Section:
@@ -150,13 +138,13 @@ def _one_token(retrained: Retrained) -> Section:
     facts = {"curves": [curve.to_dict() for curve in curves]}
     draw = _draw({"one token per step": curves}, retrained.metric)
     columns = ["measure", *(f"{place:.0f}" for place in curves[0].places), "area below random"]
-    return retrained.section("One token per step", columns, rows, facts, retrained.words(curves), draw)
+    return retrained.section("one_token", "One token per step", columns, rows, facts, retrained.words(curves), draw)
 
 
 def _performance(retrained: Retrained) -> Section:
-    subject, found = retrained.planner.subject, retrained.reader.performances()
+    subject, found = retrained.planner.subject, retrained.performances()
     if not found:
-        raise TrothError(retrained.failed[0].error if retrained.failed else f"{retrained.data}: no training was done")
+        raise retrained.nothing_done()
     quality, model = estimate(found), retrained.printed["model"]
     lengths = [encoding.n_units for encoding in subject.model.encode(list(subject.sets["train"]), units="token")]
 
@@ -169,7 +157,7 @@ def _performance(retrained: Retrained) -> Section:
     rows.append([f"{retrained.metric.replace('_', '-')} %", percent(quality), theirs("performance", model)])
     facts = {"performance": found, "tokens": float(np.mean(lengths))}
     words = ["Tokens are those of the training texts that may be erased; the released code counts begin and end, too."]
-    return retrained.section("Data and models", ["of", "here", "published"], rows, facts, words)
+    return retrained.section("performance", "Data and models", ["of", "here", "published"], rows, facts, words)
 
 
 def _sparsity(retrained: Retrained) -> Section:
@@ -177,8 +165,8 @@ def _sparsity(retrained: Retrained) -> Section:
     shares = {
         split: {
             catalog.spec(method): share
-            for method in (*retrained.methods, Random())
-            if (share := retrained.reader.sparsity(method, split)) is not None
+            for method in (*retrained.planner.subject.methods, Random())
+            if (share := retrained.sparsity(method, split)) is not None
         }
         for split in splits
     }
@@ -209,11 +197,11 @@ def _sparsity(retrained: Retrained) -> Section:
     }
     draw = partial(draw_lines, panels=panels, across="top tokens", up="share of all importance", columns=2)
     columns = ["measure", "split", *shown]
-    return retrained.section("Sparsity", columns, rows, facts, words, draw if shares["test"] else None)
+    return retrained.section("sparsity", "Sparsity", columns, rows, facts, words, draw if shares["test"] else None)
 
 
 def _wall_time(retrained: Retrained) -> Section:
-    times = retrained.reader.times(retrained.methods)
+    times = retrained.times()
     rows: list[list[Any]] = []
     for name, seconds in times.items():
         minutes = retrained.published("roar_walltime", name).get("minutes")
@@ -229,7 +217,7 @@ def _wall_time(retrained: Retrained) -> Section:
         "others counts its share of the time; the paper's BiLSTM was trained alone on a V100, RoBERTa on an A100. "
         "The totals are those of table 7, for this data set: its published ones are ours to add up."
     ]
-    return retrained.section("Wall time", columns, rows, {"seconds": times}, words)
+    return retrained.section("wall_time", "Wall time", columns, rows, {"seconds": times}, words)
 
 
 def _draw(panels: Mapping[str, Sequence[Curve]], metric: str) -> Callable[[Any], None]:
