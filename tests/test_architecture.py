@@ -69,7 +69,7 @@ def test_imports_point_upwards():
     wrong = []
     for path in SOURCE.rglob("*.py"):
         part = part_of(path)
-        if part in ("__init__", "__main__", "_moved"):
+        if part in ("__init__", "__main__"):
             continue
         assert part in LAYERS, f"{part} has no place in the architecture"
         for other in imports_of(path) - {"__version__"}:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from troth._moved import Forwarding
 
 if TYPE_CHECKING:
     from troth.core.errors import TrothError as TrothError
@@ -46,8 +43,6 @@ _HOMES = {
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)
-
-sys.meta_path.append(Forwarding())
 
 
 def _import_rich() -> None:
