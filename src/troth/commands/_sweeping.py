@@ -7,6 +7,7 @@ from typing import Any
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.terminal import Console
 from troth.sweep.bar import duration as duration
 from troth.sweep.bar import shown as shown
 
@@ -44,14 +45,13 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
 
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
-    from troth.core.terminal import Console
-    from troth.report import tables
     from troth.report.board import leaderboards
+    from troth.report.screen import table
 
     console = Console()
     boards = [board for board in leaderboards(store, plan) if board.explainers]
     for board in boards[:_BOARDS]:
-        console.print(tables.table(board, board.explainers, console.width))
+        console.print(table(board, board.explainers, console.width))
         for line in board.answer():
             console.print(f"• {line}", markup=False)
         console.print()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from troth.commands import _options
+from troth.commands._model_options import PROMPT, Asked, takes
+from troth.core import terminal
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 
+@takes(*PROMPT)
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
@@ -64,12 +71,7 @@ def check(
     ] = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    shots: _options.Shots = None,
-    shot_count: _options.ShotCount = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
+    asked: Asked = dict,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -82,9 +84,6 @@ def check(
 
     As a page: troth check --html check.html
     """
-    import warnings
-
-    from troth.core.errors import TrothError
     from troth.engine.targets import require_class
     from troth.models import load_model
     from troth.report import check_page, page
@@ -97,7 +96,7 @@ def check(
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    prompted = asked()
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
     loaded = load_model(model, device=device, **prompted)
@@ -107,11 +106,11 @@ def check(
             loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, html=html, as_json=as_json
         )
         return
-    asked, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
+    tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it is among the notes
         found = checking.check(
-            loaded, asked, known, methods, masking, step, seed, target=target, recompute=recompute,
+            loaded, tested, known, methods, masking, step, seed, target=target, recompute=recompute,
             units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
     if html is not None:
@@ -120,13 +119,11 @@ def check(
         _options.print_json(found.to_dict())
     else:
         _print(found)
-        _written(html)
+        if html is not None:
+            terminal.echo(f"written to {html}")
 
 
 def _print(found: Any) -> None:
-    from rich.table import Table
-
-    from troth.core.terminal import Console
     from troth.validity.checking import LEVEL
 
     console = Console()
@@ -186,14 +183,8 @@ def _randomize(
         _options.print_json([result.to_dict() for result in results])
     else:
         _print_randomization(about, results)
-        _written(html)
-
-
-def _written(html: Path | None) -> None:
-    from troth.core import terminal
-
-    if html is not None:
-        terminal.echo(f"written to {html}")
+        if html is not None:
+            terminal.echo(f"written to {html}")
 
 
 _MEANING = (
@@ -203,10 +194,6 @@ _MEANING = (
 
 
 def _print_randomization(about: str, results: Any) -> None:
-    from rich.table import Table
-
-    from troth.core.terminal import Console
-
     console = Console()
     title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"
     console.print(title, style="bold", markup=False)

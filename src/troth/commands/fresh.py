@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from troth.commands import _options
+from troth.core.sheet import without_nan
+from troth.core.terminal import Console
 
 
 def fresh(
@@ -60,21 +63,12 @@ def fresh(
         )  # fmt: skip
     if as_json:
         facts = {"folder": str(done.folder), "data": done.data, "ratio": ratio, "thresholder": thresholder}
-        _options.print_json({**facts, "macro_f1": done.macro_f1, "p": _defined(done.p), "troubles": done.troubles})
+        _options.print_json({**facts, "macro_f1": done.macro_f1, "p": without_nan(done.p), "troubles": done.troubles})
         return
     _show(done, f"{explainer}, {thresholder} {ratio:.0%}")
 
 
-def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
-    # JSON has no NaN.
-    return {name: None if value != value else value for name, value in values.items()}
-
-
-def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
-    from rich.table import Table
-    from rich.text import Text
-
-    from troth.core.terminal import Console
+def _show(done: Any, how: str) -> None:
     from troth.studies import shown
 
     table = Table(title=Text(f"macro-F1 on {done.data}: {how}", "bold"), title_justify="left", box=None, padding=(0, 1))

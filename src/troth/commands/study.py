@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from troth.commands import _options
-from troth.commands._completion import names_of
-from troth.core import terminal
+from troth.commands._model_options import Asked, takes
+from troth.core import catalog, terminal
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
+
+if TYPE_CHECKING:
+    from troth.studies import Section
 
 
+@takes("prompt", "class_words", "chat")
 def study(
     name: Annotated[
         str,
         typer.Argument(
             help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.",
-            autocompletion=names_of("studies"),
+            autocompletion=_options.names_of("studies"),
         ),
     ],
     only: Annotated[list[str] | None, _options.several("--only", help="These parts only.")] = None,
@@ -30,9 +38,7 @@ def study(
     ] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    chat: _options.Chat = None,
+    asked: Asked = dict,
     out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
     workers: _options.Workers = None,
     retry: _options.Retry = False,
@@ -46,9 +52,6 @@ def study(
     """
     from troth import studies
     from troth.commands import _sweeping
-    from troth.core import catalog
-    from troth.core.errors import TrothError
-    from troth.core.terminal import Console
     from troth.store.store import Store
     from troth.sweep.limits import check_options
 
@@ -57,7 +60,7 @@ def study(
     _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     check_options("local", workers, None, None, 1, None)
-    options = _options.prompting(prompt, class_words, chat=chat)
+    options = asked()
     if options and not chosen.takes_prompt:
         raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
@@ -93,10 +96,7 @@ def study(
         console.print(f"\nstudy: {folder / 'study.md'}", markup=False, style="bold", soft_wrap=True)
 
 
-def _show(console, section) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
-    from rich.table import Table
-    from rich.text import Text
-
+def _show(console: Console, section: Section) -> None:
     from troth.studies import shown
 
     table = Table(title=Text(section.title, "bold"), title_justify="left", box=None, padding=(0, 1))

@@ -10,6 +10,7 @@ import typer
 
 from troth.commands import _options, _sweeping
 from troth.core import terminal
+from troth.core.errors import TrothError
 
 
 def sweep(
@@ -60,8 +61,6 @@ def sweep(
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
-    from troth.core.errors import TrothError
-
     if text is None:
         return None
     number, _, count = text.partition("/")

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 _MEANING = (
     "What holds was computed again from the text, the model and the settings, and came out alike. Times, versions and "
@@ -40,7 +42,6 @@ def verify(
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
     """
-    from troth.core.errors import TrothError
     from troth.verbs import records
 
     _options.quieten()
@@ -60,7 +61,6 @@ def verify(
 
 
 def _run(folder: Path, model: str | None, sample: int | None, seed: int, device: str | None, as_json: bool) -> bool:
-    from troth.core.terminal import Console
     from troth.store.store import open_run
     from troth.sweep.verify_run import SAMPLE, verify_run
 
@@ -85,7 +85,6 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
 
 
 def _records(record: Path, model: str | None, key: bytes | None, device: str | None, as_json: bool) -> bool:
-    from troth.core.terminal import Console
     from troth.verbs import verify as verbs
 
     found = verbs.verify(record, model, device=device, key=key)

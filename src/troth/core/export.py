@@ -41,9 +41,9 @@ class Exportable:
 
     def to_latex(self, path: Place = None, *, intervals: bool = True) -> str:
         """A table for LaTeX with the package booktabs: best in bold, letters of significance raised."""
-        from troth.report import export, latex
+        from troth.report import export
 
-        return export.to(path, latex.table(self.sheet(), intervals=intervals))
+        return export.to(path, export.latex(self.sheet(), intervals=intervals))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A matplotlib figure, and a file where a path is given: its ending says which, .png, .pdf or .svg."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from troth import seeds, statistics
 from troth.core import catalog
@@ -114,9 +115,9 @@ class Leaderboard(Shown, Exportable):
         return f"of {self.title}: {len(self.explainers)} explainers × {len(self.metrics)} metrics{best}"
 
     def _parts(self) -> Iterator[str]:
-        from troth.report.tables import html
+        from troth.report.run_page import board_html
 
-        yield html(self)
+        yield board_html(self)
 
     def sheet(self) -> Sheet:
         """The table that is printed and exported."""
@@ -253,12 +254,10 @@ def mean_rank(board: Leaderboard, explainer: str) -> float:
     """The mean place over the metrics that decide; ties share a place."""
     places = []
     for metric in board.deciding:
-        if (explainer, metric) not in board.summaries:
-            continue
-        own = _badness(board, explainer, metric, board.compared)
         measured = [other for other in board.explainers if (other, metric) in board.summaries]
-        others = [_badness(board, other, metric, board.compared) for other in measured]
-        places.append(sum(other < own for other in others) + (sum(other == own for other in others) + 1) / 2)
+        if explainer in measured:
+            ranks = rankdata([_badness(board, other, metric, board.compared) for other in measured])
+            places.append(ranks[measured.index(explainer)])
     return float(np.mean(places)) if places else float("inf")
 
 

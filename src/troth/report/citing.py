@@ -16,7 +16,8 @@ from typing import NamedTuple
 import troth
 from troth.core import catalog
 from troth.report.board import RANDOM, Leaderboard
-from troth.report.latex import escaped
+from troth.report.export import latex_escaped
+from troth.report.verdict import joined
 
 _REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)(?: et al\.| & [\w-]+)?), ?(\d{4}[a-z]?)\b")
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
@@ -85,7 +86,7 @@ def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
 
 def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
     """What was done, with a reference for each method."""
-    shown = escaped if latex else str
+    shown = latex_escaped if latex else str
 
     def cited(some: Iterable[Reference]) -> str:
         known = [reference for reference in some if reference.key in entries()]
@@ -96,7 +97,7 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
         return f" ({'; '.join(reference.text for reference in known)})"
 
     def listed(kind: str, specs: Sequence[str]) -> str:
-        return _and([f"{shown(spec)}{cited(references(kind, spec))}" for spec in specs])
+        return joined([f"{shown(spec)}{cited(references(kind, spec))}" for spec in specs])
 
     real = [name for name in board.explainers if name != RANDOM]
     baseline = " and compared with random scores" if RANDOM in board.explainers else ""
@@ -151,7 +152,3 @@ def _apart(board: Leaderboard) -> tuple[list[str], list[str]]:
         if (name := spec.partition("(")[0]) in known and catalog.find("metrics", name).needs_rationale
     ]
     return [spec for spec in board.metrics if spec not in human], human
-
-
-def _and(items: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))

@@ -18,6 +18,7 @@ from troth.verbs.comparison import sentence
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from troth.core.matrix import Matrix
     from troth.core.types import Attribution
 
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
@@ -25,9 +26,9 @@ _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
 _COLUMNS = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.5em 2em"
 
 
-def strengths(attribution: Attribution) -> np.ndarray:
-    """[units] scores over the largest magnitude: −1 … 1."""
-    scores = np.nan_to_num(np.asarray(attribution.scores, dtype=np.float64))
+def strengths(of: Attribution | Matrix) -> np.ndarray:
+    """[units] or [targets, units] scores over the largest magnitude of all: −1 … 1."""
+    scores = np.nan_to_num(np.asarray(of.scores, dtype=np.float64))
     largest = np.abs(scores).max(initial=0.0)
     return scores / largest if largest > 0 else scores
 

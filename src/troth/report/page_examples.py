@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from troth.core.sheet import without_nan
 from troth.core.types import Score
 from troth.report.page_curves import curve_of, erased_at
 from troth.report.page_rows import Explained
@@ -72,15 +73,17 @@ def _example(
         "probabilities": [round(p, 4) for p in first.probabilities],
         "explanations": [_explanation(some.get(key), first, erased.get(name, {}).get(key))
                          for name, some in by_explainer.items()],
-        "values": [[_number(values.get((name, metric), {}).get(key)) for metric in metrics] for name in by_explainer],
+        "values": without_nan(
+            [[values.get((name, metric), {}).get(key) for metric in metrics] for name in by_explainer], digits=3
+        ),
     }  # fmt: skip
     optional = {
-        "pair": first.source.pair,
+        "pair": first.source.text_pair,
         "segments": "".join(map(str, first.segments)) if any(first.segments) else None,
         "label": first.label,
         "truncated": first.truncated or None,
-        "rationale": [place for span in first.source.rationale for place in span] or None,
-        "p": _number(p_values.get(first.source.id)),
+        "rationale": [place for span in first.source.rationale or () for place in span] or None,
+        "p": without_nan(p_values.get(first.source.id), digits=3),
         "agreement": agreement.get(key),
     }
     return entry | {name: value for name, value in optional.items() if value is not None}
@@ -129,7 +132,3 @@ def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: float = BUDGET
         if len(code) <= budget or not any(counts):
             return code, counts
         counts = [int(count * min(0.9, 0.97 * budget / len(code))) for count in counts]
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(f"{value:.3g}")

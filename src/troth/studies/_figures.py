@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from troth.report.drawings import looks
+from troth.report.figures import line_styles
 from troth.studies._numbers import estimate
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def draw_lines(
     if not panels:
         return
     names = dict.fromkeys(name for lines in panels.values() for name in lines)
-    styles = looks(sorted(names))
+    styles = line_styles(sorted(names))
     width = columns or len(panels)
     every = figure.subplots(math.ceil(len(panels) / width), width, squeeze=False, sharey=True)
     for axes, (title, lines) in zip(every.flat, panels.items(), strict=False):
