@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.sheet import Cell
 from troth.core.terminal import Console
 from troth.sweep.bar import duration as duration
 from troth.sweep.bar import shown as shown
@@ -41,6 +46,16 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
     took = "unknown" if expected.seconds is None else f"about {duration(expected.seconds)} with {count} workers"
     how = f"; {expected.probed} methods were tried on a few examples" if expected.probed else ""
     terminal.echo(f"time: {took}{how}")
+
+
+def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table of a study: the first column names the rows, the others are numbers."""
+    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1))
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*(Text(Cell(cell).text) for cell in row))
+    console.print(table)
 
 
 def print_boards(store: Any, plan: Any) -> None:

@@ -15,6 +15,11 @@ from troth.core import terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
+_MEANING = (
+    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
+    "nothing, so they cannot explain this one."
+)
+
 
 @takes(*PROMPT)
 def check(
@@ -84,10 +89,13 @@ def check(
 
     As a page: troth check --html check.html
     """
+    from troth.data import load_data
     from troth.engine.targets import require_class
     from troth.models import load_model
     from troth.report import check_page, page
+    from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
+    from troth.validity.randomization import parameter_randomization
     from troth.validity.references import splits_of
 
     _options.quieten()
@@ -102,9 +110,19 @@ def check(
     loaded = load_model(model, device=device, **prompted)
     require_class(loaded, target)
     if randomization:
-        _randomize(
-            loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, html=html, as_json=as_json
-        )
+        examples = load_data(data, split, limit or None)
+        chosen = explainers or [name for name in EXPLAINERS if name != "random"]
+        options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
+        results = [one for name in chosen for one in parameter_randomization(loaded, examples, name, **options)]
+        about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
+        if html is not None:
+            check_page.write_randomization(html, about, results, _MEANING)
+        if as_json:
+            _options.print_json([result.to_dict() for result in results])
+        else:
+            _print_randomization(about, results)
+            if html is not None:
+                terminal.echo(f"written to {html}")
         return
     tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
@@ -146,51 +164,6 @@ def _print(found: Any) -> None:
         console.print(found.not_tested, markup=False)
     for note in found.notes:
         console.print(f"• {note}", style="dim", markup=False)
-
-
-def _randomize(
-    model: Any,
-    data: str,
-    split: str | None,
-    limit: int,
-    explainers: list[str] | None,
-    masking: str,
-    units: Any,
-    seed: int,
-    *,
-    cascade: bool,
-    html: Path | None,
-    as_json: bool,
-) -> None:
-    from troth.data import load_data
-    from troth.report import check_page
-    from troth.sweep.bench import EXPLAINERS
-    from troth.validity.randomization import parameter_randomization
-
-    examples = load_data(data, split, limit or None)
-    chosen = explainers or [name for name in EXPLAINERS if name != "random"]
-    results = [
-        result
-        for explainer in chosen
-        for result in parameter_randomization(
-            model, examples, explainer, cascade=cascade, units=units, masking=masking, seed=seed
-        )
-    ]
-    about = f"{len(examples)} examples of {examples.name} on {model.name}"
-    if html is not None:
-        check_page.write_randomization(html, about, results, _MEANING)
-    if as_json:
-        _options.print_json([result.to_dict() for result in results])
-    else:
-        _print_randomization(about, results)
-        if html is not None:
-            terminal.echo(f"written to {html}")
-
-
-_MEANING = (
-    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
-    "nothing, so they cannot explain this one."
-)
 
 
 def _print_randomization(about: str, results: Any) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
-from troth.commands import _options, _recording
+from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from troth.core.types import Attribution, Example
+    from troth.models import TextClassifier
 
 
 @takes(*ALL)
@@ -81,6 +84,7 @@ def explain(
     from troth.engine.targets import EACH
     from troth.models._user_code import load_named
     from troth.report import explanation, explanation_screen, matrix, page
+    from troth.verbs import records
     from troth.verbs.methods import by_name
 
     _options.quieten()
@@ -105,9 +109,11 @@ def explain(
     _options.spare_threads(model)
     if html is not None:
         page.require_place(html)
-    key = _recording.key_of(key_file, record)
+    if key_file is not None and record is None:
+        raise TrothError("--key-file signs records; name their folder with --record")
+    key = None if key_file is None else records.read_key(key_file)
     if record is not None:
-        _recording.require_place(record)
+        _require_folder(record)
     model_options = asked()
     classifier = load_named(model, device=device, **model_options)
     chosen = _options.targets(target, classifier.labels)
@@ -132,7 +138,7 @@ def explain(
         page.write(html, title, sections(by_text))
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
-        written = _recording.keep(record, by_text, classifier, model, model_options, settings, key)
+        written = keep_records(record, by_text, classifier, model, model_options, settings, key)
     if as_json:
         _options.print_json([shown.to_dict() for row in by_text for shown in row])
         return
@@ -184,3 +190,51 @@ def _lines() -> list[str]:
     if not lines:
         raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
     return lines
+
+
+def _require_folder(folder: Path) -> None:
+    """One line for a folder that no record can be written to, before any work; nothing is made."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise TrothError(f"--record {folder}: it is a file; name a folder")
+        nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    except OSError as error:
+        raise TrothError(f"--record {folder}: {error.strerror}; name another folder") from None
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise TrothError(f"--record {folder}: nothing can be written to {nearest}; name another folder")
+
+
+def keep_records(
+    folder: Path,
+    by_text: Sequence[Sequence[Attribution]],
+    model: TextClassifier,
+    source: str,
+    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    key: bytes | None = None,
+) -> Path:
+    """Writes the records, and the page of all records in the folder, whose path it gives."""
+    from troth.report import record_page
+    from troth.sweep.machine import versions
+    from troth.verbs import proof, records
+    from troth.verbs.comparison import sentence
+
+    proofs = [attribution.proof for row in by_text for attribution in row if attribution.proof is not None]
+    proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
+    run = {"id": uuid4().hex, "texts": len({row[0].example.id for row in by_text})}
+    # One of several targets is its record's own; so is a label, however it was chosen.
+    several = isinstance(settings.get("target"), list) or model.outputs == "labels"
+    used = versions()
+
+    def of(row: Sequence[Attribution]) -> dict[str, Any]:
+        return {**settings, **({"target": row[0].target} if several else {}), "proof": proving}
+
+    decisions = [
+        records.decision(
+            row, model, source=source, options=asked, settings=of(row), run=run,
+            versions=used, comparison=sentence(row), key=key,
+        )
+        for row in by_text
+    ]  # fmt: skip
+    records.write(folder, decisions)
+    return record_page.write(folder)

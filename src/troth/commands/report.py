@@ -51,6 +51,8 @@ def report(
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
     from troth.report import export, figures, page, run_page
+    from troth.report.board import leaderboards
+    from troth.report.board_sheet import as_dict
     from troth.store.store import open_run
     from troth.studies import stored_exhibits
 
@@ -72,7 +74,10 @@ def report(
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
-        text = _json(store) if wanted == "json" else export.text(_sheets(store), wanted)
+        if wanted == "json":
+            text = terminal.json_text([as_dict(board) for board in leaderboards(store)], sys.stdout.encoding) + "\n"
+        else:
+            text = export.text(_sheets(store), wanted)
         if path is None:
             sys.stdout.write(text)
             return
@@ -114,10 +119,3 @@ def _sheets(store: Store) -> list[Sheet]:
 
     tables = [section.sheet() for section in stored_sections(store.folder) if section.rows]
     return _required(tables or [board.sheet() for board in leaderboards(store)], store)
-
-
-def _json(store: Store) -> str:
-    from troth.report.board import leaderboards
-    from troth.report.board_sheet import as_dict
-
-    return terminal.json_text([as_dict(board) for board in leaderboards(store)], sys.stdout.encoding) + "\n"

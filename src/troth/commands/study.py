@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from troth.commands import _options
 from troth.commands._model_options import Asked, takes
 from troth.core import catalog, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
-
-if TYPE_CHECKING:
-    from troth.studies import Section
 
 
 @takes("prompt", "class_words", "chat")
@@ -86,7 +81,10 @@ def study(
         for section in studies.carry_out(chosen, setting, parts):
             done.append(section)
             if not as_json:
-                _show(console, section)
+                _sweeping.print_table(console, section.title, section.columns, section.rows)
+                if section.words:
+                    console.print(section.words, markup=False)
+                console.print()
     if failed := Store(folder).failed():
         terminal.echo(f"cells that failed: {len(failed):,}, the first: {failed[0].error}", err=True)
         terminal.echo("run it again with --retry to try them again", err=True)
@@ -94,17 +92,3 @@ def study(
         _options.print_json(studies.as_json(done))
     else:
         console.print(f"\nstudy: {folder / 'study.md'}", markup=False, style="bold", soft_wrap=True)
-
-
-def _show(console: Console, section: Section) -> None:
-    from troth.studies import shown
-
-    table = Table(title=Text(section.title, "bold"), title_justify="left", box=None, padding=(0, 1))
-    for number, column in enumerate(section.columns):
-        table.add_column(Text(column), justify="right" if number else "left")
-    for row in section.rows:
-        table.add_row(*(Text(shown(cell)) for cell in row))
-    console.print(table)
-    if section.words:
-        console.print(section.words, markup=False)
-    console.print()

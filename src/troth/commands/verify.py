@@ -102,11 +102,8 @@ def _records(record: Path, model: str | None, key: bytes | None, device: str | N
             console.print(f"holds  {each.path.name}", markup=False)
     for why in dict.fromkeys(each.why for each in found if not each.holds):
         names = [each.path.name for each in found if each.why == why]
-        console.print(f"fails  {_listed(names)}: {why}", markup=False, style="bold")
+        listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        console.print(f"fails  {listed}: {why}", markup=False, style="bold")
     console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
     console.print(_MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim")
     return held == len(found)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

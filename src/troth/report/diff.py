@@ -66,7 +66,11 @@ def diff(first: Store, second: Store) -> Difference:
     groups = [_groups(some, other | {"seed"}) for some in finished]
     numbers = [
         Number(
-            specs=_shared(groups[0][key] + groups[1][key]),
+            specs={
+                name: value
+                for name, value in groups[0][key][0].specs.items()
+                if all(cell.specs.get(name) == value for cell in groups[0][key] + groups[1][key])
+            },
             before=summary(first, groups[0][key]),
             after=summary(second, groups[1][key]),
         )
@@ -123,11 +127,6 @@ def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stor
     for cell in cells:
         groups[canonical({key: value for key, value in cell.specs.items() if key not in leave_out})].append(cell)
     return groups
-
-
-def _shared(cells: Sequence[Stored]) -> dict[str, Any]:
-    first, *rest = cells
-    return {key: value for key, value in first.specs.items() if all(cell.specs.get(key) == value for cell in rest)}
 
 
 def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:

@@ -104,7 +104,8 @@ def html(attribution: Attribution) -> str:
         elif role == "prompt":
             parts.append(f'<span class="prompt" style="opacity:.65;white-space:pre-wrap">{shown}</span>')
         elif role in ("written", "explained"):
-            parts.append(_written_html(shown, role))
+            mark = "border-bottom:2px solid #7c3aed" if role == "explained" else "opacity:.7"
+            parts.append(f'<i class="{role}" style="white-space:pre-wrap;{mark}">{shown}</i>')
         elif unit is None:
             parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
         else:
@@ -118,11 +119,6 @@ def html(attribution: Attribution) -> str:
         f"<div>{''.join(parts)}</div>"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
-
-
-def _written_html(token: str, role: str) -> str:
-    mark = "border-bottom:2px solid #7c3aed" if role == "explained" else "opacity:.7"
-    return f'<i class="{role}" style="white-space:pre-wrap;{mark}">{token}</i>'
 
 
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:

@@ -53,14 +53,10 @@ def html(matrix: Matrix) -> str:
 def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
     """Of a page: every text with the matrix of each method, then a legend."""
     for matrices in by_text:
-        yield "".join([_text_html(matrices[0]), *map(html, matrices)])
+        text = markup.escape("".join(text for text, _, _ in layout(matrices[0].attributions[0])))
+        yield "".join([f'<div style="white-space:pre-wrap">{text}</div>', *map(html, matrices)])
     every = [attribution for matrices in by_text for matrix in matrices for attribution in matrix.attributions]
     yield evidence.legend_html(every)
-
-
-def _text_html(matrix: Matrix) -> str:
-    parts = (text for text, _, _ in layout(matrix.attributions[0]))
-    return f'<div style="white-space:pre-wrap">{markup.escape("".join(parts))}</div>'
 
 
 def lines(matrix: Matrix, width: int) -> Iterator[Text]:

@@ -16,7 +16,6 @@ from troth.report import answer
 from troth.report.board import RANDOM, Leaderboard
 from troth.report.board_sheet import measurement, short_names
 from troth.report.exhibits import board_exhibits, notes
-from troth.report.glossary import VALIDITY
 from troth.report.page_curves import mean_curve
 from troth.report.page_examples import Erased, examples
 from troth.report.page_overview import explainer_agreement, model_facts, top_words
@@ -24,6 +23,12 @@ from troth.report.page_rows import explained, texts
 from troth.store.measured import Key, Measured, seed_groups
 from troth.store.store import Store, Stored
 
+_VALIDITY = {
+    "no evidence against": "The erased inputs were tested and look like what the model was trained on.",
+    "out of distribution": "The erased inputs look unlike what the model was trained on: this number may measure the "
+    "model's confusion instead of faithfulness.",
+    "not tested": "Nobody tested whether these erased inputs look like what the model was trained on.",
+}
 Records = Sequence[Mapping[str, Any]]  # of an exhibit
 Scores = Mapping[tuple[str, str], Sequence[Mapping[Key, Score]]]  # (explainer, metric) -> seeds -> examples
 
@@ -145,7 +150,7 @@ def _metric(board: Leaderboard, metric: str, told: Mapping[str, Mapping[str, Any
         "why_not": board.reported.get(metric, ""), "bounds": getattr(made, "bounds", ""),
         "pitfalls": getattr(made, "pitfalls", ""),
         "validity": None if stamp is None else {
-            "verdict": stamp.verdict, "text": str(stamp), "p": _rounded(stamp.p), "meaning": VALIDITY[stamp.verdict],
+            "verdict": stamp.verdict, "text": str(stamp), "p": _rounded(stamp.p), "meaning": _VALIDITY[stamp.verdict],
         },
         "diagnosticity": None if metric not in told else {
             "value": _rounded(told[metric]["diagnosticity"]),

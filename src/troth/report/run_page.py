@@ -22,7 +22,6 @@ from troth.report import export, page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
-from troth.report.glossary import TERMS
 from troth.report.page_board import page_board
 from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
@@ -31,6 +30,28 @@ from troth.store.store import Store
 VERSION = 2
 _PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 _PROVENANCE = ("created", "versions", "hardware", "sessions", "models", "data", "seeds", "methods")
+# The words of a report in one sentence each.
+_GLOSSARY = {
+    "faithful": "An explanation is faithful if the words it ranks first are those that the model really relied on.",
+    "explainer": "A method that gives every unit of a text a score: how much it mattered for one class.",
+    "unit": "What is scored and erased: a word, a token, a sentence or a passage.",
+    "erase": "To take units away from the input, by a mask token or in another way, and ask the model again.",
+    "masking": "How a unit is erased: replaced by a mask token, deleted, set to zero and so on.",
+    "target": "The class whose probability is explained, usually the one that the model predicts.",
+    "interval": "95 % bootstrap interval over examples: where the number would lie with other examples of this kind.",
+    "letters": "Explainers that share a letter do not differ significantly on that metric.",
+    "random": "Scores drawn by chance. An explainer that is no better than random explains nothing.",
+    "passes": "How many times the model is asked per example, forward and backward.",
+    "validity": "Whether the erased inputs still look like what the model was trained on; if not, a metric may measure "
+    "confusion instead of faithfulness.",
+    "diagnosticity": "How often a metric puts a real explanation before a random one. Half: it cannot tell them apart.",
+    "ACU": "Area between the curves of performance under erasure: random order minus the explainer's order.",
+    "RACU": "ACU relative to an explanation that takes all performance away at once.",
+    "agreement": "Of explainers: rank correlation of what matters in a text; of metrics: Kendall's τ of rankings.",
+    "calibration": "Whether the model is right as often as it is sure. The error is the mean distance between the two.",
+    "plausibility": "Agreement with what people marked; it says nothing about what the model relied on.",
+    "p-value": "How likely so unusual an input is among inputs of the kind the model was trained on.",
+}
 # The browser itself refuses whatever would come from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
@@ -87,7 +108,7 @@ def page_data(store: Store, boards: Sequence[Leaderboard] | None = None, exhibit
 def document(title: str, **parts: Any) -> dict[str, Any]:
     """What every page has; parts that are not named are empty."""
     empty: dict[str, Any] = {"boards": [], "tables": [], "checks": [], "provenance": {}, "unfinished": None}
-    return {"version": VERSION, "title": title, "glossary": TERMS, **empty, **parts}
+    return {"version": VERSION, "title": title, "glossary": _GLOSSARY, **empty, **parts}
 
 
 def table(sheet: Sheet, figure: str | None = None) -> dict[str, Any]:
