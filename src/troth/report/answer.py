@@ -92,10 +92,7 @@ def _unbounded(board: Leaderboard) -> list[str]:
     """Ratios whose numbers rest on a few texts."""
     lines = []
     for metric, divisor in board.relative_to.items():
-        intervals = {
-            name: board.summaries[name, metric] for name in board.explainers if (name, metric) in board.summaries
-        }
-        wild = {name: some for name, some in intervals.items() if some.high - some.low > _WIDE}
+        wild = {name: some for name, some in board.of_metric(metric).items() if some.high - some.low > _WIDE}
         decided = "; what decides are the examples' own areas" if metric in board.deciding else ""
         if wild:
             name, widest = max(wild.items(), key=lambda item: item[1].high - item[1].low)

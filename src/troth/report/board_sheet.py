@@ -72,8 +72,7 @@ def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Cell:
 
 def _best(board: Leaderboard, metric: str) -> float:
     """The best value of a column; NaN where neither side is better."""
-    values = [summary.value for (_, own), summary in board.summaries.items() if own == metric]
-    defined = [value for value in values if not math.isnan(value)]
+    defined = [one.value for one in board.of_metric(metric).values() if not math.isnan(one.value)]
     if not defined or board.directions[metric] is None:
         return math.nan
     return max(defined) if board.directions[metric] else min(defined)

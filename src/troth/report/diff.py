@@ -39,7 +39,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     about: Mapping[str, tuple[Any, Any]]  # of run.json: versions, models, data
     specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first, only the second run has
     numbers: Sequence[Number]
@@ -51,7 +51,7 @@ class Difference:
         return [number for number in self.numbers if number.moved]
 
 
-def diff(first: Store, second: Store) -> Difference:
+def diff(first: Store, second: Store) -> RunDifference:
     """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
     cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
     finished = [[cell for cell in some if not cell.error] for some in cells]
@@ -77,7 +77,7 @@ def diff(first: Store, second: Store) -> Difference:
         for key in groups[0]
         if key in groups[1]
     ]
-    return Difference(
+    return RunDifference(
         about=_about(first.about() or {}, second.about() or {}),
         specs=only,
         numbers=numbers,

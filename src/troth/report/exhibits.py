@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,26 +37,26 @@ class Exhibit(NamedTuple):
     drawn: Mapping[str, bytes] = _NO_FILES  # the figure by ending, where it was drawn when it was computed
 
 
+def _exhibit(
+    name: str,
+    title: str,
+    fields: Sequence[str],
+    rows: Rows,
+    note: str = "",
+    draw: Callable[[Figure], None] | None = None,
+) -> Exhibit:
+    return Exhibit(name, plain_sheet(title, fields, rows, [note] if note else [], draw))
+
+
 def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
     """All that a leaderboard has to show, as far as it was measured."""
-
-    def exhibit(
-        name: str,
-        title: str,
-        fields: Sequence[str],
-        rows: Rows,
-        note: str = "",
-        draw: Callable[[Figure], None] | None = None,
-    ) -> Exhibit:
-        return Exhibit(name, plain_sheet(f"{title} {board.title}", fields, rows, [note] if note else [], draw))
-
-    names, meta = short_names(board.metrics), board.meta
+    names, meta, title = short_names(board.metrics), board.meta, board.title
     yield Exhibit("leaderboard", board.sheet())
     erased = {
         (metric, explainer): summary
         for metric in board.metrics
-        for explainer in board.explainers
-        if (summary := board.summaries.get((explainer, metric))) is not None and "explained" in summary.extra
+        for explainer, summary in board.of_metric(metric).items()
+        if "explained" in summary.extra
     }
     if erased:
         curves = [
@@ -71,17 +72,17 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
                 ("ACU", (summary.extra["acu"], *summary.extra["acu_interval"])),
             )
         ]
-        yield exhibit(
+        yield _exhibit(
             "curves",
-            "Performance as units are erased:",
+            f"Performance as units are erased: {title}",
             ("metric", "explainer", "erased", "explained", "random"),
             curves,
             "Erased: the share of units; explained and random: in whose order.",
             lambda figure: figures.draw_curves(figure, _lines(erased, names)),
         )
-        yield exhibit(
+        yield _exhibit(
             "racu",
-            "Area between the curves:",
+            f"Area between the curves: {title}",
             ("metric", "explainer", "area", "value", "low", "high"),
             areas,
             "ACU: area between the curve of the explanation and that of random units; RACU: as a share of the "
@@ -95,9 +96,9 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
             (one.metric, one.value, one.low, one.high, one.won, one.tied, one.lost, one.undefined)
             for one in meta.diagnosticities
         ]
-        yield exhibit(
+        yield _exhibit(
             "diagnosticity",
-            TELLING,
+            f"{TELLING} {title}",
             ("metric", "diagnosticity", "low", "high", "won", "tied", "lost", "undefined"),
             told,
             "Diagnosticity: the share of pairs in which the metric puts the explanation before a random one.",
@@ -108,9 +109,9 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
     if meta is not None and meta.agreement:
         pairs = [(first, second, float(tau)) for (first, second), tau in meta.agreement.items()]
         compared = [names[one.metric] for one in meta.diagnosticities]
-        yield exhibit(
+        yield _exhibit(
             "agreement",
-            "How far metrics agree on the ranking of explainers:",
+            f"How far metrics agree on the ranking of explainers: {title}",
             ("metric", "other", "kendall_tau"),
             pairs,
             "Kendall's τ: 1 is the same ranking, −1 the opposite.",
@@ -122,13 +123,12 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
         costs = [
             (explainer, metric, float(summary.value), 1000 * board.seconds[explainer], board.passes[explainer])
             for metric in board.deciding
-            for explainer in board.explainers
-            if (summary := board.summaries.get((explainer, metric))) is not None
+            for explainer, summary in board.of_metric(metric).items()
         ]
         heads = {metric: Column(names[metric], board.directions[metric]).head for metric in board.deciding}
-        yield exhibit(
+        yield _exhibit(
             "cost",
-            "Cost and faithfulness:",
+            f"Cost and faithfulness: {title}",
             ("explainer", "metric", "value", "ms", "passes"),
             costs,
             "ms and passes are per example.",
@@ -142,11 +142,11 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
             for metric, stamp in board.stamps.items()
         ]
         of_stamp = ("metric", "verdict", "p", "lowest_at", "why")
-        yield exhibit("validity", "Are erased inputs in distribution?", of_stamp, stamps)
+        yield _exhibit("validity", f"Are erased inputs in distribution? {title}", of_stamp, stamps)
     if board.seeds > 1:
         spreads = [(*key, float(summary.spread), summary.seeds) for key, summary in board.summaries.items()]
         of_spread = ("explainer", "metric", "standard_deviation", "seeds")
-        yield exhibit("seeds", "Standard deviation from seed to seed:", of_spread, spreads)
+        yield _exhibit("seeds", f"Standard deviation from seed to seed: {title}", of_spread, spreads)
 
 
 def _lines(erased: Mapping[tuple[str, str], Summary], names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -197,30 +197,28 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
             for name, line in curve["lines"].items()
             for point in zip(*(line[part] for part in ("ratios", "mean", "low", "high")), strict=True)
         ]
-        sheet = plain_sheet(
+        yield _exhibit(
+            "mean_curves",
             f"Probability of the class as units are erased or kept: {title}",
             ("metric", "explainer", "share", "mean", "low", "high", "examples"),
             rows,
-            ["Means over examples with 95 % intervals; share: of the units erased or, where the metric keeps, kept."],
+            "Means over examples with 95 % intervals; share: of the units erased or, where the metric keeps, kept.",
             lambda figure: figures.draw_bands(figure, panels),
         )
-        yield Exhibit("mean_curves", sheet)
     names, values = facts["agreement"]["explainers"]["names"], facts["agreement"]["explainers"]["values"]
     if len(names) > 1:
         pairs = {
-            (one, other): math.nan if values[row][column] is None else values[row][column]
-            for row, one in enumerate(names)
-            for column, other in enumerate(names)
-            if column > row
+            (names[row], names[column]): math.nan if values[row][column] is None else values[row][column]
+            for row, column in combinations(range(len(names)), 2)
         }
-        sheet = plain_sheet(
+        yield _exhibit(
+            "explainer_agreement",
             f"How far explainers agree on which units matter: {title}",
             ("explainer", "other", "spearman"),
             [(*pair, value) for pair, value in pairs.items()],
-            ["Spearman's correlation of the magnitudes in a text, averaged over texts."],
+            "Spearman's correlation of the magnitudes in a text, averaged over texts.",
             lambda figure: figures.draw_heat(figure, names, pairs),
         )
-        yield Exhibit("explainer_agreement", sheet)
     words = [
         (explainer, labels[int(target)] if int(target) < len(labels) else target, *one.values())
         for explainer, by_class in facts["words"].items()
@@ -229,28 +227,28 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
     ]
     if words:
         first = next(iter(facts["words"]))
-        sheet = plain_sheet(
+        yield _exhibit(
+            "words",
             f"Most important words: {title}",
             ("explainer", "class", "word", "score", "examples"),
             words,
-            ["Scores are relative to the largest in their text, averaged over the texts a word is in and one more "
-             "without it. The figure shows the first explainer."],
+            "Scores are relative to the largest in their text, averaged over the texts a word is in and one more "
+            "without it. The figure shows the first explainer.",
             lambda figure: figures.draw_bars(
                 figure, _grouped((f"{e}: toward {c}", word, score) for e, c, word, score, _ in words if e == first)
             ),
-        )  # fmt: skip
-        yield Exhibit("words", sheet)
+        )
     if (known := facts["performance"]) is not None:
         bins = [(one["sure"], one["right"], one["examples"]) for one in known["calibration"]]
-        sheet = plain_sheet(
+        yield _exhibit(
+            "calibration",
             f"Is the model right as often as it is sure? {title}",
             ("sure", "right", "examples"),
             bins,
-            [f"Accuracy {known['accuracy']:.3f} [{known['low']:.3f}, {known['high']:.3f}] on {known['examples']} "
-             f"labeled examples; calibration error {known['calibration_error']:.3f}."],
+            f"Accuracy {known['accuracy']:.3f} [{known['low']:.3f}, {known['high']:.3f}] on {known['examples']} "
+            f"labeled examples; calibration error {known['calibration_error']:.3f}.",
             lambda figure: figures.draw_calibration(figure, bins),
-        )  # fmt: skip
-        yield Exhibit("calibration", sheet)
+        )
 
 
 def write(folder: Path, shown: Iterable[Exhibit]) -> list[Path]:

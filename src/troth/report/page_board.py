@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
 from troth.core.types import Score
 from troth.report import answer
-from troth.report.board import RANDOM, Leaderboard
+from troth.report.board import RANDOM, Leaderboard, metric_cells
 from troth.report.board_sheet import measurement, short_names
 from troth.report.exhibits import board_exhibits, notes
 from troth.report.page_curves import mean_curve
@@ -30,7 +28,6 @@ _VALIDITY = {
     "not tested": "Nobody tested whether these erased inputs look like what the model was trained on.",
 }
 Records = Sequence[Mapping[str, Any]]  # of an exhibit
-Scores = Mapping[tuple[str, str], Sequence[Mapping[Key, Score]]]  # (explainer, metric) -> seeds -> examples
 
 
 def page_board(
@@ -43,15 +40,24 @@ def page_board(
         name: explained(store, [cell for cell in explanations if cell.specs["explainer"] == name], sources)
         for name in board.explainers
     }
-    measured = _measured(store, cells)
+    scored = metric_cells(cells)
+    measured = {key: Measured.read(store, some) for key, some in scored.items()}
     agreement, of_example = explainer_agreement({name: some for name, some in by_seed.items() if some})
     curves = _curves(board, measured)
     slider = _slider(curves)
-    values = {(name, metric): _means(measured[name, metric]) for name in board.explainers for metric in board.metrics
-              if (name, metric) in measured}  # fmt: skip
-    erased: Erased = {} if slider is None else {
-        name: measured[name, slider][0] for name in board.explainers if (name, slider) in measured
-    }  # fmt: skip
+    # Each example's mean over the seeds that define it, as on the leaderboard.
+    means = {key: seeds.mean_over_seeds(some.values(some.keys)).tolist() for key, some in measured.items()}
+    values = {
+        (name, metric): dict(zip(measured[name, metric].keys, _rounded(means[name, metric]), strict=True))
+        for name in board.explainers
+        for metric in board.metrics
+        if (name, metric) in measured
+    }
+    erased: Erased = {
+        name: _first_seed(store, scored[name, slider])
+        for name in board.explainers
+        if slider is not None and (name, slider) in scored
+    }
     first = {name: some[0] if some else {} for name, some in by_seed.items()}
     entries = examples(first, values, erased, _p_values(store, cells), of_example)
     shown: dict[str, Records] = {name: sheet.records for name, sheet, _ in board_exhibits(board)}
@@ -80,42 +86,21 @@ def page_board(
     return facts, entries
 
 
-def _measured(store: Store, cells: Sequence[Stored]) -> Scores:
-    """(explainer, metric) -> seed, the lowest first -> example -> its score."""
-    grouped: dict[tuple[str, str], list[Stored]] = {}
-    for cell in cells:
-        if cell.kind == "metric":
-            grouped.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
-    found = {}
-    for key, some in grouped.items():
-        read = [Measured.read(store, of_seed) for of_seed in seed_groups(some)]
-        found[key] = [dict(zip(one.keys, one.by_seed[0], strict=True)) for one in read]
-    return found
+def _first_seed(store: Store, cells: Sequence[Stored]) -> dict[Key, Score]:
+    first = Measured.read(store, seed_groups(cells)[0])
+    return dict(zip(first.keys, first.by_seed[0], strict=True))
 
 
-def _by_example(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, list[Score]]:
-    """Every seed's score of each example."""
-    keys = dict.fromkeys(key for some in of_seeds for key in some)
-    return {key: [some[key] for some in of_seeds if key in some] for key in keys}
-
-
-def _means(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, float | None]:
-    """Each example's mean over the seeds that define it, as on the leaderboard."""
-    return {
-        key: _rounded(float(seeds.mean_over_seeds(np.array([[score.value] for score in scores]))[0]))
-        for key, scores in _by_example(of_seeds).items()
-    }
-
-
-def _curves(board: Leaderboard, measured: Scores) -> list[dict[str, Any]]:
+def _curves(board: Leaderboard, measured: Mapping[tuple[str, str], Measured]) -> list[dict[str, Any]]:
     curves = []
     for metric in board.metrics:
         inserts = bool(getattr(_built(metric), "inserts", False))
-        scores = {name: _by_example(measured[name, metric]) for name in board.explainers if (name, metric) in measured}
+        scores = {name: measured[name, metric] for name in board.explainers if (name, metric) in measured}
         lines = {
             name: curve
             for name, some in scores.items()
-            if (curve := mean_curve(some.values(), inserts, board.clustering.of(list(some)))) is not None
+            if (curve := mean_curve(zip(*some.by_seed, strict=True), inserts, board.clustering.of(some.keys)))
+            is not None
         }
         if lines:
             curves.append({"metric": metric, "kept": next(iter(lines.values()))["kept"], "lines": lines})
