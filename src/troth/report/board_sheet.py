@@ -72,7 +72,7 @@ def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Cell:
 
 def _best(board: Leaderboard, metric: str) -> float:
     """The best value of a column; NaN where neither side is better."""
-    defined = [one.value for one in board.of_metric(metric).values() if not math.isnan(one.value)]
+    defined = [summary.value for summary in board.of_metric(metric).values() if not math.isnan(summary.value)]
     if not defined or board.directions[metric] is None:
         return math.nan
     return max(defined) if board.directions[metric] else min(defined)

@@ -73,9 +73,9 @@ def bibtex(boards: Iterable[Leaderboard]) -> str:
 
 def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
     """Methods whose paper we cannot name: the user's own, or those without an entry."""
-    cited = {spec: found for board in boards for spec, found in _methods(board)}
+    cited = {spec: papers for board in boards for spec, papers in _methods(board)}
     known = entries()
-    return sorted(spec for spec in cited if spec != RANDOM and not any(one.key in known for one in cited[spec]))
+    return sorted(spec for spec in cited if spec != RANDOM and not any(paper.key in known for paper in cited[spec]))
 
 
 def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
@@ -128,7 +128,7 @@ _MASF = (PaperReference("haroush2022", "Haroush et al., 2022"), PaperReference("
 
 
 def _all(board: Leaderboard) -> list[PaperReference]:
-    methods = [reference for _, found in _methods(board) for reference in found]
+    methods = [reference for _, papers in _methods(board) for reference in papers]
     return [*methods, *_STATISTICS, *(_MASF if _checked(board) else ())]
 
 

@@ -92,23 +92,21 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
             ),
         )
     if meta is not None and meta.diagnosticities:
-        told: Rows = [
-            (one.metric, one.value, one.low, one.high, one.won, one.tied, one.lost, one.undefined)
-            for one in meta.diagnosticities
-        ]
+        fields = ("metric", "value", "low", "high", "won", "tied", "lost", "undefined")
+        rows: Rows = [[getattr(known, field) for field in fields] for known in meta.diagnosticities]
         yield _exhibit(
             "diagnosticity",
             f"{TELLING} {title}",
-            ("metric", "diagnosticity", "low", "high", "won", "tied", "lost", "undefined"),
-            told,
+            ("metric", "diagnosticity", *fields[2:]),
+            rows,
             "Diagnosticity: the share of pairs in which the metric puts the explanation before a random one.",
             lambda figure: figures.draw_dots(
-                figure, _grouped(("diagnosticity", names[m], Cell(float(row[0]), *row[1:3])) for m, *row in told), 0.5
+                figure, _grouped(("diagnosticity", names[m], Cell(float(row[0]), *row[1:3])) for m, *row in rows), 0.5
             ),
         )
     if meta is not None and meta.agreement:
         pairs = [(first, second, float(tau)) for (first, second), tau in meta.agreement.items()]
-        compared = [names[one.metric] for one in meta.diagnosticities]
+        compared = [names[known.metric] for known in meta.diagnosticities]
         yield _exhibit(
             "agreement",
             f"How far metrics agree on the ranking of explainers: {title}",
@@ -220,10 +218,10 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
             lambda figure: figures.draw_heat(figure, names, pairs),
         )
     words = [
-        (explainer, labels[int(target)] if int(target) < len(labels) else target, *one.values())
+        (explainer, labels[int(target)] if int(target) < len(labels) else target, *word.values())
         for explainer, by_class in facts["words"].items()
         for target, some in by_class.items()
-        for one in some
+        for word in some
     ]
     if words:
         first = next(iter(facts["words"]))
@@ -239,7 +237,7 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
             ),
         )
     if (known := facts["performance"]) is not None:
-        bins = [(one["sure"], one["right"], one["examples"]) for one in known["calibration"]]
+        bins = [(part["sure"], part["right"], part["examples"]) for part in known["calibration"]]
         yield _exhibit(
             "calibration",
             f"Is the model right as often as it is sure? {title}",

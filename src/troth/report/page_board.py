@@ -61,7 +61,7 @@ def page_board(
     first = {name: some[0] if some else {} for name, some in by_seed.items()}
     entries = examples(first, values, erased, _p_values(store, cells), of_example)
     shown: dict[str, Records] = {name: sheet.records for name, sheet, _ in board_exhibits(board)}
-    told = {record["metric"]: record for record in shown.get("diagnosticity", ())}
+    diagnosticity = {record["metric"]: record for record in shown.get("diagnosticity", ())}
     short = short_names(board.metrics)
     labels = list((board.about.get("models") or {}).get(board.model, {}).get("labels", ()))
     known = list(next((some for some in first.values() if some), {}).values())
@@ -70,13 +70,13 @@ def page_board(
         "examples": board.examples, "labels": labels, "answer": answer.findings(board),
         "methods": answer.methods(board).removeprefix("Methods: "),
         "explainers": [_explainer(board, name) for name in board.explainers],
-        "metrics": [_metric(board, metric, told) for metric in board.metrics],
+        "metrics": [_metric(board, metric, diagnosticity.get(metric)) for metric in board.metrics],
         "cells": [[_cell(board, name, metric) for metric in board.metrics] for name in board.explainers],
         "curves": curves, "slider": slider,
         "slider_explains_again": slider is not None and bool(getattr(_built(slider), "explains_again", False)),
         "erasure": _erasure(shown.get("racu", ())),
         "agreement": {
-            "explainers": agreement, "metrics": _metric_agreement(short, told, shown.get("agreement", ())),
+            "explainers": agreement, "metrics": _metric_agreement(short, diagnosticity, shown.get("agreement", ())),
         },
         "words": {name: top_words(some) for name, some in by_seed.items() if name != RANDOM},
         "performance": model_facts(known, labels),
@@ -127,20 +127,20 @@ def _explainer(board: Leaderboard, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _metric(board: Leaderboard, metric: str, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    stamp, made = board.stamps.get(metric), _built(metric)
+def _metric(board: Leaderboard, metric: str, diagnosticity: Mapping[str, Any] | None) -> dict[str, Any]:
+    stamp, built = board.stamps.get(metric), _built(metric)
     return {
         "name": metric, "short": short_names(board.metrics)[metric], "meaning": _summary("metrics", metric),
         "higher": board.directions[metric], "decides": metric in board.deciding,
-        "why_not": board.reported.get(metric, ""), "bounds": getattr(made, "bounds", ""),
-        "pitfalls": getattr(made, "pitfalls", ""),
+        "why_not": board.reported.get(metric, ""), "bounds": getattr(built, "bounds", ""),
+        "pitfalls": getattr(built, "pitfalls", ""),
         "validity": None if stamp is None else {
             "verdict": stamp.verdict, "text": str(stamp), "p": _rounded(stamp.p), "meaning": _VALIDITY[stamp.verdict],
         },
-        "diagnosticity": None if metric not in told else {
-            "value": _rounded(told[metric]["diagnosticity"]),
-            **{name: _rounded(told[metric][name]) for name in ("low", "high")},
-            **{name: told[metric][name] for name in ("won", "tied", "lost")},
+        "diagnosticity": None if diagnosticity is None else {
+            "value": _rounded(diagnosticity["diagnosticity"]),
+            **{name: _rounded(diagnosticity[name]) for name in ("low", "high")},
+            **{name: diagnosticity[name] for name in ("won", "tied", "lost")},
         },
     }  # fmt: skip
 
@@ -160,31 +160,33 @@ def _cell(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any] | N
 def _erasure(areas: Records) -> list[dict[str, Any]]:
     """ACU and RACU of the metrics that have them."""
     bars: dict[str, dict[str, dict[str, Any]]] = {}
-    for one in areas:
-        row = bars.setdefault(one["metric"], {}).setdefault(
-            one["explainer"], {"explainer": one["explainer"], "acu": []}
-        )
-        row[one["area"].lower()] = [_rounded(one[name]) for name in ("value", "low", "high")]
+    for area in areas:
+        empty = {"explainer": area["explainer"], "acu": [], "racu": []}
+        row = bars.setdefault(area["metric"], {}).setdefault(area["explainer"], empty)
+        row[area["area"].lower()] = [_rounded(area[name]) for name in ("value", "low", "high")]
     return [{"metric": metric, "rows": list(rows.values())} for metric, rows in bars.items()]
 
 
-def _metric_agreement(names: Mapping[str, str], told: Iterable[str], pairs: Records) -> dict[str, Any] | None:
+def _metric_agreement(names: Mapping[str, str], metrics: Iterable[str], pairs: Records) -> dict[str, Any] | None:
     """Kendall's τ between the rankings of explainers."""
     if not pairs:
         return None
     known = {frozenset((pair["metric"], pair["other"])): pair["kendall_tau"] for pair in pairs}
-    values = [[1.0 if one == other else _rounded(known.get(frozenset((one, other)))) for other in told] for one in told]
-    return {"names": [names[metric] for metric in told], "values": values}
+    values = [
+        [1.0 if first == second else _rounded(known.get(frozenset((first, second)))) for second in metrics]
+        for first in metrics
+    ]
+    return {"names": [names[metric] for metric in metrics], "values": values}
 
 
 def _p_values(store: Store, cells: Sequence[Stored]) -> dict[str, float]:
     """Of each example: that its masked versions are in distribution, joined over shares as over examples."""
-    found: dict[str, list[float]] = {}
+    p_values: dict[str, list[float]] = {}
     for cell in [cell for cell in cells if cell.kind == "check"][:1]:
         for row in store.table(cell.name).to_pylist():
             if row["p"] is not None:
-                found.setdefault(row["example_id"], []).append(row["p"])
-    return {example: float(statistics.simes(p)) for example, p in found.items()}
+                p_values.setdefault(row["example_id"], []).append(row["p"])
+    return {example: float(statistics.simes(p)) for example, p in p_values.items()}
 
 
 def _summary(kind: str, spec: str) -> str:

@@ -40,14 +40,14 @@ class Explained:
 
 def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Example]:
     """The examples that were explained; a run of an earlier format may have none."""
-    found: dict[Key, Example] = {}
+    by_key: dict[Key, Example] = {}
     parents = {cell.parents[0]: cell.specs.get("data_fingerprint", "") for cell in explanations if cell.parents}
     for name, fingerprint in parents.items():
         if store.has(name):
             examples = table_to_examples(store.table(name))
             keys = example_keys(str(fingerprint), [example.id for example in examples])
-            found.update(zip(keys, examples, strict=True))
-    return found
+            by_key.update(zip(keys, examples, strict=True))
+    return by_key
 
 
 BySeed = Sequence[Mapping[Key, Explained]]  # of one explainer, the lowest seed first

@@ -111,7 +111,9 @@ def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Co
         shown.add_column(cost.head, justify="right", style="dim", no_wrap=True)
     for place, name in enumerate(names):
         # Blanks to the left by hand: rich would cut those at the end of a text.
-        texts = (Text(" " * (one.width - cell_len(one.texts[place].plain))) + one.texts[place] for one in metrics)
+        texts = (
+            Text(" " * (metric.width - cell_len(metric.texts[place].plain))) + metric.texts[place] for metric in metrics
+        )
         shown.add_row(Text(name), *texts, *(cost.texts[place] for cost in costs))
     if any(metric.check is not None for metric in metrics):
         checks = ("\n".join(line.rjust(metric.width) for line in metric.check or [""]) for metric in metrics)
