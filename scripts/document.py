@@ -26,8 +26,8 @@ from troth.core import catalog  # noqa: E402
 from troth.core.catalog import definition, paragraphs, signature  # noqa: E402
 from troth.core.errors import TrothError  # noqa: E402
 from troth.core.types import Attribution, Example, Question  # noqa: E402
-from troth.engine.routines import Routine  # noqa: E402
 from troth.engine.prober import Prober  # noqa: E402
+from troth.engine.routines import Routine  # noqa: E402
 from troth.explainers import Explainer  # noqa: E402
 from troth.explainers.random import Random  # noqa: E402
 from troth.models import TextClassifier, load_model  # noqa: E402

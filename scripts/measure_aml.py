@@ -28,9 +28,9 @@ from troth.attribution_model.model import AttributionModel, from_model
 from troth.attribution_model.reading import read
 from troth.core.types import Encoding, Question
 from troth.data import load_data
+from troth.engine.prober import Prober
 from troth.engine.probes import Probe, Readout, keep_all
 from troth.engine.routines import Routine
-from troth.engine.prober import Prober
 from troth.models import TextClassifier, load_model
 from troth.training.corpus import Corpus
 from troth.verbs.explain import explain_each

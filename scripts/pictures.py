@@ -13,10 +13,10 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 
 import troth
-from troth.commands import _showing
 from troth.core.terminal import Console
+from troth.report import explanation_screen
 from troth.report.board import leaderboards
-from troth.report.tables import table
+from troth.report.screen import table
 from troth.store.store import open_run
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -31,7 +31,7 @@ def explained() -> Console:
     console = _terminal(150)
     model = troth.load_model("embedded")
     proved = troth.prove(model, troth.explain(model, TEXT, METHODS))
-    _showing.show(console, list(zip(*proved.values(), strict=True)))
+    explanation_screen.show(console, list(zip(*proved.values(), strict=True)))
     return console
 
 

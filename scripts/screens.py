@@ -21,7 +21,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
 
-from troth.report.tables import write_report
+from troth.report.run_page import write_report
 from troth.store.store import open_run
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -10,8 +10,8 @@ from troth.core import catalog
 from troth.core.types import Score
 from troth.metrics import formulas
 from troth.metrics._diagnosticity import diagnosticity
-from troth.report import tables as reported
 from troth.report.board import leaderboards
+from troth.report.board_sheet import as_dict
 from troth.report.diff import diff
 from troth.store.cells import Cell
 from troth.store.store import Store
@@ -109,7 +109,7 @@ def deterministic_run(folder, seeds_of):
 
 def without_seeds(board):
     """All that is shown of a board but how many seeds there were."""
-    plain = reported.as_dict(board)
+    plain = as_dict(board)
     for row in plain["rows"]:
         for cell in row.values():
             if isinstance(cell, dict):
@@ -225,8 +225,8 @@ def test_how_far_seeds_differ_is_said_apart(tmp_path):
     assert (summary.low, summary.high) == pytest.approx(statistics.bca_interval(values + 0.1))
     said = "standard deviation of at most 0.1 (random × sufficiency)"
     assert any(said in line for line in board.answer())
-    assert reported.as_dict(board)["rows"][0]["sufficiency"]["seed_spread"] == pytest.approx(0.1)
-    assert "0.100 (3)" in reported.html(board)
+    assert as_dict(board)["rows"][0]["sufficiency"]["seed_spread"] == pytest.approx(0.1)
+    assert "0.100 (3)" in board._repr_html_()
 
 
 def test_why_examples_are_undefined_is_counted_by_example(tmp_path):

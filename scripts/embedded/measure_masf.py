@@ -26,8 +26,8 @@ from show_masf import FORMS, FRESH_SAME, FRESH_WHOLE, Row
 from troth.core import catalog
 from troth.core.types import Question
 from troth.data import Data, load_data
-from troth.engine.probes import Probe
 from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.metrics._erasing import recursively_erased
 from troth.models import load_model
 from troth.training.record import record_of

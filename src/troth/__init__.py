@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import sys
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from troth import core
-from troth._moved import Forwarding
 
 if TYPE_CHECKING:
     from troth.core.errors import TrothError as TrothError
@@ -48,8 +46,6 @@ _HOMES = {
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)
-
-sys.meta_path.append(Forwarding())
 
 # Results show themselves and take in scores from elsewhere, for which `core` needs rooms that import it.
 core.rooms |= {

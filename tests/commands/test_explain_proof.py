@@ -10,10 +10,9 @@ import pytest
 import fakes
 import troth as package
 from troth import cli
-from troth.commands import _showing
 from troth.core.terminal import Console
-from troth.report import evidence
-from troth.report.signs import signed_lines
+from troth.report import evidence, explanation_screen
+from troth.report.explanation_screen import signed_lines
 
 TEXT = "a good film with a great cast and a bad ending"
 
@@ -119,7 +118,7 @@ def test_a_terminal_without_color_gets_signs_too(monkeypatch):
 
     def shown():
         console = Console(force_terminal=True, color_system="truecolor", width=80, record=True, file=io.StringIO())
-        _showing.show(console, [[attribution]])
+        explanation_screen.show(console, [[attribution]])
         return console.export_text(styles=True).splitlines()
 
     monkeypatch.setenv("NO_COLOR", "1")

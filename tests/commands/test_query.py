@@ -10,8 +10,7 @@ from rich.console import Console
 from tests.test_seeds import board_of, curve_score, run, store_scores
 from typer.testing import CliRunner
 
-from troth.commands import _grid
-from troth.commands.query import query
+from troth.commands.query import query, show
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +73,7 @@ def test_an_average_over_scores_says_why_it_is_not_the_leaderboards(store, ask):
 
 def shown(names, rows, width):
     console = Console(width=width, file=io.StringIO(), highlight=False)
-    _grid.show(console, names, rows)
+    show(console, names, rows)
     return console.file.getvalue()
 
 

@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 import fakes
 import troth
-from troth.commands import _showing
 from troth.core.terminal import Console
+from troth.report import explanation_screen
 
 TEXT = "a good film with a 漢字 bad ending"
 
@@ -23,7 +23,7 @@ def explained():
 
 def lines(attributions, width, **options):
     console = Console(width=width, file=io.StringIO(), **options)
-    _showing.show(console, [attributions])
+    explanation_screen.show(console, [attributions])
     return console.file.getvalue().splitlines()
 
 

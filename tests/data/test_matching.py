@@ -11,7 +11,7 @@ import troth
 from fakes import Lookup, hf_model, wordpiece
 from troth import Example
 from troth.cli import app
-from troth.commands._options import prompting
+from troth.commands._model_options import asked_of
 from troth.core.errors import TrothError
 from troth.data import Data, load_data
 from troth.data._classes import Label, match_labels, matches, without_labels
@@ -241,7 +241,8 @@ def test_other_classes_are_refused_with_both_lists(models, tmp_path, task):
 
 def test_shots_are_of_the_class_they_name(tmp_path):
     (tmp_path / "shots.csv").write_text("text,label\na dull film,neg\na fine film,pos\n")
-    asked = prompting("Review: {text} It is", "positive=good,negative=bad", str(tmp_path / "shots.csv"))
+    words = "positive=good,negative=bad"
+    asked = asked_of(prompt="Review: {text} It is", class_words=words, shots=str(tmp_path / "shots.csv"))
     assert (asked["labels"], asked["class_words"]) == (["positive", "negative"], ["good", "bad"])
     assert [word for _, word in as_shots(asked["shots"], asked["class_words"], asked["labels"])] == ["bad", "good"]
 

@@ -7,7 +7,7 @@ from tests.sweep.works import ladder
 
 import fakes
 from troth import explain, load_model
-from troth.commands import _recording
+from troth.commands.explain import keep_records
 from troth.store.store import Store
 from troth.sweep.run import run
 
@@ -48,7 +48,7 @@ def room(tmp_path_factory, models):
     (folder / "unreadable.csv").symlink_to("/proc/self/mem")  # even for root
     run(ladder(1, 1), Store(folder / "run"), workers=1)
     model = load_model(str(folder / "model"))
-    _recording.keep(folder / "record", [explain(model, "a good film", "gradient")], model, model.name, {}, {"seed": 0})
+    keep_records(folder / "record", [explain(model, "a good film", "gradient")], model, model.name, {}, {"seed": 0})
     return folder
 
 

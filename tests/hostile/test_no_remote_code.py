@@ -14,7 +14,7 @@ from tests.hostile.models_table import spoiled
 import fakes
 import troth as package
 from troth.attribution_model import saving
-from troth.commands import _recording
+from troth.commands.explain import keep_records
 from troth.core.errors import TrothError
 
 SOURCE = Path(package.__file__).parent
@@ -112,7 +112,7 @@ def room(tmp_path_factory):
             patch.chdir(root)
             method = "attributive_masking(checkpoint=aml)" if name == "aml_record" else "random"
             explained = package.explain(model, "a good film", method)
-        _recording.keep(root / name, [explained], model, source, {}, {"seed": 0})
+        keep_records(root / name, [explained], model, source, {}, {"seed": 0})
     shutil.move(root / "aml", root / "good_aml")
     spoiled(root / "good_aml", root / "aml", "config.json", OWN_CONFIG)
     (root / "aml" / "mine.py").write_text(CODE)

@@ -18,7 +18,7 @@ from tests.servers import failure, serving
 import fakes
 from troth import cli, explain, load_model
 from troth.attribution_model.start import pretrained_of
-from troth.commands import _recording
+from troth.commands.explain import keep_records
 from troth.core import hub, trust
 from troth.core.errors import TrothError
 from troth.serve import limits
@@ -48,7 +48,7 @@ def shop(tmp_path_factory):
         (folder / place / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     model = load_model(str(folder / "here" / "model"))
     found = [explain(model, "a good film", "gradient")]
-    _recording.keep(folder / "here" / "kept", found, model, model.name, {}, {"seed": 0})
+    keep_records(folder / "here" / "kept", found, model, model.name, {}, {"seed": 0})
     return folder
 
 

@@ -12,7 +12,7 @@ from troth import seeds, statistics
 from troth.core.types import Example, Score
 from troth.metrics import catalog
 from troth.metrics._diagnosticity import diagnosticity
-from troth.report import tables
+from troth.report import board_sheet, run_page
 from troth.report.comparing import Analysis
 from troth.store.store import Store
 
@@ -176,9 +176,9 @@ def test_every_front_end_says_the_same(tmp_path):
     assert board.answer()[1].startswith(what)
     assert verdict in repr(board)
     assert "40 examples (5 clusters)" in repr(board)
-    plain = json.loads(json.dumps(tables.as_dict(board)))
+    plain = json.loads(json.dumps(board_sheet.as_dict(board)))
     assert (plain["examples"], plain["clusters"], plain["answer"]) == (40, 5, board.answer())
-    page = tables.report_text(Store(tmp_path / "run"))
+    page = run_page.report_text(Store(tmp_path / "run"))
     assert verdict in page
     assert "40 examples (5 clusters)" in page
     assert "intervals over clusters" in board.answer()[-1]

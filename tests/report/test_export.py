@@ -21,9 +21,8 @@ from troth.core.results import Attributions, Scores
 from troth.core.types import Score
 from troth.report import figures
 from troth.report.board import leaderboards
-from troth.report.export import csv_text
-from troth.report.latex import escaped
-from troth.report.rows import as_table
+from troth.report.board_sheet import as_table
+from troth.report.export import csv_text, latex_escaped
 from troth.report.screen import table
 from troth.studies import Section
 from troth.sweep.bench import Bench
@@ -145,7 +144,7 @@ def test_latex_is_balanced_and_escaped():
     rows = [line for line in kept.splitlines() if line.endswith(r"\\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {3}  # 4 columns
     assert kept.index(r"\toprule") < kept.index(r"\midrule") < kept.index(r"\bottomrule")
-    assert escaped(NASTY) in kept
+    assert latex_escaped(NASTY) in kept
 
 
 def test_markdown_keeps_its_columns():

@@ -18,10 +18,9 @@ from troth.commands import report
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.report import figures
-from troth.report.drawings import looks
-from troth.report.gallery import exhibits, write
-from troth.report.gallery_overview import overview
-from troth.report.page_data import page_data
+from troth.report.exhibits import board_exhibits, example_exhibits, write
+from troth.report.figures import line_styles
+from troth.report.run_page import page_data
 from troth.studies import Section, Setting
 from troth.studies.roar import Roar
 
@@ -50,7 +49,7 @@ def rows(folder, name):
 
 
 def drawn(board, name):
-    (sheet,) = (exhibit.sheet for exhibit in exhibits(board) if exhibit.name == name)
+    (sheet,) = (exhibit.sheet for exhibit in board_exhibits(board) if exhibit.name == name)
     return [axes for axes in figures.plot([sheet]).axes if axes.get_visible()]
 
 
@@ -69,7 +68,7 @@ def test_every_exhibit_in_every_format(folder):
 
 
 def test_the_same_run_gives_the_same_bytes(board, folder, tmp_path):
-    paths = write(tmp_path, [exhibit for exhibit in exhibits(board) if exhibit.name == "curves"])
+    paths = write(tmp_path, [exhibit for exhibit in board_exhibits(board) if exhibit.name == "curves"])
     assert {path.suffix for path in paths} == ENDINGS
     for path in paths:
         assert path.read_bytes() == (folder / f"02-curves{path.suffix}").read_bytes(), path.name
@@ -133,19 +132,19 @@ def test_seeds_are_shown_where_there_are_several(tmp_path):
     store = run(tmp_path)
     for seed, scores in enumerate(([0.1, 0.2], [0.3, 0.6])):
         store_scores(store, "random", scores, seed)
-    shown = {exhibit.name: exhibit.sheet for exhibit in exhibits(board_of(store))}
+    shown = {exhibit.name: exhibit.sheet for exhibit in board_exhibits(board_of(store))}
     (row,) = shown["seeds"].records
     assert (row["seeds"], row["standard_deviation"]) == (2, pytest.approx(np.std([0.15, 0.45], ddof=1)))
 
 
 def test_a_board_without_curves_or_random_has_fewer(tmp_path):
-    assert [exhibit.name for exhibit in exhibits(many())] == ["leaderboard", "cost", "validity"]
+    assert [exhibit.name for exhibit in board_exhibits(many())] == ["leaderboard", "cost", "validity"]
 
 
 def test_no_two_names_look_alike():
     names = ["random", *(f"m{number}" for number in range(56))]
-    assert len(set(looks(names).values())) == 57
-    assert looks(names)["random"].line == ":"
+    assert len(set(line_styles(names).values())) == 57
+    assert line_styles(names)["random"].line == ":"
 
 
 def test_bad_places_and_options_are_one_line(store, tmp_path):
@@ -211,7 +210,7 @@ def test_the_most_important_words_are_drawn_longest_first(tmp_path):
     scores = ([1, 2], [4, 0, 1])
     shown = {"gradient": list(map(page_runs.explanation, examples, scores))}
     facts = page_data(page_runs.stored(tmp_path / "run", examples, shown)).report["boards"][0]
-    (sheet,) = (each.sheet for each in overview(facts) if each.name == "words")
+    (sheet,) = (each.sheet for each in example_exhibits(facts) if each.name == "words")
     # great: (0.5 + 1) / 3; film: (1 + 0.25) / 3; old is in one text only.
     assert [[cell.value for cell in row] for row in sheet.rows] == [
         ["gradient", "good", "great", 0.5, 2], ["gradient", "good", "film", 0.4167, 2],

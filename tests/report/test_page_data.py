@@ -9,13 +9,13 @@ import pytest
 from tests.report import page_runs
 
 from troth.core.sheet import plain_sheet
-from troth.core.types import Score
-from troth.report.gallery import Exhibit
+from troth.core.types import Example, Score
+from troth.report.exhibits import Exhibit
 from troth.report.page_curves import curve_of, erased_at, mean_curve
-from troth.report.page_data import page_data
 from troth.report.page_examples import LETTERS, STEPS, letters, packed
 from troth.report.page_overview import explainer_agreement, model_facts, rank_agreement, top_words
-from troth.report.page_rows import Explained, Text
+from troth.report.page_rows import Explained
+from troth.report.run_page import page_data
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def data(tmp_path_factory):
 def one(words, scores, target=1, probabilities=(0.2, 0.8), label=None):
     text = " ".join(words)
     return Explained(
-        Text("x", text, None, ()), tuple(page_runs.spans(text)), (0,) * len(words), np.array(scores, np.float32),
+        Example("x", text), tuple(page_runs.spans(text)), (0,) * len(words), np.array(scores, np.float32),
         target, True, probabilities, label, False, "",
     )  # fmt: skip
 

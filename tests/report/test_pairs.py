@@ -7,7 +7,7 @@ import fakes
 import troth
 from troth import statistics
 from troth.core.types import Example
-from troth.report.pairs import pairs
+from troth.report.answer import pairs
 
 DATA = [Example(str(number), text, label=0) for number, text in enumerate(fakes.CORPUS)]
 

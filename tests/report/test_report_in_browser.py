@@ -8,8 +8,8 @@ from browsing import DESK, PHONE, focused_by_keyboard, serious_faults, watched
 from browsing import browser as browser
 from troth.core.sheet import plain_sheet
 from troth.core.types import Example
-from troth.report import check_page, tables
-from troth.report.gallery import Exhibit
+from troth.report import check_page, run_page
+from troth.report.exhibits import Exhibit
 from troth.validity.checking import Check
 from troth.validity.randomization import Randomization
 
@@ -18,7 +18,7 @@ from troth.validity.randomization import Randomization
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     store = page_runs.three(folder / page_runs.HOSTILE.replace("/", "∕"), labels=("bad", page_runs.HOSTILE))
-    tables.write_report(store, folder / "report.html")
+    run_page.write_report(store, folder / "report.html")
     return folder / "report.html"
 
 
@@ -129,7 +129,7 @@ def test_axe_finds_no_serious_fault(opened, scheme):
 def test_a_study_shows_its_figure(browser, tmp_path):
     sheet = plain_sheet("Table <b>1</b>", ["method", "ours"], [["lime", 0.5], ["random", 0.25]], ["A note."])
     picture = b'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20"><script>alert(1)</script></svg>'
-    tables.write_report(
+    run_page.write_report(
         page_runs.three(tmp_path / "run"), tmp_path / "report.html", exhibits=[Exhibit("t", sheet, {".svg": picture})]
     )
     with watched(browser, (tmp_path / "report.html").as_uri()) as page:
@@ -199,7 +199,7 @@ def test_the_first_paint_of_a_thousand_examples_takes_less_than_a_second(browser
     }
     scores = [page_runs.erased(0.8, some.tolist()) for some in generator.uniform(size=(1000, 5))]
     curves = {name: {page_runs.CURVED: scores} for name in rows}
-    tables.write_report(page_runs.stored(tmp_path / "run", examples, rows, curves), tmp_path / "report.html")
+    run_page.write_report(page_runs.stored(tmp_path / "run", examples, rows, curves), tmp_path / "report.html")
     page = browser.new_page()
     page.goto((tmp_path / "report.html").as_uri())
     page.wait_for_selector(".example")

@@ -12,8 +12,7 @@ import pytest
 from tests.report import page_runs
 
 from troth.core.types import Example
-from troth.report import tables
-from troth.report.run_page import asset, script_json
+from troth.report.run_page import asset, script_json, write_report
 
 SOURCES = Path(__file__).parents[2] / "page"
 
@@ -26,7 +25,7 @@ def data_of(page, name):
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     store = page_runs.three(folder / page_runs.HOSTILE.replace("/", "∕"), labels=("bad", page_runs.HOSTILE))
-    tables.write_report(store, folder / "report.html")
+    write_report(store, folder / "report.html")
     return (folder / "report.html").read_text()
 
 
@@ -50,7 +49,7 @@ def test_nothing_is_fetched(page):
 def test_the_same_run_gives_the_same_bytes(tmp_path):
     store = page_runs.three(tmp_path / "run")
     for name in ("one.html", "two.html"):
-        tables.write_report(store, tmp_path / name)
+        write_report(store, tmp_path / name)
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
@@ -69,7 +68,7 @@ def test_a_thousand_examples_take_less_than_three_megabytes(tmp_path, capsys):
         name: {page_runs.CURVED: [page_runs.erased(0.8, some.tolist(), (0, 2, 4, 8, 20)) for some in left[place]]}
         for place, name in enumerate(names)
     }
-    tables.write_report(page_runs.stored(tmp_path / "run", examples, rows, curves), tmp_path / "report.html")
+    write_report(page_runs.stored(tmp_path / "run", examples, rows, curves), tmp_path / "report.html")
     size = (tmp_path / "report.html").stat().st_size
     print(f"report.html of 1,000 examples: {size / 1e6:.2f} MB")
     assert size < 3_000_000

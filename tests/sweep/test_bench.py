@@ -14,8 +14,10 @@ from troth.core.types import Example
 from troth.data import load_data
 from troth.metrics import Summary
 from troth.models.encoder import Encoder
-from troth.report import tables as reported
 from troth.report.board import Leaderboard, leaderboards, mean_rank
+from troth.report.board_sheet import as_dict
+from troth.report.run_page import write_report
+from troth.report.screen import table
 from troth.store.store import Store
 from troth.sweep import bench as benching
 from troth.sweep.context import Context
@@ -165,8 +167,8 @@ def test_what_fails_is_named_and_the_rest_is_done(tmp_path):
         "rationale_agreement. The reason: rationale_agreement compares with human rationales, but example <b>0 has none"
     )
     assert len(answer) == 2
-    assert reported.as_dict(board)["answer"] == board.answer()
-    page = reported.html(board)
+    assert as_dict(board)["answer"] == board.answer()
+    page = board._repr_html_()
     assert "example &lt;b&gt;0 has none" in page
     assert "<b>0" not in page
 
@@ -183,7 +185,7 @@ def test_if_nothing_can_be_done_the_reason_is_said(tmp_path):
 
 
 def test_everything_shown_is_escaped(finished, tmp_path):
-    reported.write_report(Store(finished.folder), tmp_path / "report.html")
+    write_report(Store(finished.folder), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "<script>alert" not in page
     assert page.count("</script>") == 3  # the page's own
@@ -195,12 +197,12 @@ def test_a_report_in_the_terminal_and_for_machines(finished):
     from rich.console import Console
 
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(reported.table(finished.leaderboard, width=200))
+    console.print(table(finished.leaderboard, width=200))
     shown = console.export_text()
     best = finished.leaderboard.explainers[0]
     assert shown.index(best) < shown.index(finished.leaderboard.explainers[-1])
     assert NASTY in shown
-    plain = json.loads(json.dumps(reported.as_dict(finished.leaderboard), allow_nan=False))
+    plain = json.loads(json.dumps(as_dict(finished.leaderboard), allow_nan=False))
     assert [row["explainer"] for row in plain["rows"]] == list(finished.leaderboard.explainers)
     assert plain["rows"][0]["sparsity"]["examples"] == 12
 

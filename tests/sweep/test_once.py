@@ -10,7 +10,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.data import load_data
 from troth.models.encoder import Encoder
-from troth.report import board, tables
+from troth.report import board, run_page
 from troth.store.store import Store
 from troth.sweep import bench as benching
 from troth.sweep.bench import bench, plan_of
@@ -41,12 +41,12 @@ def test_the_report_of_a_bench_takes_its_leaderboard_as_it_is(tmp_path, monkeypa
     calls = counted(monkeypatch, board, "_leaderboard")
     ranked = bench(model(), DATA, ["random"], ["sparsity"], tmp_path / "run").leaderboard
     store = Store(tmp_path / "run")
-    tables.write_report(store, tmp_path / "report.html", [ranked])
+    run_page.write_report(store, tmp_path / "report.html", [ranked])
     assert len(calls) == 1
     assert ranked.title in (tmp_path / "report.html").read_text()
     # A run that holds more than the leaderboard is ranked again.
     bench(model(), DATA, ["random", "gradient"], ["sparsity"], tmp_path / "run")
-    tables.write_report(Store(tmp_path / "run"), tmp_path / "report.html", [ranked])
+    run_page.write_report(Store(tmp_path / "run"), tmp_path / "report.html", [ranked])
     assert len(calls) == 3
     assert "gradient" in (tmp_path / "report.html").read_text()
 

@@ -14,7 +14,7 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.metrics.sparsity import Sparsity
 from troth.metrics.sufficiency import Sufficiency
 from troth.models.black_box import BlackBox
-from troth.report import tables as leaderboard
+from troth.report.board_sheet import as_dict
 from troth.statistics import simes
 from troth.store.query import query
 from troth.store.store import Store
@@ -100,7 +100,7 @@ def benched(tmp_path_factory):
 def test_every_number_of_a_bench_is_stamped(benched):
     data, result = benched
     assert result.outcome.complete
-    told = leaderboard.as_dict(result.leaderboard)
+    told = as_dict(result.leaderboard)
     checked = check(encoder(), data)
     by_ratio = checked.by_ratio("random")
     p, at = float(simes(by_ratio[1:])), (1 + by_ratio[1:].argmin()) / 10
@@ -113,7 +113,7 @@ def test_every_number_of_a_bench_is_stamped(benched):
     }
     for row in told["rows"]:
         assert {metric: row[metric]["validity"] for metric in METRICS} == expected
-    assert "erased inputs" in leaderboard.html(result.leaderboard)
+    assert "erased inputs" in result.leaderboard._repr_html_()
     rows = query(Store(result.folder), "select count(*) as n, count(distinct ratio) as ratios from checks").to_pylist()
     assert rows == [{"n": 32 * 11, "ratios": 11}]
 

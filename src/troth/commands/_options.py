@@ -7,26 +7,18 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from troth.commands._completion import names_of
-from troth.core import catalog, hub, reading, spec_text, terminal, trust
+from troth.core import catalog, hub, spec_text, terminal, trust
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
 _MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
-# What --model-option cannot set, and the way to it.
-_NO_MODEL_OPTIONS = {
-    "model": "the model is named by --model; that of a server after its address: --model https://…/v1#NAME",
-    "device": "the device is chosen by --device of troth explain, or by CUDA_VISIBLE_DEVICES",
-    "tokenizer": "a tokenizer is read from the model's folder; in Python: load_model(model, tokenizer=…)",
-    "home": "load_model has no such option",
-    "trust_remote_code": "code of a model's folder is never run; in Python, load it yourself and pass it to load_model",
-}
 
 
 class Command(TyperCommand):
@@ -51,6 +43,16 @@ def _require_bounded(option: str, number: object, least: int) -> None:
     elif isinstance(number, int):
         wanted = f"0 to {_MOST:,}" if least == 0 else f"at most {_MOST:,}"
         require(option, str(number)[:60], least <= number <= _MOST, wanted)
+
+
+def names_of(kind: str) -> Callable[[str], list[str]]:
+    """Completes a name of a kind, also the last one of a list: random,lea → random,leave_one_out."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, begun = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in catalog.names(kind) if name.startswith(begun)]
+
+    return complete
 
 
 def several(*names: str, help: str, kind: str | None = None) -> Any:
@@ -108,10 +110,6 @@ Model = Annotated[
         callback=known_model,
     ),
 ]
-Labels = Annotated[str | None, typer.Option(help="The names of a function's classes, in order: neg,pos.")]
-Precision = Annotated[
-    str | None, typer.Option(help="exact, or fast: bfloat16 matrix products; ranks stay, numbers move by about 1 %.")
-]
 Data = Annotated[
     str,
     typer.Option(
@@ -162,21 +160,6 @@ Targets = Annotated[
         "above_threshold.",
     ),
 ]
-MultiLabel = Annotated[
-    bool | None,
-    typer.Option(
-        "--multi-label/--one-class",
-        help="Each label is a yes/no question of its own (sigmoid), or one class holds (softmax); by default as the "
-        "model's config says.",
-    ),
-]
-Threshold = Annotated[float | None, typer.Option(help="Labels more probable than this hold; 0.5 by default.")]
-CandidateLabels = Annotated[
-    str | None, typer.Option(help="Labels that an NLI model chooses from (zero-shot): urgent,phone,tablet.")
-]
-HypothesisTemplate = Annotated[
-    str | None, typer.Option(help='What is asked of each candidate label; by default "This example is {}."')
-]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Seeds = Annotated[
     list[int] | None,
@@ -187,88 +170,6 @@ KeyFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Plain JSON for machines.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by default a GPU if there is one.")]
-Prompt = Annotated[
-    str | None, typer.Option(help='Asks a causal language model: "Review: {text} Sentiment:" with --class-words.')
-]
-ClassWords = Annotated[
-    str | None,
-    typer.Option(help="The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."),
-]
-Shots = Annotated[
-    str | None, typer.Option(help="Data whose labeled examples the prompt shows first (a file or a name).")
-]
-ShotCount = Annotated[int | None, typer.Option(help="At most this many shots; 4 by default.")]
-Chat = Annotated[
-    bool | None, typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one.")
-]
-ModelOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model-option", help='One more option of load_model: windows=true, parallel=4, system="Be brief."; repeated.'
-    ),
-]
-Continuation = Annotated[
-    str | None, typer.Option(help="Explains why a language model would write this after the text (or the prompt).")
-]
-Generate = Annotated[
-    int | None, typer.Option(help="Lets a language model write up to so many tokens, then explains what it wrote.")
-]
-MaskText = Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")]
-
-
-def prompting(
-    prompt: str | None,
-    class_words: str | None,
-    shots: str | None = None,
-    shot_count: int | None = None,
-    chat: bool | None = None,
-    mask_text: str | None = None,
-) -> dict[str, Any]:
-    """The options of load_model for a prompted model, as plain values; none without a prompt."""
-    if shot_count is not None and shots is None:
-        raise TrothError(f"--shot-count {shot_count} goes with --shots; name their data, or leave it out")
-    number = 4 if shot_count is None else shot_count
-    require("--shot-count", number, number >= 1, "1 or more")
-    options: dict[str, Any] = {"prompt": None if prompt is None else prompt.replace("\\n", "\n")}
-    words = [] if class_words is None else [word.strip() for word in class_words.split(",")]
-    if words and all("=" in word for word in words):
-        options["labels"], words = map(list, zip(*(word.split("=", 1) for word in words), strict=True))
-    options["class_words"] = words or None
-    if shots is not None:
-        from troth.data import load_data
-        from troth.data._classes import name_of
-
-        options["shots"] = [
-            {"text": example.text, "text_pair": example.text_pair, "label": name_of(example.label)}
-            for example in load_data(shots, limit=number)
-        ]
-    options |= {"chat": chat, "mask_text": mask_text}
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def continuing(continuation: str | None, generate: int | None) -> dict[str, Any]:
-    """The options of load_model for a continuation; none where there is none."""
-    if continuation is not None and generate is not None:
-        raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
-    options = {
-        "continuation": None if continuation is None else continuation.replace("\\n", "\n"),
-        "generate": generate,
-    }
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def meaning(
-    multi_label: bool | None, threshold: float | None, candidate_labels: str | None, template: str | None
-) -> dict[str, Any]:
-    """The options of load_model that say what a model's numbers mean; none where they are not given."""
-    if threshold is not None:
-        require("--threshold", threshold, 0 < threshold < 1, "between 0 and 1, such as 0.3")
-    if template is not None and candidate_labels is None:
-        raise TrothError("--hypothesis-template goes with --candidate-labels; name them, or leave it out")
-    labels = None if candidate_labels is None else [label.strip() for label in candidate_labels.split(",")]
-    options: dict[str, Any] = {"multi_label": multi_label, "threshold": threshold, "candidate_labels": labels}
-    options["hypothesis_template"] = template
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str]:
@@ -276,30 +177,6 @@ def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str
     given = ["predicted"] if values is None else values
     parts = [part for value in given for part in ([value] if value in labels else spec_text.split(value) or [value])]
     return parts[0] if len(parts) == 1 else parts
-
-
-def more(model_options: list[str] | None) -> dict[str, Any]:
-    """Options of load_model that have none of their own here, read as JSON where they are JSON, else as text."""
-    options: dict[str, Any] = {}
-    for each in model_options or ():
-        name, separator, value = each.partition("=")
-        if not separator or not name.isidentifier():
-            raise TrothError(f"--model-option must be name=value, such as windows=true, not {each!r}")
-        if name in _NO_MODEL_OPTIONS:
-            raise TrothError(f"--model-option {each}: {_NO_MODEL_OPTIONS[name]}")
-        try:
-            options[name] = reading.parse_json(value)
-        except reading.ExcessError as error:
-            raise TrothError(f"--model-option {name} {error}") from None
-        except ValueError:
-            options[name] = value
-    return options
-
-
-def naming(labels: str | None, precision: str | None = None) -> dict[str, Any]:
-    """The options of load_model that name the classes and the precision; none where they are not given."""
-    names = {} if labels is None else {"labels": [label.strip() for label in labels.split(",")]}
-    return names if precision in (None, "exact") else {**names, "precision": precision}
 
 
 def require(option: str, value: object, holds: bool, wanted: str) -> None:

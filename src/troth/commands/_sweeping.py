@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.sheet import Cell
+from troth.core.terminal import Console
 from troth.sweep.outcome import duration as duration
 from troth.sweep.outcome import shown as shown
 
@@ -42,16 +48,25 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
     terminal.echo(f"time: {took}{how}")
 
 
+def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table of a study: the first column names the rows, the others are numbers."""
+    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1))
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*(Text(Cell(cell).text) for cell in row))
+    console.print(table)
+
+
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
-    from troth.core.terminal import Console
-    from troth.report import tables
     from troth.report.board import leaderboards
+    from troth.report.screen import table
 
     console = Console()
     boards = [board for board in leaderboards(store, plan) if board.explainers]
     for board in boards[:_BOARDS]:
-        console.print(tables.table(board, board.explainers, console.width))
+        console.print(table(board, board.explainers, console.width))
         for line in board.answer():
             console.print(f"• {line}", markup=False)
         console.print()

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from troth.commands import _options
+from troth.commands._model_options import ALL, Asked, takes
+from troth.core import catalog
+from troth.core.terminal import Console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from troth.core.terminal import Console
     from troth.report.board import Leaderboard
 
 
+@takes(*(name for name in ALL if name not in ("continuation", "generate")))
 def bench(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
@@ -49,22 +52,10 @@ def bench(
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    shots: _options.Shots = None,
-    shot_count: _options.ShotCount = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
-    model_option: _options.ModelOption = None,
+    asked: Asked = dict,
     form: Annotated[
         str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
     ] = None,
-    labels: _options.Labels = None,
-    multi_label: _options.MultiLabel = None,
-    threshold: _options.Threshold = None,
-    candidate_labels: _options.CandidateLabels = None,
-    hypothesis_template: _options.HypothesisTemplate = None,
-    precision: _options.Precision = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
@@ -75,11 +66,8 @@ def bench(
     Your own method and model: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
     """
     from troth.commands import _sweeping
-    from troth.core import catalog
-    from troth.core.terminal import Console
-    from troth.report import export
-    from troth.report import tables as leaderboard
-    from troth.report.board_sheet import sheet
+    from troth.report import export, run_page
+    from troth.report.board_sheet import as_dict, sheet
     from troth.store.store import Store
     from troth.sweep import bench as benching
     from troth.sweep.context import Context
@@ -96,11 +84,8 @@ def bench(
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns, "group": group}
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    prompted |= _options.naming(labels, precision)
-    prompted |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
-    prompted |= _options.more(model_option)
-    subject: Any = (model, prompted) if prompted else model
+    model_options = asked()
+    subject: Any = (model, model_options) if model_options else model
     if dry_run:
         context = Context()
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
@@ -113,11 +98,11 @@ def bench(
         )  # fmt: skip
     report = result.folder / "report.html"
     board = result.leaderboard
-    leaderboard.write_report(Store(result.folder), report, [board])
+    run_page.write_report(Store(result.folder), report, [board])
     order = board.sorted_by(sort) if sort else board.explainers
     if as_json:
         spent = {"spent": result.spent} if result.spent else {}
-        _options.print_json({**leaderboard.as_dict(board, order), "run": str(result.folder), **spent})
+        _options.print_json({**as_dict(board, order), "run": str(result.folder), **spent})
     elif form is not None:
         sys.stdout.write(export.text([sheet(board, order)], form))
     else:
@@ -131,11 +116,11 @@ def bench(
 
 
 def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:
-    from troth.report import tables as leaderboard
     from troth.report.board_sheet import folded
+    from troth.report.screen import table
 
     plain = not console.is_terminal or console.no_color or console.color_system is None
-    console.print(leaderboard.table(board, order, console.width, marks=plain))
+    console.print(table(board, order, console.width, marks=plain))
     console.print()
     notes = [
         note

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from troth.commands import _options
+from troth.commands._model_options import PROMPT, Asked, takes
+from troth.core import terminal
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
+
+_MEANING = (
+    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
+    "nothing, so they cannot explain this one."
+)
 
 
+@takes(*PROMPT)
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
@@ -64,12 +76,7 @@ def check(
     ] = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    shots: _options.Shots = None,
-    shot_count: _options.ShotCount = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
+    asked: Asked = dict,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -82,13 +89,13 @@ def check(
 
     As a page: troth check --html check.html
     """
-    import warnings
-
-    from troth.core.errors import TrothError
+    from troth.data import load_data
     from troth.engine.targets import require_class
     from troth.models import load_model
     from troth.report import check_page, page
+    from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
+    from troth.validity.randomization import parameter_randomization
     from troth.validity.references import splits_of
 
     _options.quieten()
@@ -97,21 +104,31 @@ def check(
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    prompted = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
+    prompted = asked()
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
     loaded = load_model(model, device=device, **prompted)
     require_class(loaded, target)
     if randomization:
-        _randomize(
-            loaded, data, split, limit, explainers, masking, units, seed, cascade=cascade, html=html, as_json=as_json
-        )
+        examples = load_data(data, split, limit or None)
+        chosen = explainers or [name for name in EXPLAINERS if name != "random"]
+        options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
+        results = [one for name in chosen for one in parameter_randomization(loaded, examples, name, **options)]
+        about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
+        if html is not None:
+            check_page.write_randomization(html, about, results, _MEANING)
+        if as_json:
+            _options.print_json([result.to_dict() for result in results])
+        else:
+            _print_randomization(about, results)
+            if html is not None:
+                terminal.echo(f"written to {html}")
         return
-    asked, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
+    tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it is among the notes
         found = checking.check(
-            loaded, asked, known, methods, masking, step, seed, target=target, recompute=recompute,
+            loaded, tested, known, methods, masking, step, seed, target=target, recompute=recompute,
             units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
         )  # fmt: skip
     if html is not None:
@@ -120,13 +137,11 @@ def check(
         _options.print_json(found.to_dict())
     else:
         _print(found)
-        _written(html)
+        if html is not None:
+            terminal.echo(f"written to {html}")
 
 
 def _print(found: Any) -> None:
-    from rich.table import Table
-
-    from troth.core.terminal import Console
     from troth.validity.checking import LEVEL
 
     console = Console()
@@ -151,62 +166,7 @@ def _print(found: Any) -> None:
         console.print(f"• {note}", style="dim", markup=False)
 
 
-def _randomize(
-    model: Any,
-    data: str,
-    split: str | None,
-    limit: int,
-    explainers: list[str] | None,
-    masking: str,
-    units: Any,
-    seed: int,
-    *,
-    cascade: bool,
-    html: Path | None,
-    as_json: bool,
-) -> None:
-    from troth.data import load_data
-    from troth.report import check_page
-    from troth.sweep.bench import EXPLAINERS
-    from troth.validity.randomization import parameter_randomization
-
-    examples = load_data(data, split, limit or None)
-    chosen = explainers or [name for name in EXPLAINERS if name != "random"]
-    results = [
-        result
-        for explainer in chosen
-        for result in parameter_randomization(
-            model, examples, explainer, cascade=cascade, units=units, masking=masking, seed=seed
-        )
-    ]
-    about = f"{len(examples)} examples of {examples.name} on {model.name}"
-    if html is not None:
-        check_page.write_randomization(html, about, results, _MEANING)
-    if as_json:
-        _options.print_json([result.to_dict() for result in results])
-    else:
-        _print_randomization(about, results)
-        _written(html)
-
-
-def _written(html: Path | None) -> None:
-    from troth.core import terminal
-
-    if html is not None:
-        terminal.echo(f"written to {html}")
-
-
-_MEANING = (
-    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
-    "nothing, so they cannot explain this one."
-)
-
-
 def _print_randomization(about: str, results: Any) -> None:
-    from rich.table import Table
-
-    from troth.core.terminal import Console
-
     console = Console()
     title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"
     console.print(title, style="bold", markup=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.errors import TrothError
 
 
 def cite(
@@ -22,9 +24,6 @@ def cite(
 
     Example: troth cite runs/embedded-reviews-5f2c1a --bibtex > methods.bib
     """
-    import sys
-
-    from troth.core.errors import TrothError
     from troth.report import citing
     from troth.report.board import leaderboards
     from troth.store.store import open_run

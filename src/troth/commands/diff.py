@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from troth.commands import _options
+from troth.core.sheet import without_nan
+from troth.core.terminal import Console
 
 _SHOWN = 6  # values of a spec
 
@@ -41,10 +44,6 @@ def diff(
 
 
 def _print(found: Any, everything: bool) -> None:
-    from rich.markup import escape
-
-    from troth.core.terminal import Console
-
     console = Console()
     for key, (before, after) in found.about.items():
         console.print(f"[dim]{escape(key)}:[/] {escape(str(before))} → {escape(str(after))}")
@@ -73,14 +72,8 @@ def _interval(summary: Any) -> str:
 
 
 def _number(number: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
     sides = {
-        side: {key: asdict(getattr(number, side))[key] for key in ("value", "low", "high", "count")}
+        side: {key: getattr(getattr(number, side), key) for key in ("value", "low", "high", "count")}
         for side in ("before", "after")
     }
-    plain = {
-        side: {key: value if value == value else None for key, value in one.items()} for side, one in sides.items()
-    }
-    change = number.change if number.change == number.change else None
-    return {"specs": dict(number.specs), **plain, "change": change, "moved": number.moved}
+    return {"specs": dict(number.specs), **without_nan({**sides, "change": number.change}), "moved": number.moved}

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import platform
+import sys
+
+from rich.table import Table
+from rich.text import Text
+
 from troth.commands import _options
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 _PARTS = {
     "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "datasets": "", "numpy": "",
@@ -19,16 +27,11 @@ def doctor(as_json: _options.Json = False) -> None:
     Example: troth doctor
     """
     import importlib.metadata
-    import platform
-    import sys
 
     import torch
-    from rich.table import Table
-    from rich.text import Text
 
-    from troth.commands._available import data_folder, data_folder_is_there
+    from troth.commands._listing import data_folder, data_folder_is_there
     from troth.core.hub import unreachable
-    from troth.core.terminal import Console
 
     _options.quieten()
     found = []
@@ -66,7 +69,6 @@ def doctor(as_json: _options.Json = False) -> None:
 
 
 def _try_out() -> tuple[str, str]:
-    from troth.core.errors import TrothError
     from troth.verbs.explain import explain
 
     try:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
-from troth.commands import _options, _recording
+from troth.commands import _options
+from troth.commands._model_options import ALL, Asked, takes
+from troth.core import reading
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from troth.core.results import Matrix
     from troth.core.types import Attribution, Example
+    from troth.models import TextClassifier
 
 
+@takes(*ALL)
 def explain(
     texts: Annotated[
         list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
@@ -52,21 +59,7 @@ def explain(
         Path | None, typer.Option(help="Keep a record of every decision in this folder; see troth verify.")
     ] = None,
     key_file: _options.KeyFile = None,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    continuation: _options.Continuation = None,
-    generate: _options.Generate = None,
-    shots: _options.Shots = None,
-    shot_count: _options.ShotCount = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
-    model_option: _options.ModelOption = None,
-    labels: _options.Labels = None,
-    multi_label: _options.MultiLabel = None,
-    threshold: _options.Threshold = None,
-    candidate_labels: _options.CandidateLabels = None,
-    hypothesis_template: _options.HypothesisTemplate = None,
-    precision: _options.Precision = None,
+    asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
@@ -87,14 +80,11 @@ def explain(
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
     """
     import troth
-    from troth.commands import _showing
-    from troth.core.errors import TrothError
-    from troth.core.terminal import Console
     from troth.core.types import Example
     from troth.engine.targets import EACH
     from troth.models import load_named
-    from troth.report import explanation as display
-    from troth.report import page
+    from troth.report import explanation, explanation_screen, matrix, page
+    from troth.verbs import records
     from troth.verbs.methods import by_name
 
     _options.quieten()
@@ -119,70 +109,53 @@ def explain(
     _options.spare_threads(model)
     if html is not None:
         page.require_place(html)
-    key = _recording.key_of(key_file, record)
+    if key_file is not None and record is None:
+        raise TrothError("--key-file signs records; name their folder with --record")
+    key = None if key_file is None else records.read_key(key_file)
     if record is not None:
-        _recording.require_place(record)
-    asked = _options.prompting(prompt, class_words, shots, shot_count, chat, mask_text)
-    asked |= _options.naming(labels, precision) | _options.continuing(continuation, generate)
-    asked |= _options.meaning(multi_label, threshold, candidate_labels, hypothesis_template)
-    asked |= _options.more(model_option)
-    classifier = load_named(model, device=device, **asked)
+        _require_folder(record)
+    model_options = asked()
+    classifier = load_named(model, device=device, **model_options)
     chosen = _options.targets(target, classifier.labels)
     options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
-    if chosen == EACH:
-        _matrices(list(zip(*(found.matrices() for found in by_method.values()), strict=True)), html, as_json, notes)
-        return
-    if proof:
-        by_method = troth.prove(classifier, by_method)
-    by_text = list(zip(*by_method.values(), strict=True))
-    notes += _unexplained(examples, by_text, chosen, classifier.threshold)
-    if html is not None:
-        page.write(html, "Explanations", display.sections(by_text))
     written: Path | None = None
+    by_text: list[Any]
+    sections: Any
+    show: Any
+    if chosen == EACH:
+        by_text = list(zip(*(found.matrices() for found in by_method.values()), strict=True))
+        title, sections, show = "What was written", matrix.sections, explanation_screen.show_matrices
+    else:
+        if proof:
+            by_method = troth.prove(classifier, by_method)
+        by_text = list(zip(*by_method.values(), strict=True))
+        notes += _unexplained(examples, by_text, chosen, classifier.threshold)
+        title, sections, show = "Explanations", explanation.sections, explanation_screen.show
+    if html is not None:
+        page.write(html, title, sections(by_text))
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
-        written = _recording.keep(record, by_text, classifier, model, asked, settings, key)
+        written = keep_records(record, by_text, classifier, model, model_options, settings, key)
     if as_json:
-        _options.print_json([attribution.to_dict() for row in by_text for attribution in row])
+        _options.print_json([shown.to_dict() for row in by_text for shown in row])
         return
     console = Console()
     for note in notes:
         console.print(note, style="dim", markup=False)
-    _showing.show(console, by_text)
+    show(console, by_text)
     if classifier.spent:
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
 
 
-def _matrices(by_text: Sequence[Sequence[Matrix]], html: Path | None, as_json: bool, notes: tuple[str, ...]) -> None:
-    """What was written, token by token, as a matrix per text and method."""
-    from troth.commands import _showing
-    from troth.core.terminal import Console
-    from troth.report import matrix as display
-    from troth.report import page
-
-    if html is not None:
-        page.write(html, "What was written", display.sections(by_text))
-    if as_json:
-        _options.print_json([matrix.to_dict() for row in by_text for matrix in row])
-        return
-    console = Console()
-    for note in notes:
-        console.print(note, style="dim", markup=False)
-    _showing.show_matrices(console, by_text)
-    if html is not None:
-        console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
-
-
 def _from_data(
     data: str, split: str | None, limit: int, columns: dict[str, Any], labeled: bool
 ) -> tuple[list[Any], tuple[str, ...]]:
     """The examples of the data, and what was guessed or left out; classes are needed only where they are explained."""
-    from troth.core.errors import TrothError
     from troth.data import load_data
 
     found = load_data(data, split, limit or None, unlabelled=not labeled, **columns)
@@ -201,17 +174,12 @@ def _unexplained(
 
 
 def _refuse_without_data(**options: Any) -> None:
-    from troth.core.errors import TrothError
-
     for name, value in options.items():
         if value is not None:
             raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
 
 
 def _lines() -> list[str]:
-    from troth.core import reading
-    from troth.core.errors import TrothError
-
     try:
         given = [] if sys.stdin is None or sys.stdin.isatty() else reading.standard_input()
         lines = [line.rstrip("\n") for line in given if line.strip()]
@@ -222,3 +190,51 @@ def _lines() -> list[str]:
     if not lines:
         raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
     return lines
+
+
+def _require_folder(folder: Path) -> None:
+    """One line for a folder that no record can be written to, before any work; nothing is made."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise TrothError(f"--record {folder}: it is a file; name a folder")
+        nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    except OSError as error:
+        raise TrothError(f"--record {folder}: {error.strerror}; name another folder") from None
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise TrothError(f"--record {folder}: nothing can be written to {nearest}; name another folder")
+
+
+def keep_records(
+    folder: Path,
+    by_text: Sequence[Sequence[Attribution]],
+    model: TextClassifier,
+    source: str,
+    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    key: bytes | None = None,
+) -> Path:
+    """Writes the records, and the page of all records in the folder, whose path it gives."""
+    from troth.report import record_page
+    from troth.sweep.machine import versions
+    from troth.verbs import proof, records
+    from troth.verbs.comparison import sentence
+
+    proofs = [attribution.proof for row in by_text for attribution in row if attribution.proof is not None]
+    proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
+    run = {"id": uuid4().hex, "texts": len({row[0].example.id for row in by_text})}
+    # One of several targets is its record's own; so is a label, however it was chosen.
+    several = isinstance(settings.get("target"), list) or model.outputs == "labels"
+    used = versions()
+
+    def of(row: Sequence[Attribution]) -> dict[str, Any]:
+        return {**settings, **({"target": row[0].target} if several else {}), "proof": proving}
+
+    decisions = [
+        records.decision(
+            row, model, source=source, options=asked, settings=of(row), run=run,
+            versions=used, comparison=sentence(row), key=key,
+        )
+        for row in by_text
+    ]  # fmt: skip
+    records.write(folder, decisions)
+    return record_page.write(folder)

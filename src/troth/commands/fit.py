@@ -8,8 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from troth.commands import _options
+from troth.commands._model_options import PROMPT, Asked, takes
+from troth.core.errors import TrothError, unknown
+from troth.core.terminal import Console
 
 
+@takes(*PROMPT)
 def fit(
     explainer: Annotated[str, typer.Argument(help="attributive_masking.")],
     model: _options.Model = "embedded",
@@ -60,12 +64,7 @@ def fit(
     variant: Annotated[
         str, typer.Option(help="paper, or released: --backbone explained, label encoding divided.")
     ] = "paper",
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    shots: _options.Shots = None,
-    shot_count: _options.ShotCount = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
+    asked: Asked = dict,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     restart: Annotated[
@@ -81,8 +80,6 @@ def fit(
     Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
     """
     from troth.attribution_model.losses import DualMask
-    from troth.core.errors import TrothError, unknown
-    from troth.core.terminal import Console
     from troth.core.units import UNIT_NAMES
     from troth.verbs import fit as attributive_masking
 
@@ -114,10 +111,7 @@ def fit(
         without=without or (),
         form=DualMask(**form),
         settings=settings,
-        model_options={
-            "device": device,
-            **_options.prompting(prompt, class_words, shots, shot_count, chat, mask_text),
-        },
+        model_options={"device": device, **asked()},
         restart=restart,
         progress=not as_json,
         say=None if as_json else lambda line: errors.print(line, style="dim", markup=False),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from troth.commands import _options
+from troth.core.sheet import without_nan
+from troth.core.terminal import Console
 
 
 def fresh(
@@ -60,30 +61,13 @@ def fresh(
         )  # fmt: skip
     if as_json:
         facts = {"folder": str(done.folder), "data": done.data, "ratio": ratio, "thresholder": thresholder}
-        _options.print_json({**facts, "macro_f1": done.macro_f1, "p": _defined(done.p), "troubles": done.troubles})
+        _options.print_json({**facts, "macro_f1": done.macro_f1, "p": without_nan(done.p), "troubles": done.troubles})
         return
-    _show(done, f"{explainer}, {thresholder} {ratio:.0%}")
-
-
-def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
-    # JSON has no NaN.
-    return {name: None if value != value else value for name, value in values.items()}
-
-
-def _show(done, how: str) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
-    from rich.table import Table
-    from rich.text import Text
-
-    from troth.core.terminal import Console
-    from troth.studies import shown
-
-    table = Table(title=Text(f"macro-F1 on {done.data}: {how}", "bold"), title_justify="left", box=None, padding=(0, 1))
-    for column in ("read by the classifier", "mean", "deviation", "p"):
-        table.add_column(column, justify="left" if column.startswith("read") else "right")
-    for name, *values in done.rows():
-        table.add_row(Text(name if name == "full text" else f"rationales: {name}"), *(shown(value) for value in values))
     console = Console()
-    console.print(table)
+    columns = ("read by the classifier", "mean", "deviation", "p")
+    rows = [(name if name == "full text" else f"rationales: {name}", *values) for name, *values in done.rows()]
+    title = f"macro-F1 on {done.data}: {explainer}, {thresholder} {ratio:.0%}"
+    _sweeping.print_table(console, title, columns, rows)
     console.print("p: t-test over seeds against the first kind of rationale.")
     if done.troubles:
         console.print(done.troubles, markup=False, style="yellow")

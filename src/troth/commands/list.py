@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from troth.commands import _listing, _options
-from troth.commands._completion import names_in_lists
+from troth.core import catalog
+
+
+def names_in_lists(incomplete: str) -> Sequence[str]:
+    """What a shell offers after TAB: a kind, or any name."""
+    names = ["datasets", *catalog.KINDS, *(name for kind in catalog.KINDS for name in catalog.names(kind))]
+    return [name for name in names if name != "data" and name.startswith(incomplete)]
 
 
 def list(

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
 
 from troth.commands import _options
-from troth.core import reading, terminal
+from troth.core import catalog, reading, terminal
 from troth.core.errors import TrothError
+from troth.core.sheet import NOTHING, without_nan
+from troth.core.terminal import Console, visible
 
 if TYPE_CHECKING:
     from troth.store.store import Store
 
 _LONGEST = 86_400  # seconds
 _LEAST, _MOST = 64 << 20, 1 << 40  # bytes
+_GAP = 2  # between columns
+_WIDEST = 20_000  # characters of a value
+_WIDE = 20  # a wider text may be wrapped
 _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
 
@@ -37,11 +46,9 @@ def query(
 
     Example: troth query runs/reviews "select explainer, metric, value, low, high from leaderboard order by 2, 3"
     """
-    from troth.commands import _grid
-    from troth.core.terminal import Console
     from troth.report.board import leaderboards
+    from troth.report.board_sheet import LEADERBOARD, as_table
     from troth.report.export import csv_text
-    from troth.report.tables import LEADERBOARD, as_table
     from troth.store.query import View, plain_rows
     from troth.store.query import query as ask
     from troth.store.sql_process import QueryLimits
@@ -67,7 +74,7 @@ def query(
     else:
         shown = answer.slice(0, limit) if limit else answer
         console = Console()
-        _grid.show(console, names, plain_rows(shown))
+        show(console, names, plain_rows(shown))
         if shown.num_rows < answer.num_rows:
             console.print(f"[dim]the first {shown.num_rows:,} rows; --limit 0 shows all[/]")
     if re.search(r"\bscores\b", sql, re.IGNORECASE) and _AVERAGES.search(sql):
@@ -77,7 +84,6 @@ def query(
 
 def _why_not_the_leaderboard(store: Store) -> list[str]:
     """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
-    from troth.core import catalog
     from troth.metrics import Metric
 
     cells = [cell for cell in store.cells() if cell.kind == "metric" and not cell.error]
@@ -101,10 +107,48 @@ def _listed(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """As JSON can say it: no NaN, no date."""
-    if isinstance(value, float):
-        return value if value - value == 0 else None
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
-    return value if isinstance(value, str | int | bool | None) else str(value)
+    return without_nan(value) if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Prints a table where its columns fit, else every row as a list; only a text of many pages is cut."""
+    names = [visible(name) for name in names]  # before widths are measured
+    texts = [[_text(value) for value in row] for row in rows]
+    numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
+    widths = []
+    for place, name in enumerate(names):
+        widest = max((cell_len(row[place]) for row in texts), default=0)
+        widths.append(max(cell_len(name), widest if numbers[place] else min(widest, _WIDE)))
+    if sum(widths) + _GAP * len(widths) <= console.width:
+        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+        for name, number, width in zip(names, numbers, widths, strict=True):
+            table.add_column(Text(name), justify="right" if number else "left", min_width=width, overflow="fold")
+        for row in texts:
+            table.add_row(*map(Text, row))
+        console.print(table)
+    else:
+        _print_lists(console, names, texts)
+
+
+def _print_lists(console: Console, names: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
+    if not texts:
+        console.print(Text("no rows; columns: " + ", ".join(names)), soft_wrap=True)
+    longest = max(map(cell_len, names))
+    for number, row in enumerate(texts, start=1):
+        console.print(Text(f"row {number}", style="dim"))
+        for name, text in zip(names, row, strict=True):
+            head = Text("  " + name + " " * (longest - cell_len(name) + _GAP), style="cyan")
+            console.print(Text.assemble(head, text), soft_wrap=True)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return visible(text if len(text) <= _WIDEST else f"{text[:_WIDEST]}… ({len(text):,} characters; see --csv)")

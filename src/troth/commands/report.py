@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.errors import TrothError
 
 if TYPE_CHECKING:
     from troth.core.sheet import Sheet
+    from troth.store.store import Store
+
+T = TypeVar("T")
 
 _BY_ENDING = {
     ".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json",
@@ -46,9 +50,9 @@ def report(
 
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
-    from troth.core.errors import TrothError
-    from troth.report import export, figures, page
-    from troth.report import tables as leaderboard
+    from troth.report import export, figures, page, run_page
+    from troth.report.board import leaderboards
+    from troth.report.board_sheet import as_dict
     from troth.store.store import open_run
     from troth.studies import stored_exhibits
 
@@ -66,11 +70,14 @@ def report(
         page.require_place(path)
     if wanted == "html":
         assert path is not None
-        leaderboard.write_report(store, path, exhibits=stored_exhibits(store.folder))
+        run_page.write_report(store, path, exhibits=stored_exhibits(store.folder))
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
-        text = _json(store) if wanted == "json" else export.text(_sheets(store), wanted)
+        if wanted == "json":
+            text = terminal.json_text([as_dict(board) for board in leaderboards(store)], sys.stdout.encoding) + "\n"
+        else:
+            text = export.text(_sheets(store), wanted)
         if path is None:
             sys.stdout.write(text)
             return
@@ -81,52 +88,34 @@ def report(
         terminal.echo(f"written to {path}")
 
 
-def _write_figures(store: Any, folder: Path, as_json: bool) -> None:
-    from troth.report import gallery
+def _write_figures(store: Store, folder: Path, as_json: bool) -> None:
+    from troth.report import exhibits
     from troth.report.board import leaderboards
-    from troth.report.gallery_overview import overview
-    from troth.report.page_data import page_data
+    from troth.report.run_page import page_data
     from troth.studies import stored_exhibits
 
     shown = stored_exhibits(store.folder)
     if not shown:
         boards = leaderboards(store)
         for board, facts in zip(boards, page_data(store, boards).report["boards"], strict=True):
-            shown += [*gallery.exhibits(board), *overview(facts)]
-    if not shown:
-        raise _nothing(store)
-    paths = gallery.write(folder, shown)
+            shown += [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
+    paths = exhibits.write(folder, _required(shown, store))
     if as_json:
         _options.print_json({"figures": str(folder), "files": [path.name for path in paths]})
     else:
         terminal.echo(f"{len(paths)} files written to {folder}")
 
 
-def _nothing(store: Any) -> Exception:
-    from troth.core.errors import TrothError
+def _required(shown: list[T], store: Store) -> list[T]:
+    if not shown:
+        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+    return shown
 
-    return TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
 
-
-def _sheets(store: Any) -> list[Sheet]:
+def _sheets(store: Store) -> list[Sheet]:
     """The leaderboards of a run, or the tables of a study."""
     from troth.report.board import leaderboards
-
-    sheets = _study(store) or [board.sheet() for board in leaderboards(store)]
-    if not sheets:
-        raise _nothing(store)
-    return sheets
-
-
-def _study(store: Any) -> list[Sheet]:
-    """The tables of a study; none of another run."""
     from troth.studies import stored_sections
 
-    return [section.sheet() for section in stored_sections(store.folder) if section.rows]
-
-
-def _json(store: Any) -> str:
-    from troth.report.board import leaderboards
-    from troth.report.rows import as_dict
-
-    return terminal.json_text([as_dict(board) for board in leaderboards(store)], sys.stdout.encoding) + "\n"
+    tables = [section.sheet() for section in stored_sections(store.folder) if section.rows]
+    return _required(tables or [board.sheet() for board in leaderboards(store)], store)

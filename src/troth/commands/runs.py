@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from troth.commands import _options
+from troth.core.terminal import Console
 
 
 def runs(
@@ -17,10 +20,6 @@ def runs(
 
     Example: troth runs
     """
-    from rich.markup import escape
-    from rich.table import Table
-
-    from troth.core.terminal import Console
     from troth.store.runs import list_runs
 
     found = list_runs(folder)

@@ -14,13 +14,18 @@ from urllib.parse import quote
 import typer
 
 from troth.commands import _options
+from troth.commands._model_options import ALL, Asked, takes
+from troth.core import terminal
+from troth.core.errors import TrothError
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 _HOST = "127.0.0.1"
+_NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  # options of models, but not served
 
 
+@takes(*(name for name in ALL if name not in _NOT_HERE))
 def serve(
     run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
     model: Annotated[
@@ -31,17 +36,7 @@ def serve(
     runs: Annotated[str, typer.Option(help="The folder whose runs can be opened.")] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    continuation: _options.Continuation = None,
-    generate: _options.Generate = None,
-    chat: _options.Chat = None,
-    mask_text: _options.MaskText = None,
-    model_option: _options.ModelOption = None,
-    labels: _options.Labels = None,
-    multi_label: _options.MultiLabel = None,
-    threshold: _options.Threshold = None,
-    precision: _options.Precision = None,
+    asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
@@ -55,7 +50,6 @@ def serve(
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
     uvicorn = _uvicorn()
-    from troth.core import terminal
     from troth.serve.app import build
     from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run
@@ -64,12 +58,10 @@ def serve(
     opened = None if run is None else open_run(run, runs).folder
     place = _bound(port)
     with place:
-        asked = _options.prompting(prompt, class_words, chat=chat, mask_text=mask_text)
-        asked |= _options.naming(labels, precision) | _options.continuing(continuation, generate)
-        asked |= _options.meaning(multi_label, threshold, None, None) | _options.more(model_option)
+        model_options = asked()
         if set(model or ["embedded"]) == {"embedded"}:
             _options.spare_threads("embedded")
-        models = _loaded(model or ["embedded"], device, asked)
+        models = _loaded(model or ["embedded"], device, model_options)
         port = place.getsockname()[1]
         app = build(models, Runs(Path(runs), opened), port=port, opened=None if opened is None else shown_name(opened))
         url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(shown_name(opened))}")
@@ -92,8 +84,6 @@ def serve(
 
 
 def _uvicorn() -> Any:
-    from troth.core.errors import TrothError
-
     try:
         import fastapi as fastapi
         import uvicorn
@@ -104,7 +94,6 @@ def _uvicorn() -> Any:
 
 def _bound(port: int) -> socket.socket:
     """The place where requests come in, taken before any model is loaded."""
-    from troth.core.errors import TrothError
 
     place = socket.socket()
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -138,8 +127,6 @@ def _is_ours(port: int) -> bool:
 
 def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict[str, TextClassifier]:
     """Every model under the name it was given; options are those of the models that are not the embedded one."""
-    from troth.core import terminal
-    from troth.core.errors import TrothError
     from troth.models import load_named
 
     if len(set(names)) < len(names):

@@ -9,16 +9,19 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
-from troth.commands._completion import names_of
-from troth.core import terminal
+from troth.commands._model_options import Asked, takes
+from troth.core import catalog, terminal
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 
+@takes("prompt", "class_words", "chat")
 def study(
     name: Annotated[
         str,
         typer.Argument(
             help="A study (see troth list studies), perhaps with options: 'roar(step=0.2)'.",
-            autocompletion=names_of("studies"),
+            autocompletion=_options.names_of("studies"),
         ),
     ],
     only: Annotated[list[str] | None, _options.several("--only", help="These parts only.")] = None,
@@ -30,9 +33,7 @@ def study(
     ] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
-    prompt: _options.Prompt = None,
-    class_words: _options.ClassWords = None,
-    chat: _options.Chat = None,
+    asked: Asked = dict,
     out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
     workers: _options.Workers = None,
     retry: _options.Retry = False,
@@ -46,9 +47,6 @@ def study(
     """
     from troth import studies
     from troth.commands import _sweeping
-    from troth.core import catalog
-    from troth.core.errors import TrothError
-    from troth.core.terminal import Console
     from troth.store.store import Store
     from troth.sweep.run import check_options
 
@@ -57,7 +55,7 @@ def study(
     _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     check_options("local", workers, None, None, 1, None)
-    options = _options.prompting(prompt, class_words, chat=chat)
+    options = asked()
     if options and not chosen.takes_prompt:
         raise TrothError(f"the study {catalog.name_of(chosen)} trains its models; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
@@ -83,7 +81,10 @@ def study(
         for section in studies.carry_out(chosen, setting, parts):
             done.append(section)
             if not as_json:
-                _show(console, section)
+                _sweeping.print_table(console, section.title, section.columns, section.rows)
+                if section.words:
+                    console.print(section.words, markup=False)
+                console.print()
     if failed := Store(folder).failed():
         terminal.echo(f"cells that failed: {len(failed):,}, the first: {failed[0].error}", err=True)
         terminal.echo("run it again with --retry to try them again", err=True)
@@ -91,20 +92,3 @@ def study(
         _options.print_json(studies.as_json(done))
     else:
         console.print(f"\nstudy: {folder / 'study.md'}", markup=False, style="bold", soft_wrap=True)
-
-
-def _show(console, section) -> None:  # type: ignore[no-untyped-def]  # rich is imported late
-    from rich.table import Table
-    from rich.text import Text
-
-    from troth.studies import shown
-
-    table = Table(title=Text(section.title, "bold"), title_justify="left", box=None, padding=(0, 1))
-    for number, column in enumerate(section.columns):
-        table.add_column(Text(column), justify="right" if number else "left")
-    for row in section.rows:
-        table.add_row(*(Text(shown(cell)) for cell in row))
-    console.print(table)
-    if section.words:
-        console.print(section.words, markup=False)
-    console.print()

@@ -10,6 +10,7 @@ import typer
 
 from troth.commands import _options, _sweeping
 from troth.core import terminal
+from troth.core.errors import TrothError
 
 
 def sweep(
@@ -60,8 +61,6 @@ def sweep(
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
-    from troth.core.errors import TrothError
-
     if text is None:
         return None
     number, _, count = text.partition("/")
@@ -75,7 +74,10 @@ def _print_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         _options.print_json(
             {
                 "run": str(folder), "complete": outcome.complete, "computed": outcome.computed, "found": outcome.stored,
-                "failed": [_failure(cell) for cell in outcome.failed],
+                "failed": [
+                    {"cell": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "error": cell.error}
+                    for cell in outcome.failed
+                ],
                 "blocked": len(outcome.blocked), "left": outcome.left, "interrupted": outcome.interrupted,
                 "seconds": round(outcome.seconds, 2), "notes": list(outcome.notes),
             }
@@ -91,17 +93,9 @@ def _print_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         + (f", left: {outcome.left:,}" if outcome.left else "")
     )
     for cell in outcome.failed[:10]:
-        terminal.echo(f"  failed: {_title(cell)}: {cell.error}", err=True)
+        names = [str(cell.specs[key]) for key in ("model", "data", "explainer", "metric", "seed") if key in cell.specs]
+        terminal.echo(f"  failed: {' · '.join(names) or f'{cell.kind} {cell.name}'}: {cell.error}", err=True)
     if outcome.failed:
         terminal.echo("run it again with --retry to try the failed cells again", err=True)
     if outcome.interrupted:
         terminal.echo("stopped; run the same command again to resume", err=True)
-
-
-def _failure(cell: Any) -> dict[str, Any]:
-    return {"cell": cell.name, "kind": cell.kind, "specs": dict(cell.specs), "error": cell.error}
-
-
-def _title(cell: Any) -> str:
-    names = [str(cell.specs[key]) for key in ("model", "data", "explainer", "metric", "seed") if key in cell.specs]
-    return " · ".join(names) or f"{cell.kind} {cell.name}"

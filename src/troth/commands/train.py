@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from troth.commands import _options
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 
 def train(
@@ -75,9 +80,6 @@ def train(
 
     Example: troth train salience --data sst --base bert-base-uncased --like saloss --lambda search
     """
-    import warnings
-
-    from troth.core.errors import TrothError
     from troth.training import presets
     from troth.training import train as fit
     from troth.verbs import tune as tuning
@@ -117,7 +119,6 @@ def train(
 
 def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple[str, bool]:
     """The recipe with the salience and λ asked for, and whether λ is to be searched."""
-    from troth.core.errors import TrothError
     from troth.store.runs import exported, is_run
     from troth.training import recipes
     from troth.verbs import tune as tuning
@@ -136,8 +137,6 @@ def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple
 
 
 def _weights(text: str | None) -> Any:
-    from troth.core.errors import TrothError
-
     if text is None or text == "balanced":
         return text
     try:
@@ -152,11 +151,6 @@ def _name(*parts: object) -> str:
 
 
 def _show(trained: Any) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from troth.core.terminal import Console
-
     report = trained.report
     metric = report["metric"]
     table = Table(box=None, padding=(0, 2), title=f"epoch {report['best_epoch']}, {metric} in %", title_justify="left")

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
 
 _MEANING = (
     "What holds was computed again from the text, the model and the settings, and came out alike. Times, versions and "
@@ -40,7 +42,6 @@ def verify(
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
     """
-    from troth.core.errors import TrothError
     from troth.verbs import records
 
     _options.quieten()
@@ -60,7 +61,6 @@ def verify(
 
 
 def _run(folder: Path, model: str | None, sample: int | None, seed: int, device: str | None, as_json: bool) -> bool:
-    from troth.core.terminal import Console
     from troth.store.store import open_run
     from troth.sweep.verify_run import SAMPLE, verify_run
 
@@ -85,7 +85,6 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
 
 
 def _records(record: Path, model: str | None, key: bytes | None, device: str | None, as_json: bool) -> bool:
-    from troth.core.terminal import Console
     from troth.verbs import verify as verbs
 
     found = verbs.verify(record, model, device=device, key=key)
@@ -103,11 +102,8 @@ def _records(record: Path, model: str | None, key: bytes | None, device: str | N
             console.print(f"holds  {each.path.name}", markup=False)
     for why in dict.fromkeys(each.why for each in found if not each.holds):
         names = [each.path.name for each in found if each.why == why]
-        console.print(f"fails  {_listed(names)}: {why}", markup=False, style="bold")
+        listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        console.print(f"fails  {listed}: {why}", markup=False, style="bold")
     console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
     console.print(_MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim")
     return held == len(found)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -96,10 +96,7 @@ def plain_sheet(
         title,
         [Column(name, number=number) for name, number in zip(fields, numbers, strict=True)],
         [[Cell(value) for value in row] for row in rows],
-        [
-            {name: value if Cell(value).defined else None for name, value in zip(fields, row, strict=True)}
-            for row in rows
-        ],
+        [{name: plain(value) for name, value in zip(fields, row, strict=True)} for row in rows],
         fields,
         notes,
         draw,
@@ -137,3 +134,25 @@ class Exportable:
     def _written(self, path: str | Path | None, form: str, **options: Any) -> str:
         text: str = core.rooms["showing"]().written(path, self.sheet(), form, **options)
         return text
+
+
+def plain(value: Any) -> Any:
+    """The value, or None where it is undefined."""
+    return value if Cell(value).defined else None
+
+
+def without_nan(value: Any, digits: int | None = None) -> Any:
+    """Plain data as JSON can hold it: None for NaN and infinities; with `digits`, floats are rounded to so many.
+
+    >>> without_nan({"p": float("nan"), "values": (0.123456, 3, "x")}, digits=3)
+    {'p': None, 'values': [0.123, 3, 'x']}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): without_nan(part, digits) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(part, digits) for part in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None
+    return float(value) if digits is None else float(f"{value:.{digits}g}")

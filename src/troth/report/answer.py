@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from troth.report.board import CHECK, RANDOM, Leaderboard
-from troth.report.pairs import pairs
 from troth.report.verdict import joined
+from troth.store.records import own_methods
 
 _WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided by nearly nothing
 
@@ -92,10 +92,7 @@ def _unbounded(board: Leaderboard) -> list[str]:
     """Ratios whose numbers rest on a few texts."""
     lines = []
     for metric, divisor in board.relative_to.items():
-        intervals = {
-            name: board.summaries[name, metric] for name in board.explainers if (name, metric) in board.summaries
-        }
-        wild = {name: some for name, some in intervals.items() if some.high - some.low > _WIDE}
+        wild = {name: some for name, some in board.of_metric(metric).items() if some.high - some.low > _WIDE}
         decided = "; what decides are the examples' own areas" if metric in board.deciding else ""
         if wild:
             name, widest = max(wild.items(), key=lambda item: item[1].high - item[1].low)
@@ -117,6 +114,18 @@ def _plausible(board: Leaderboard) -> list[str]:
             f"{metric} is plausibility (agreement with humans), not faithfulness, and has no part in the ranking: "
             f"{', '.join(numbers)}."
         )
+    return lines
+
+
+def pairs(board: Leaderboard) -> list[str]:
+    """Every method of the user's against the best other one: "mine − leave_one_out: +0.002 […], p = 0.7"."""
+    if board.analysis is None:
+        return []
+    lines = []
+    for name in own_methods(board.about):
+        other = next((other for other in board.explainers if other not in (name, RANDOM)), RANDOM)
+        if compared := board.analysis.between(name, other):
+            lines.append(f"{name} − {other}: {'; '.join(comparison.numbers for comparison in compared)}.")
     return lines
 
 

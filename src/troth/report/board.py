@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from troth import seeds, statistics
 from troth.core import catalog
@@ -100,6 +101,10 @@ class Leaderboard(Shown, Exportable):
             return None
         return judge(self.analysis, self.explainers, self.seconds, RANDOM, self.counts)
 
+    def of_metric(self, metric: str) -> dict[str, Summary]:
+        """What one metric says of every explainer that it has measured."""
+        return {name: self.summaries[name, metric] for name in self.explainers if (name, metric) in self.summaries}
+
     def sorted_by(self, metric: str) -> tuple[str, ...]:
         """Explainers from the best to the worst on one metric."""
         by_name = [name for name in self.metrics if metric == name.partition("(")[0]]
@@ -113,9 +118,9 @@ class Leaderboard(Shown, Exportable):
         return f"of {self.title}: {len(self.explainers)} explainers × {len(self.metrics)} metrics{best}"
 
     def _parts(self) -> Iterator[str]:
-        from troth.report.tables import html
+        from troth.report.run_page import board_html
 
-        yield html(self)
+        yield board_html(self)
 
     def sheet(self) -> Sheet:
         """The table that is printed and exported."""
@@ -164,12 +169,9 @@ def _leaderboard(
 ) -> Leaderboard:
     explanations = [cell for cell in cells if cell.kind == "explanation"]
     checks = [cell for cell in cells if cell.kind == "check"]
-    metric_cells: dict[tuple[str, str], list[Stored]] = {}
-    for cell in cells:
-        if cell.kind == "metric":
-            metric_cells.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
-    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in metric_cells}
-    measured = {key: Measured.read(store, some) for key, some in metric_cells.items()}
+    scored = metric_cells(cells)
+    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in scored}
+    measured = {key: Measured.read(store, some) for key, some in scored.items()}
     clustering = Clusters.read(store, explanations)
     summaries = {key: clustering.summary(judges[key[1]], scores) for key, scores in measured.items()}
     about = store.about() or {}
@@ -220,6 +222,15 @@ def _leaderboard(
     return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
 
 
+def metric_cells(cells: Iterable[Stored]) -> dict[tuple[str, str], list[Stored]]:
+    """Cells of scores by (explainer, metric)."""
+    scored: dict[tuple[str, str], list[Stored]] = {}
+    for cell in cells:
+        if cell.kind == "metric":
+            scored.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
+    return scored
+
+
 def _stamps(store: Store, judges: Mapping[str, Metric], check: Stored | None) -> dict[str, Stamp]:
     if check is None:
         return stamps(judges, {}, "no check was run")
@@ -252,12 +263,10 @@ def mean_rank(board: Leaderboard, explainer: str) -> float:
     """The mean place over the metrics that decide; ties share a place."""
     places = []
     for metric in board.deciding:
-        if (explainer, metric) not in board.summaries:
-            continue
-        own = _badness(board, explainer, metric, board.compared)
-        measured = [other for other in board.explainers if (other, metric) in board.summaries]
-        others = [_badness(board, other, metric, board.compared) for other in measured]
-        places.append(sum(other < own for other in others) + (sum(other == own for other in others) + 1) / 2)
+        measured = list(board.of_metric(metric))
+        if explainer in measured:
+            ranks = rankdata([_badness(board, other, metric, board.compared) for other in measured])
+            places.append(ranks[measured.index(explainer)])
     return float(np.mean(places)) if places else float("inf")
 
 

@@ -1,14 +1,16 @@
-"""A leaderboard as the table that every format shows."""
+"""A leaderboard as the table that every format shows, and its numbers as plain data for JSON, csv and SQL."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from troth.core.sheet import Cell, Column, Sheet
+import pyarrow as pa
+
+from troth.core.sheet import Cell, Column, Sheet, plain
 from troth.report.board import RANDOM, Leaderboard
-from troth.report.rows import LEADERBOARD, records
 
 NOTES = (
     "Best of each column in bold.",
@@ -70,11 +72,96 @@ def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Cell:
 
 def _best(board: Leaderboard, metric: str) -> float:
     """The best value of a column; NaN where neither side is better."""
-    values = [summary.value for (_, own), summary in board.summaries.items() if own == metric]
-    defined = [value for value in values if not math.isnan(value)]
+    defined = [summary.value for summary in board.of_metric(metric).values() if not math.isnan(summary.value)]
     if not defined or board.directions[metric] is None:
         return math.nan
     return max(defined) if board.directions[metric] else min(defined)
+
+
+LEADERBOARD = pa.schema(
+    {
+        "model": pa.string(),
+        "data": pa.string(),
+        "setting": pa.string(),  # units, target and the like, where not the default
+        "place": pa.int32(),  # of the explainer, over all metrics
+        "explainer": pa.string(),
+        "metric": pa.string(),
+        "higher_is_better": pa.bool_(),
+        "value": pa.float64(),  # each example averaged over seeds, then summed up as the metric says
+        "low": pa.float64(),  # 95 % interval over examples, or clusters of them
+        "high": pa.float64(),
+        "letters": pa.string(),  # a shared letter: no significant difference
+        "beats_random": pa.bool_(),
+        "examples": pa.int64(),  # that the number rests on; a cluster of them counts as one
+        "undefined": pa.int64(),
+        "seeds": pa.int32(),
+        "seed_spread": pa.float64(),  # standard deviation of the seeds' own numbers
+        "ms": pa.float64(),  # per example
+        "passes": pa.float64(),  # forward and backward rows per example
+    }
+)
+
+
+def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str, Any]:
+    """Ready for JSON; what is undefined is None."""
+    rows = []
+    for explainer in order or board.explainers:
+        row: dict[str, Any] = {
+            "explainer": explainer, "seconds": board.seconds[explainer], "passes": board.passes[explainer],
+        }  # fmt: skip
+        for metric in board.metrics:
+            if (explainer, metric) in board.summaries:
+                row[metric] = measurement(board, explainer, metric) | {
+                    "undefined": dict(board.summaries[explainer, metric].undefined)
+                }
+                row[metric]["group"] = row[metric].pop("letters")
+                row[metric]["validity"] = str(board.stamps.get(metric, "not tested"))
+        rows.append(row)
+    validity = {
+        metric: {"verdict": stamp.verdict, "p": stamp.p, "smallest_p": stamp.smallest, "why": stamp.why}
+        for metric, stamp in board.stamps.items()
+    }
+    return {
+        "model": board.model, "data": board.data, "examples": board.examples,
+        "clusters": board.clusters or board.examples, "rows": rows, "answer": board.answer(),
+        "failures": dict(board.failures), "skipped": dict(board.skipped), "validity": validity,
+    }  # fmt: skip
+
+
+def as_table(boards: Iterable[Leaderboard]) -> pa.Table:
+    """The records as a table, for SQL."""
+    return pa.Table.from_pylist(records(boards), schema=LEADERBOARD)
+
+
+def records(boards: Iterable[Leaderboard]) -> list[dict[str, Any]]:
+    """All boards, one row per explainer and metric; the numbers are those that are shown."""
+    return [
+        {
+            "model": board.model, "data": board.data, "setting": board.setting, "place": place, "explainer": explainer,
+            "metric": metric, "higher_is_better": board.directions[metric], **measurement(board, explainer, metric),
+            "ms": 1000 * board.seconds[explainer], "passes": board.passes[explainer],
+        }
+        for board in boards
+        for place, explainer in enumerate(board.explainers, start=1)
+        for metric in board.metrics
+        if (explainer, metric) in board.summaries
+    ]  # fmt: skip
+
+
+def measurement(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any]:
+    """One number of a leaderboard, unrounded, and all that is known of it."""
+    summary = board.summaries[explainer, metric]
+    return {
+        "value": plain(summary.value),
+        "low": plain(summary.low),
+        "high": plain(summary.high),
+        "letters": board.groups.get(metric, {}).get(explainer, ""),
+        "beats_random": board.beats_random.get((explainer, metric)),
+        "examples": summary.count,
+        "undefined": sum(summary.undefined.values()),
+        "seeds": summary.seeds,
+        "seed_spread": plain(summary.spread),
+    }
 
 
 def short_names(specs: Iterable[str]) -> dict[str, str]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from troth.core.sheet import Sheet, plain_sheet
-from troth.report import export, run_page
-from troth.report.page_data import PageData, document, table
-from troth.report.tables import plain_table
+from troth.core.sheet import Sheet, plain_sheet, without_nan
+from troth.report import export, page
+from troth.report.run_page import PageData, document, render, table
 
 if TYPE_CHECKING:
     from troth.validity.checking import Check
@@ -21,8 +20,13 @@ def write_check(path: Path, found: Check, level: float) -> None:
     """p-values by the share that is erased."""
     title = f"Are erased inputs in distribution? {found.model} on {found.data}, erased by {found.masking}"
     by_ratio = {name: [float(p) for p in found.by_ratio(name)] for name in found.p_values}
-    check = _check(
-        title,
+    rows = [
+        (f"{ratio:.0%}", *(values[place] for values in by_ratio.values())) for place, ratio in enumerate(found.ratios)
+    ]
+    _write(
+        path,
+        [plain_sheet("p-values", ("erased", *by_ratio), rows)] if by_ratio else [],
+        title=title,
         answer=[found.not_tested] if found.not_tested else found.answer(),
         lines=[{"name": name, "at": list(found.ratios), "values": values} for name, values in by_ratio.items()],
         level=level,
@@ -30,33 +34,26 @@ def write_check(path: Path, found: Check, level: float) -> None:
         "method in whose order words are erased.",
         notes=list(found.notes),
     )
-    rows = [
-        (f"{ratio:.0%}", *(values[place] for values in by_ratio.values())) for place, ratio in enumerate(found.ratios)
-    ]
-    _write(path, check, [plain_sheet("p-values", ("erased", *by_ratio), rows)] if by_ratio else [])
 
 
 def write_randomization(path: Path, about: str, results: Sequence[Randomization], meaning: str) -> None:
     """How far the scores of a model agree with those of its shuffled copy."""
     dots = [
-        {"name": _name(one, results), "value": _finite(one.value), "low": _finite(one.low), "high": _finite(one.high)}
+        without_nan({"name": _name(one, results), "value": one.value, "low": one.low, "high": one.high})
         for one in results
     ]
     caption = "Rank correlation before and after, 95 % interval over examples"
     title = f"Do scores change when the weights are shuffled? {about}"
-    check = _check(title, answer=[*_range(results), meaning], dots=dots, caption=caption)
     rows = [(one.explainer, one.block, one.value, one.low, one.high) for one in results]
-    _write(path, check, [plain_sheet("Correlations", ("explainer", "shuffled", "correlation", "low", "high"), rows)])
+    sheet = plain_sheet("Correlations", ("explainer", "shuffled", "correlation", "low", "high"), rows)
+    _write(path, [sheet], title=title, answer=[*_range(results), meaning], dots=dots, caption=caption)
 
 
-def _check(title: str, **parts: Any) -> dict[str, Any]:
+def _write(path: Path, sheets: Sequence[Sheet], *, title: str, **parts: Any) -> None:
     empty: dict[str, Any] = {"answer": [], "lines": [], "level": 0.0, "dots": [], "caption": "", "notes": []}
-    return {"title": title, **empty, **parts}
-
-
-def _write(path: Path, check: dict[str, Any], sheets: Sequence[Sheet]) -> None:
+    check = {"title": title, **empty, **parts}
     data = PageData(document("check", checks=[check], tables=[table(sheet) for sheet in sheets]), [])
-    export.write(path, run_page.render(data, map(plain_table, sheets)).encode())
+    export.write(path, render(data, map(page.sheet_table, sheets)).encode())
 
 
 def _name(one: Randomization, results: Sequence[Randomization]) -> str:
@@ -70,7 +67,3 @@ def _range(results: Sequence[Randomization]) -> list[str]:
         return []
     low, high = (f"{one.value:.2f} ({_name(one, results)})" for one in (known[0], known[-1]))
     return [f"Rank correlation with the shuffled model's scores: {low if len(known) == 1 else f'from {low} to {high}'}"]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -16,20 +16,21 @@ from typing import NamedTuple
 import troth
 from troth.core import catalog
 from troth.report.board import RANDOM, Leaderboard
-from troth.report.latex import escaped
+from troth.report.export import latex_escaped
+from troth.report.verdict import joined
 
 _REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)(?: et al\.| & [\w-]+)?), ?(\d{4}[a-z]?)\b")
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
-class Reference(NamedTuple):
+class PaperReference(NamedTuple):
     """A paper as it is referred to."""
 
     key: str  # in references.bib
     text: str  # "Li et al., 2016b"
 
 
-def references(kind: str, spec: str) -> list[Reference]:
+def references(kind: str, spec: str) -> list[PaperReference]:
     """The papers that a method's own file names first; none for a method that is not of ours."""
     name = spec.partition("(")[0]
     if name not in catalog.names(kind):
@@ -37,14 +38,14 @@ def references(kind: str, spec: str) -> list[Reference]:
     return read_references(catalog.summary(kind, name))
 
 
-def read_references(text: str) -> list[Reference]:
+def read_references(text: str) -> list[PaperReference]:
     """
     >>> for reference in read_references("how rare they are (Spärck Jones, 1972; as salience: Li et al., 2016a)"):
     ...     print(reference.key, "=", reference.text)
     jones1972 = Spärck Jones, 1972
     li2016a = Li et al., 2016a
     """
-    return [Reference(_key(match[2], match[3]), f"{match[1]}, {match[3]}") for match in _REFERENCE.finditer(text)]
+    return [PaperReference(_key(match[2], match[3]), f"{match[1]}, {match[3]}") for match in _REFERENCE.finditer(text)]
 
 
 def _key(surname: str, year: str) -> str:
@@ -72,22 +73,16 @@ def bibtex(boards: Iterable[Leaderboard]) -> str:
 
 def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
     """Methods whose paper we cannot name: the user's own, or those without an entry."""
-    return sorted(
-        {
-            spec
-            for board in boards
-            for kind, specs in (("explainers", board.explainers), ("metrics", board.metrics))
-            for spec in specs
-            if spec != RANDOM and not any(reference.key in entries() for reference in references(kind, spec))
-        }
-    )
+    cited = {spec: papers for board in boards for spec, papers in _methods(board)}
+    known = entries()
+    return sorted(spec for spec in cited if spec != RANDOM and not any(paper.key in known for paper in cited[spec]))
 
 
 def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
     """What was done, with a reference for each method."""
-    shown = escaped if latex else str
+    shown = latex_escaped if latex else str
 
-    def cited(some: Iterable[Reference]) -> str:
+    def cited(some: Iterable[PaperReference]) -> str:
         known = [reference for reference in some if reference.key in entries()]
         if not known:
             return ""
@@ -96,7 +91,7 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
         return f" ({'; '.join(reference.text for reference in known)})"
 
     def listed(kind: str, specs: Sequence[str]) -> str:
-        return _and([f"{shown(spec)}{cited(references(kind, spec))}" for spec in specs])
+        return joined([f"{shown(spec)}{cited(references(kind, spec))}" for spec in specs])
 
     real = [name for name in board.explainers if name != RANDOM]
     baseline = " and compared with random scores" if RANDOM in board.explainers else ""
@@ -126,16 +121,22 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
 
 
 _STATISTICS = (
-    Reference("efron1987", "Efron, 1987"),
-    Reference("holm1979", "Holm, 1979"),
+    PaperReference("efron1987", "Efron, 1987"),
+    PaperReference("holm1979", "Holm, 1979"),
 )
-_MASF = (Reference("haroush2022", "Haroush et al., 2022"), Reference("madsen2024", "Madsen et al., 2024"))
+_MASF = (PaperReference("haroush2022", "Haroush et al., 2022"), PaperReference("madsen2024", "Madsen et al., 2024"))
 
 
-def _all(board: Leaderboard) -> list[Reference]:
-    explainers = [reference for spec in board.explainers for reference in references("explainers", spec)]
-    metrics = [reference for spec in board.metrics for reference in references("metrics", spec)]
-    return [*explainers, *metrics, *_STATISTICS, *(_MASF if _checked(board) else ())]
+def _all(board: Leaderboard) -> list[PaperReference]:
+    methods = [reference for _, papers in _methods(board) for reference in papers]
+    return [*methods, *_STATISTICS, *(_MASF if _checked(board) else ())]
+
+
+def _methods(board: Leaderboard) -> Iterator[tuple[str, list[PaperReference]]]:
+    """Every explainer and metric with its papers."""
+    for kind, specs in (("explainers", board.explainers), ("metrics", board.metrics)):
+        for spec in specs:
+            yield spec, references(kind, spec)
 
 
 def _checked(board: Leaderboard) -> bool:
@@ -151,7 +152,3 @@ def _apart(board: Leaderboard) -> tuple[list[str], list[str]]:
         if (name := spec.partition("(")[0]) in known and catalog.find("metrics", name).needs_rationale
     ]
     return [spec for spec in board.metrics if spec not in human], human
-
-
-def _and(items: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))

@@ -29,7 +29,7 @@ ByMetric = Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> one valu
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """The first explainer minus the second on one metric."""
 
     metric: str
@@ -103,7 +103,7 @@ class Analysis:
     by_metric: ByMetric
     directions: Mapping[str, bool | None]
     deciding: tuple[str, ...]
-    comparisons: Mapping[tuple[str, str, str], Comparison]  # metric, first, second
+    comparisons: Mapping[tuple[str, str, str], PairedComparison]  # metric, first, second
 
     @classmethod
     def of(
@@ -127,12 +127,12 @@ class Analysis:
                 comparisons[comparison.metric, comparison.first, comparison.second] = comparison
         return cls(by_metric, directions, deciding, comparisons)
 
-    def between(self, first: str, second: str) -> list[Comparison]:
+    def between(self, first: str, second: str) -> list[PairedComparison]:
         """The two on every metric that decides, the first one's best metric first."""
         pairs = [self._directed(metric, first, second) for metric in self.deciding]
         return sorted((pair for pair in pairs if pair is not None), key=lambda pair: -pair.size)
 
-    def _directed(self, metric: str, first: str, second: str) -> Comparison | None:
+    def _directed(self, metric: str, first: str, second: str) -> PairedComparison | None:
         if (metric, first, second) in self.comparisons:
             return self.comparisons[metric, first, second]
         turned = self.comparisons.get((metric, second, first))
@@ -183,7 +183,7 @@ def _number(value: float) -> str:
 
 def _compared(
     metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool, resolution: float
-) -> Comparison:
+) -> PairedComparison:
     one, other = values[first], values[second]
     # Scores above 1, such as log-odds, are as fine as their size allows.
     noise = resolution * np.fmax(1.0, np.fmax(abs(one), abs(other)))
@@ -198,7 +198,7 @@ def _compared(
         p = 1.0
     else:
         p = max(_student(difference, spread, count), _least(differing))
-    return Comparison(metric, first, second, difference, spread, count, differing, higher_is_better, p)
+    return PairedComparison(metric, first, second, difference, spread, count, differing, higher_is_better, p)
 
 
 def _student(difference: float, spread: float, count: int) -> float:
@@ -213,7 +213,7 @@ def _least(differing: float) -> float:
     return float(min(1.0, 2.0 ** (1 - differing)))
 
 
-def _adjusted(family: list[Comparison]) -> list[Comparison]:
+def _adjusted(family: list[PairedComparison]) -> list[PairedComparison]:
     p = np.array([pair.p for pair in family])
     adjusted = statistics.holm(p) if len(p) else p
     tests = int((~np.isnan(p)).sum())
@@ -226,7 +226,7 @@ def _adjusted(family: list[Comparison]) -> list[Comparison]:
     return finished
 
 
-def _interval(pair: Comparison, adjusted: float, factor: float) -> tuple[float, float]:
+def _interval(pair: PairedComparison, adjusted: float, factor: float) -> tuple[float, float]:
     """Of a level that leaves 0 out exactly where the adjusted p-value is below 0.05."""
     if pair.count < 2 or pair.spread == 0:
         return pair.difference, pair.difference

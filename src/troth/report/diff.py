@@ -39,7 +39,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     about: Mapping[str, tuple[Any, Any]]  # of run.json: versions, models, data
     specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first, only the second run has
     numbers: Sequence[Number]
@@ -51,7 +51,7 @@ class Difference:
         return [number for number in self.numbers if number.moved]
 
 
-def diff(first: Store, second: Store) -> Difference:
+def diff(first: Store, second: Store) -> RunDifference:
     """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
     cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
     finished = [[cell for cell in some if not cell.error] for some in cells]
@@ -66,14 +66,18 @@ def diff(first: Store, second: Store) -> Difference:
     groups = [_groups(some, other | {"seed"}) for some in finished]
     numbers = [
         Number(
-            specs=_shared(groups[0][key] + groups[1][key]),
+            specs={
+                name: value
+                for name, value in groups[0][key][0].specs.items()
+                if all(cell.specs.get(name) == value for cell in groups[0][key] + groups[1][key])
+            },
             before=summary(first, groups[0][key]),
             after=summary(second, groups[1][key]),
         )
         for key in groups[0]
         if key in groups[1]
     ]
-    return Difference(
+    return RunDifference(
         about=_about(first.about() or {}, second.about() or {}),
         specs=only,
         numbers=numbers,
@@ -124,11 +128,6 @@ def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stor
     for cell in cells:
         groups[canonical({key: value for key, value in cell.specs.items() if key not in leave_out})].append(cell)
     return groups
-
-
-def _shared(cells: Sequence[Stored]) -> dict[str, Any]:
-    first, *rest = cells
-    return {key: value for key, value in first.specs.items() if all(cell.specs.get(key) == value for cell in rest)}
 
 
 def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:

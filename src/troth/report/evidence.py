@@ -58,7 +58,8 @@ def proof_line(attribution: Attribution) -> str:
     spread = (proof.random_high - proof.random_low) / 2
     is_value = attribution.outputs == "values"
     shown = "{:.4g}".format if is_value else percent
-    half = f"{spread:.2g}" if is_value else _points(100 * spread)
+    points = 100 * spread
+    half = f"{spread:.2g}" if is_value else f"{points:.0f}" if points >= 1 or points < 0.005 else f"{points:.1g}"
     flips = proof.predicted_without_top != name and attribution.is_predicted
     return (
         f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
@@ -73,7 +74,8 @@ def chance_line(attribution: Attribution) -> str:
     assert proof is not None
     units, total = _units(attribution), attribution.question.n_units
     erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
-    return f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {_how(proof.masking)})"
+    how = "deleted" if proof.masking == "delete" else f"erased by {proof.masking}"
+    return f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
 
 
 def legend(
@@ -120,16 +122,8 @@ def percent(share: float) -> str:
     return f"{hundred:.0f} %"
 
 
-def _points(spread: float) -> str:
-    return f"{spread:.0f}" if spread >= 1 or spread < 0.005 else f"{spread:.1g}"
-
-
 def _units(attribution: Attribution) -> str:
     return f"{attribution.question.encoding.unit_kind}s"
-
-
-def _how(masking: str) -> str:
-    return "deleted" if masking == "delete" else f"erased by {masking}"
 
 
 def _short(text: str) -> str:

@@ -18,6 +18,7 @@ from troth.verbs.comparison import sentence
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from troth.core.results import Matrix
     from troth.core.types import Attribution
 
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
@@ -25,9 +26,9 @@ _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
 _COLUMNS = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.5em 2em"
 
 
-def strengths(attribution: Attribution) -> np.ndarray:
-    """[units] scores over the largest magnitude: −1 … 1."""
-    scores = np.nan_to_num(np.asarray(attribution.scores, dtype=np.float64))
+def strengths(of: Attribution | Matrix) -> np.ndarray:
+    """[units] or [targets, units] scores over the largest magnitude of all: −1 … 1."""
+    scores = np.nan_to_num(np.asarray(of.scores, dtype=np.float64))
     largest = np.abs(scores).max(initial=0.0)
     return scores / largest if largest > 0 else scores
 
@@ -103,7 +104,8 @@ def html(attribution: Attribution) -> str:
         elif role == "prompt":
             parts.append(f'<span class="prompt" style="opacity:.65;white-space:pre-wrap">{shown}</span>')
         elif role in ("written", "explained"):
-            parts.append(_written_html(shown, role))
+            mark = "border-bottom:2px solid #7c3aed" if role == "explained" else "opacity:.7"
+            parts.append(f'<i class="{role}" style="white-space:pre-wrap;{mark}">{shown}</i>')
         elif unit is None:
             parts.append(f'<span style="opacity:.6">{shown}</span>' if text.strip() else shown)
         else:
@@ -117,11 +119,6 @@ def html(attribution: Attribution) -> str:
         f"<div>{''.join(parts)}</div>"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
-
-
-def _written_html(token: str, role: str) -> str:
-    mark = "border-bottom:2px solid #7c3aed" if role == "explained" else "opacity:.7"
-    return f'<i class="{role}" style="white-space:pre-wrap;{mark}">{token}</i>'
 
 
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:

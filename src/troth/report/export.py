@@ -1,4 +1,4 @@
-"""A sheet as Markdown, csv or a data frame."""
+"""A sheet as LaTeX, Markdown, csv or a data frame."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from typing import Any
 from troth.core.errors import TrothError
 from troth.core.files import CannotWriteError, write_output
 from troth.core.sheet import Cell, Sheet
-from troth.report import latex
 
 Place = str | Path | None
 FORMATS = ("latex", "markdown", "csv")
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$",
+    "–": "--", "−": "$-$", "…": r"\ldots{}", "α": r"$\alpha$", "∇": r"$\nabla$",
+}  # fmt: skip
 
 
 def text(sheets: Sequence[Sheet], form: str) -> str:
@@ -22,7 +27,7 @@ def text(sheets: Sequence[Sheet], form: str) -> str:
     if form == "csv":
         fields = dict.fromkeys(name for sheet in sheets for name in sheet.fields)
         return csv_text(fields, ([record.get(name) for name in fields] for sheet in sheets for record in sheet.records))
-    return "\n".join(latex.table(sheet) if form == "latex" else markdown(sheet) for sheet in sheets)
+    return "\n".join(latex(sheet) if form == "latex" else markdown(sheet) for sheet in sheets)
 
 
 def to(path: Place, text: str) -> str:
@@ -87,3 +92,51 @@ def _escaped(text: str) -> str:
     for special in "\\|*`[]":
         text = text.replace(special, f"\\{special}")
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+
+
+def latex_escaped(text: str) -> str:
+    """The text as LaTeX prints it.
+
+    >>> print(latex_escaped("a_b & 5 % of {c}"))
+    a\\_b \\& 5 \\% of \\{c\\}
+    """
+    return "".join(_SPECIAL.get(letter, letter) for letter in " ".join(text.split()))
+
+
+def latex(sheet: Sheet, *, intervals: bool = True) -> str:
+    """A floating table with a caption: letters raised, and each row's intervals below its values.
+
+    The document needs \\usepackage{booktabs}.
+    """
+    columns = "".join("r" if column.number else "l" for column in sheet.columns)
+    notes = " ".join(latex_escaped(note) for note in sheet.notes)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{latex_escaped(sheet.title)}.{' ' if notes else ''}{notes}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_row(latex_escaped(column.head) for column in sheet.columns),
+        r"\midrule",
+    ]
+    for row in sheet.rows:
+        lines.append(_latex_row(_latex_value(cell) for cell in row))
+        if intervals and any(cell.interval for cell in row):
+            lines.append(_latex_row(_latex_interval(cell) for cell in row))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_value(cell: Cell) -> str:
+    number = isinstance(cell.value, int | float) and cell.defined
+    text = cell.text.replace("-", "$-$") if number else latex_escaped(cell.text)
+    raised = rf"\textsuperscript{{{latex_escaped(cell.letters)}}}" if cell.letters else ""
+    return (rf"\textbf{{{text}}}" if cell.best else text) + raised
+
+
+def _latex_interval(cell: Cell) -> str:
+    return rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else ""
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

@@ -1,6 +1,7 @@
-"""Sheets as figures: dots with intervals for a leaderboard, bars for attributions, a histogram for scores.
+"""Sheets as figures: dots with intervals for a leaderboard, curves, heat maps, costs, bars, a histogram for scores.
 
-Colors are Okabe and Ito's, which people with any kind of color blindness tell apart; nothing is told by color alone.
+Colors are Okabe and Ito's, which people with any kind of color blindness tell apart; every name also has a marker and a
+line of its own, so that nothing is told by color alone.
 """
 
 from __future__ import annotations
@@ -8,25 +9,31 @@ from __future__ import annotations
 import base64
 import html as markup
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from troth.core.errors import TrothError
-from troth.core.sheet import Sheet
+from troth.core.sheet import NOTHING, Cell, Sheet
 from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
 from troth.report import export
-from troth.report.drawings import BLUE, GRAY, VERMILION
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from troth.report.board import Leaderboard
 
 ENDINGS = (".png", ".pdf", ".svg")
+BLUE, VERMILION, GRAY = "#0072B2", "#D55E00", "#777777"
+_COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS, _LINES = "osD^vPX*", ("-", "--", "-.", ":")
+_LEAST = 0.1  # milliseconds, where an axis of powers begins
+_ACROSS = 3  # panels in a row
 _MOST = 8  # attributions in one figure
 _UNITS = 25  # of one attribution: those that matter most
 # Text stays text, a $ is a letter, and the same results give the same bytes.
@@ -101,18 +108,151 @@ def _size(part: Any) -> tuple[float, float]:
     return 2.2 + 2.1 * across, down * (0.9 + 0.24 * rows)
 
 
+class LineStyle(NamedTuple):
+    """How one name is drawn, everywhere in a figure."""
+
+    color: str
+    marker: str
+    line: str
+
+
+def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
+    """A style for each name; random is gray and dotted. No two are alike among the first 56."""
+    real = [name for name in names if name.lower() != "random"]
+    chosen = {
+        name: LineStyle(
+            _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)], _LINES[place // len(_COLORS) % len(_LINES)]
+        )
+        for place, name in enumerate(real)
+    }
+    return {name: chosen.get(name, LineStyle(GRAY, "x", ":")) for name in names}
+
+
+def panels(figure: Figure, titles: Sequence[str], across: int = _ACROSS, sharey: bool = False) -> list[Axes]:
+    """A panel per title, so many in a row."""
+    across = min(across, max(1, len(titles)))
+    every = list(figure.subplots(-(-max(1, len(titles)) // across), across, squeeze=False, sharey=sharey).flat)
+    for axes, title in zip(every, titles, strict=False):
+        axes.set_title(title, size=8)
+        axes.tick_params(labelsize=7)
+    for axes in every[len(titles) :]:
+        axes.set_visible(False)
+    return every[: len(titles)]
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """One row per name, the first at the top; the height of a figure depends on how many there are."""
+    axes.set_label("rows")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def draw_curves(figure: Figure, curves: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]) -> None:
+    """A panel per metric: what is left of the performance as more and more is erased."""
+    names = line_styles(list(dict.fromkeys(name for lines in curves.values() for name in lines)))
+    for axes, lines in zip(panels(figure, list(curves)), curves.values(), strict=True):
+        for name, (ratios, values) in lines.items():
+            style = names[name]
+            axes.plot(ratios, values, style.line, color=style.color, marker=style.marker, markersize=4, label=name)
+        axes.set_xlabel("share of units erased", size=8)
+        axes.legend(fontsize=6)
+
+
+def draw_bands(figure: Figure, panels_of: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> None:
+    """A panel per metric: means with their intervals as bands."""
+    names = line_styles(list(dict.fromkeys(name for lines in panels_of.values() for name in lines)))
+    for place, (axes, lines) in enumerate(zip(panels(figure, list(panels_of)), panels_of.values(), strict=True)):
+        for name, line in lines.items():
+            style = names[name]
+            axes.plot(line["ratios"], line["mean"], style.line, color=style.color, marker=style.marker, markersize=3,
+                      label=name)  # fmt: skip
+            axes.fill_between(line["ratios"], line["low"], line["high"], alpha=0.12, color=style.color)
+        axes.set_xlabel("share of units", size=8)
+        axes.set_ylabel("" if place % _ACROSS else "probability of the class", size=8)
+    shown = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
+    figure.legend(list(shown.values()), list(shown), fontsize=6, loc="outside right center")
+
+
+def draw_bars(figure: Figure, groups: Mapping[str, Mapping[str, float]]) -> None:
+    """A panel per group: a bar for each name, the longest first."""
+    for axes, values in zip(panels(figure, list(groups)), groups.values(), strict=True):
+        axes.barh(range(len(values)), list(values.values()), color=BLUE)
+        axes.set_yticks(range(len(values)), list(values))
+        axes.set_ylim(len(values) - 0.4, -0.6)
+
+
+def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -> None:
+    """How often the model is right by how sure it is; larger dots hold more examples."""
+    (axes,) = panels(figure, [""])
+    axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=0.8)
+    most = max(count for *_, count in bins)
+    for sure, right, count in bins:
+        axes.plot(sure, right, "o", color=BLUE, markersize=3 + 9 * math.sqrt(count / most))
+    axes.set_xlabel("how sure the model is", size=8)
+    axes.set_ylabel("how often it is right", size=8)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(-0.02, 1.05)
+
+
+def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, Cell]], level: float = math.nan) -> None:
+    """A panel per group: a dot with whiskers per name, and a dashed line at the level that means nothing."""
+    for axes, cells in zip(panels(figure, list(groups)), groups.values(), strict=True):
+        for place, cell in enumerate(cells.values()):
+            if cell.defined:
+                axes.plot([cell.low, cell.high], [place, place], color=BLUE, linewidth=1.5)
+                axes.plot(cell.value, place, "o", color=BLUE)
+        if not math.isnan(level):
+            axes.axvline(level, color=GRAY, linestyle="--", linewidth=0.8)
+        _name_rows(axes, list(cells))
+
+
+def draw_heat(figure: Figure, names: Sequence[str], values: Mapping[tuple[str, str], float]) -> None:
+    """How far every two agree, −1 … 1, with the number in the square."""
+    axes = figure.subplots()
+    squares = np.full((len(names), len(names)), np.nan)
+    for row, first in enumerate(names):
+        for column, second in enumerate(names):
+            own = 1.0 if first == second else math.nan
+            squares[row, column] = values.get((first, second), values.get((second, first), own))
+    axes.imshow(squares, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+    for (row, column), value in np.ndenumerate(squares):
+        ink = "white" if abs(value) > 0.7 else "black"
+        shown = NOTHING if math.isnan(value) else f"{value:z.2f}"
+        axes.text(column, row, shown, ha="center", va="center", size=7, color=ink)
+    axes.set_label("rows")
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", size=7)
+    axes.set_yticks(range(len(names)), names, size=7)
+
+
+def draw_costs(figure: Figure, seconds: Mapping[str, float], groups: Mapping[str, Mapping[str, float]]) -> None:
+    """A panel per metric: its number against what an explanation takes, in milliseconds."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    names = line_styles(list(seconds))
+    for axes, values in zip(panels(figure, list(groups)), groups.values(), strict=True):
+        for name, value in values.items():
+            if not math.isnan(value):
+                style = names[name]
+                axes.plot(
+                    max(_LEAST, 1000 * seconds[name]), value, style.marker, color=style.color, label=name, linestyle=""
+                )
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # its own would be TeX
+        axes.set_xlabel("ms per example", size=8)
+        axes.legend(fontsize=6)
+
+
 def draw_board(figure: Figure, board: Leaderboard, explainers: Sequence[str]) -> None:
     """A panel per metric; the best filled, dotted what is no better than random, a dashed line where random is."""
-    from troth.report.board_sheet import sheet, short_names
+    from troth.report.board_sheet import sheet
 
-    cells = [row[1:] for row in sheet(board, explainers).rows]
-    heads = short_names(board.metrics)
-    places = np.arange(len(explainers))
-    across = min(4, max(1, len(board.metrics)))
-    panels = figure.subplots(-(-max(1, len(board.metrics)) // across), across, sharey=True, squeeze=False).ravel()
-    for number, (axes, metric) in enumerate(zip(panels, board.metrics, strict=False)):
-        column = [row[number] for row in cells]
-        for place, cell in zip(places, column, strict=True):
+    shown = sheet(board, explainers)
+    heads = [column.head for column in shown.columns[1 : 1 + len(board.metrics)]]
+    for number, axes in enumerate(panels(figure, heads, across=4, sharey=True), start=1):
+        column = [row[number] for row in shown.rows]
+        for place, cell in enumerate(column):
             if not cell.defined:
                 continue
             color, line = (GRAY, ":") if cell.weak else (BLUE, "-")
@@ -123,15 +263,8 @@ def draw_board(figure: Figure, board: Leaderboard, explainers: Sequence[str]) ->
             axes.annotate(cell.letters, (cell.value, place), (0, 5), textcoords="offset points", ha="center", size=6)
         if "random" in explainers and (own := column[list(explainers).index("random")]).defined:
             axes.axvline(own.value, color=GRAY, linestyle="--", linewidth=0.8)
-        arrow = {True: " ↑", False: " ↓", None: ""}[board.directions[metric]]
-        axes.set_title(heads[metric] + arrow, size=8)
-        axes.tick_params(labelsize=7)
-    for axes in panels:
-        axes.set_label("rows")
-        axes.set_yticks(places, explainers)
-        axes.set_ylim(len(explainers) - 0.4, -0.6)
-    for axes in panels[len(board.metrics) :]:
-        axes.set_visible(False)
+    for axes in figure.axes:
+        _name_rows(axes, explainers)
     figure.suptitle(board.title, size=9)
 
 
@@ -142,24 +275,15 @@ def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> No
             f"a figure shows 1 to {_MOST} attributions, not {len(attributions)}; take a part of the list: "
             f"attributions[:{_MOST}].plot(…)"
         )
-    across = min(4, len(attributions))
-    panels = figure.subplots(-(-len(attributions) // across), across, squeeze=False).ravel()
-    for axes, attribution in zip(panels, attributions, strict=False):
+    titles = [f"{one.example.id}: {one.explainer.partition('(')[0]} → {one.label(one.target)}" for one in attributions]
+    for axes, attribution in zip(panels(figure, titles, across=4), attributions, strict=True):
         scores = np.nan_to_num(attribution.scores)
         shown = np.sort(np.argsort(-np.abs(scores), kind="stable")[:_UNITS])
-        places = np.arange(len(shown))
-        for place, score in zip(places, scores[shown], strict=True):
+        for place, score in enumerate(scores[shown]):
             away = score < 0
             axes.barh(place, score, color=VERMILION if away else BLUE, hatch="///" if away else None)
         axes.axvline(0, color=GRAY, linewidth=0.8)
-        axes.set_label("rows")
-        axes.set_yticks(places, [attribution.units[unit] for unit in shown])
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.tick_params(labelsize=7)
-        target = attribution.label(attribution.target)
-        axes.set_title(f"{attribution.example.id}: {attribution.explainer.partition('(')[0]} → {target}", size=8)
-    for axes in panels[len(attributions) :]:
-        axes.set_visible(False)
+        _name_rows(axes, [attribution.units[unit] for unit in shown])
 
 
 def draw_scores(figure: Figure, scores: Sequence[Score]) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from troth.core.terminal import visible
 from troth.report import evidence
-from troth.report.explanation import FAINT, ground, layout, style
+from troth.report.explanation import FAINT, ground, layout, strengths, style
 
 if TYPE_CHECKING:
     from troth.core.results import Matrix
@@ -29,15 +29,15 @@ def heading(matrix: Matrix) -> str:
 
 def html(matrix: Matrix) -> str:
     """One self-contained, escaped HTML fragment."""
-    strengths, shape = _strengths(matrix), _shape(matrix)
+    strength, shape = strengths(matrix), _shape(matrix)
     cell = "padding:.15em .35em;font-size:.85em;text-align:right;white-space:nowrap"
     name = f"{cell};text-align:left;font-weight:600"
     head = "".join(f'<th style="{cell}">{markup.escape(unit)}</th>' for unit in matrix.units)
     rows = []
-    for target, value, scores, strength in zip(matrix.targets, matrix.values, matrix.scores, strengths, strict=True):
+    for target, value, scores, shares in zip(matrix.targets, matrix.values, matrix.scores, strength, strict=True):
         cells = "".join(
             f'<td title="{score:+.4g}" style="{cell};{ground(each)}">{_number(score, shape)}</td>'
-            for score, each in zip(scores, strength, strict=True)
+            for score, each in zip(scores, shares, strict=True)
         )
         shown = f'<td style="{name}">{markup.escape(_name(target))}</td><td style="{cell};opacity:.7">{value:.2f}</td>'
         rows.append(f"<tr>{shown}{cells}</tr>")
@@ -53,19 +53,15 @@ def html(matrix: Matrix) -> str:
 def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
     """Of a page: every text with the matrix of each method, then a legend."""
     for matrices in by_text:
-        yield "".join([_text_html(matrices[0]), *map(html, matrices)])
+        text = markup.escape("".join(text for text, _, _ in layout(matrices[0].attributions[0])))
+        yield "".join([f'<div style="white-space:pre-wrap">{text}</div>', *map(html, matrices)])
     every = [attribution for matrices in by_text for matrix in matrices for attribution in matrix.attributions]
     yield evidence.legend_html(every)
 
 
-def _text_html(matrix: Matrix) -> str:
-    parts = (text for text, _, _ in layout(matrix.attributions[0]))
-    return f'<div style="white-space:pre-wrap">{markup.escape("".join(parts))}</div>'
-
-
 def lines(matrix: Matrix, width: int) -> Iterator[Text]:
     """The matrix as lines of at most `width` cells; units that do not fit follow in further blocks."""
-    strengths, shape = _strengths(matrix), _shape(matrix)
+    strength, shape = strengths(matrix), _shape(matrix)
     names = [visible(_name(target)) for target in matrix.targets]
     first = min(_WIDEST, max(map(cell_len, names)))
     values = [f"{value:.2f}" for value in matrix.values]
@@ -89,18 +85,11 @@ def lines(matrix: Matrix, width: int) -> Iterator[Text]:
             line.append(f"{values[row]:>{second}} ", style="dim")
             for unit in range(start, end):
                 line.append(" ")
-                line.append(f"{numbers[row][unit]:>{widths[unit]}}", style=style(float(strengths[row, unit])))
+                line.append(f"{numbers[row][unit]:>{widths[unit]}}", style=style(float(strength[row, unit])))
             yield line
         start = end
         if start < len(units):
             yield Text("")
-
-
-def _strengths(matrix: Matrix) -> np.ndarray:
-    """[targets, units] scores over the largest of all: −1 … 1."""
-    scores = np.nan_to_num(matrix.scores.astype(np.float64))
-    largest = np.abs(scores).max(initial=0.0)
-    return scores / largest if largest > 0 else scores
 
 
 def _shape(matrix: Matrix) -> str:

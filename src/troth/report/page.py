@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from troth.core.errors import TrothError
-from troth.core.sheet import Cell
+from troth.core.sheet import Cell, Sheet
 from troth.report import export
 
 _STYLE = """
@@ -59,6 +59,11 @@ def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[Cell]]) -> 
     first = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><caption>{html.escape(caption)}</caption><tr>{first}</tr>{body}</table>"
+
+
+def sheet_table(sheet: Sheet) -> str:
+    """A sheet as such a table."""
+    return table(sheet.title, [column.head for column in sheet.columns], sheet.rows)
 
 
 def _cell(cell: Cell) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from troth import seeds, statistics
 from troth.core import catalog
 from troth.core.errors import TrothError
+from troth.core.sheet import without_nan
 from troth.core.types import Score
 from troth.report import answer
-from troth.report.board import RANDOM, Leaderboard
-from troth.report.board_sheet import folded, short_names
-from troth.report.glossary import VALIDITY
+from troth.report.board import RANDOM, Leaderboard, metric_cells
+from troth.report.board_sheet import measurement, short_names
+from troth.report.exhibits import board_exhibits, notes
 from troth.report.page_curves import mean_curve
 from troth.report.page_examples import Erased, examples
 from troth.report.page_overview import explainer_agreement, model_facts, top_words
@@ -23,7 +21,13 @@ from troth.report.page_rows import explained, texts
 from troth.store.measured import Key, Measured, seed_groups
 from troth.store.store import Store, Stored
 
-Scores = Mapping[tuple[str, str], Sequence[Mapping[Key, Score]]]  # (explainer, metric) -> seeds -> examples
+_VALIDITY = {
+    "no evidence against": "The erased inputs were tested and look like what the model was trained on.",
+    "out of distribution": "The erased inputs look unlike what the model was trained on: this number may measure the "
+    "model's confusion instead of faithfulness.",
+    "not tested": "Nobody tested whether these erased inputs look like what the model was trained on.",
+}
+Records = Sequence[Mapping[str, Any]]  # of an exhibit
 
 
 def page_board(
@@ -36,17 +40,29 @@ def page_board(
         name: explained(store, [cell for cell in explanations if cell.specs["explainer"] == name], sources)
         for name in board.explainers
     }
-    measured = _measured(store, cells)
+    scored = metric_cells(cells)
+    measured = {key: Measured.read(store, some) for key, some in scored.items()}
     agreement, of_example = explainer_agreement({name: some for name, some in by_seed.items() if some})
     curves = _curves(board, measured)
     slider = _slider(curves)
-    values = {(name, metric): _means(measured[name, metric]) for name in board.explainers for metric in board.metrics
-              if (name, metric) in measured}  # fmt: skip
-    erased: Erased = {} if slider is None else {
-        name: measured[name, slider][0] for name in board.explainers if (name, slider) in measured
-    }  # fmt: skip
+    # Each example's mean over the seeds that define it, as on the leaderboard.
+    means = {key: seeds.mean_over_seeds(some.values(some.keys)).tolist() for key, some in measured.items()}
+    values = {
+        (name, metric): dict(zip(measured[name, metric].keys, _rounded(means[name, metric]), strict=True))
+        for name in board.explainers
+        for metric in board.metrics
+        if (name, metric) in measured
+    }
+    erased: Erased = {
+        name: _first_seed(store, scored[name, slider])
+        for name in board.explainers
+        if slider is not None and (name, slider) in scored
+    }
     first = {name: some[0] if some else {} for name, some in by_seed.items()}
     entries = examples(first, values, erased, _p_values(store, cells), of_example)
+    shown: dict[str, Records] = {name: sheet.records for name, sheet, _ in board_exhibits(board)}
+    diagnosticity = {record["metric"]: record for record in shown.get("diagnosticity", ())}
+    short = short_names(board.metrics)
     labels = list((board.about.get("models") or {}).get(board.model, {}).get("labels", ()))
     known = list(next((some for some in first.values() if some), {}).values())
     facts = {
@@ -54,55 +70,37 @@ def page_board(
         "examples": board.examples, "labels": labels, "answer": answer.findings(board),
         "methods": answer.methods(board).removeprefix("Methods: "),
         "explainers": [_explainer(board, name) for name in board.explainers],
-        "metrics": [_metric(board, metric) for metric in board.metrics],
+        "metrics": [_metric(board, metric, diagnosticity.get(metric)) for metric in board.metrics],
         "cells": [[_cell(board, name, metric) for metric in board.metrics] for name in board.explainers],
         "curves": curves, "slider": slider,
         "slider_explains_again": slider is not None and bool(getattr(_built(slider), "explains_again", False)),
-        "erasure": _erasure(board),
-        "agreement": {"explainers": agreement, "metrics": _metric_agreement(board)},
+        "erasure": _erasure(shown.get("racu", ())),
+        "agreement": {
+            "explainers": agreement, "metrics": _metric_agreement(short, diagnosticity, shown.get("agreement", ())),
+        },
         "words": {name: top_words(some) for name, some in by_seed.items() if name != RANDOM},
         "performance": model_facts(known, labels),
-        "notes": _notes(board), "seeds": board.seeds, "example_metrics": list(dict.fromkeys(m for _, m in values)),
+        "notes": [{"title": title, "lines": lines} for title, lines in notes(board).items()],
+        "seeds": board.seeds, "example_metrics": list(dict.fromkeys(metric for _, metric in values)),
     }  # fmt: skip
     return facts, entries
 
 
-def _measured(store: Store, cells: Sequence[Stored]) -> Scores:
-    """(explainer, metric) -> seed, the lowest first -> example -> its score."""
-    grouped: dict[tuple[str, str], list[Stored]] = {}
-    for cell in cells:
-        if cell.kind == "metric":
-            grouped.setdefault((cell.specs["explainer"], cell.specs["metric"]), []).append(cell)
-    found = {}
-    for key, some in grouped.items():
-        read = [Measured.read(store, of_seed) for of_seed in seed_groups(some)]
-        found[key] = [dict(zip(one.keys, one.by_seed[0], strict=True)) for one in read]
-    return found
+def _first_seed(store: Store, cells: Sequence[Stored]) -> dict[Key, Score]:
+    first = Measured.read(store, seed_groups(cells)[0])
+    return dict(zip(first.keys, first.by_seed[0], strict=True))
 
 
-def _by_example(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, list[Score]]:
-    """Every seed's score of each example."""
-    keys = dict.fromkeys(key for some in of_seeds for key in some)
-    return {key: [some[key] for some in of_seeds if key in some] for key in keys}
-
-
-def _means(of_seeds: Sequence[Mapping[Key, Score]]) -> dict[Key, float | None]:
-    """Each example's mean over the seeds that define it, as on the leaderboard."""
-    return {
-        key: _finite(float(seeds.mean_over_seeds(np.array([[score.value] for score in scores]))[0]))
-        for key, scores in _by_example(of_seeds).items()
-    }
-
-
-def _curves(board: Leaderboard, measured: Scores) -> list[dict[str, Any]]:
+def _curves(board: Leaderboard, measured: Mapping[tuple[str, str], Measured]) -> list[dict[str, Any]]:
     curves = []
     for metric in board.metrics:
         inserts = bool(getattr(_built(metric), "inserts", False))
-        scores = {name: _by_example(measured[name, metric]) for name in board.explainers if (name, metric) in measured}
+        scores = {name: measured[name, metric] for name in board.explainers if (name, metric) in measured}
         lines = {
             name: curve
             for name, some in scores.items()
-            if (curve := mean_curve(some.values(), inserts, board.clustering.of(list(some)))) is not None
+            if (curve := mean_curve(zip(*some.by_seed, strict=True), inserts, board.clustering.of(some.keys)))
+            is not None
         }
         if lines:
             curves.append({"metric": metric, "kept": next(iter(lines.values()))["kept"], "lines": lines})
@@ -123,98 +121,72 @@ def _explainer(board: Leaderboard, name: str) -> dict[str, Any]:
     verdict = board.verdict
     return {
         "name": name, "short": short_names(board.explainers)[name], "meaning": _summary("explainers", name),
-        "ms": _finite(1000 * board.seconds[name]), "passes": _finite(board.passes[name]),
+        "ms": _rounded(1000 * board.seconds[name]), "passes": _rounded(board.passes[name]),
         "best": verdict is not None and name in verdict.best,
         "useless": verdict is not None and name in verdict.useless,
     }  # fmt: skip
 
 
-def _metric(board: Leaderboard, metric: str) -> dict[str, Any]:
-    stamp, made = board.stamps.get(metric), _built(metric)
-    found = {each.metric: each for each in board.meta.diagnosticities} if board.meta is not None else {}
-    told = found.get(metric)
+def _metric(board: Leaderboard, metric: str, diagnosticity: Mapping[str, Any] | None) -> dict[str, Any]:
+    stamp, built = board.stamps.get(metric), _built(metric)
     return {
         "name": metric, "short": short_names(board.metrics)[metric], "meaning": _summary("metrics", metric),
         "higher": board.directions[metric], "decides": metric in board.deciding,
-        "why_not": board.reported.get(metric, ""), "bounds": getattr(made, "bounds", ""),
-        "pitfalls": getattr(made, "pitfalls", ""),
+        "why_not": board.reported.get(metric, ""), "bounds": getattr(built, "bounds", ""),
+        "pitfalls": getattr(built, "pitfalls", ""),
         "validity": None if stamp is None else {
-            "verdict": stamp.verdict, "text": str(stamp), "p": _finite(stamp.p), "meaning": VALIDITY[stamp.verdict],
+            "verdict": stamp.verdict, "text": str(stamp), "p": _rounded(stamp.p), "meaning": _VALIDITY[stamp.verdict],
         },
-        "diagnosticity": None if told is None else {
-            "value": _finite(told.value), "low": _finite(told.low), "high": _finite(told.high),
-            "won": told.won, "tied": told.tied, "lost": told.lost,
+        "diagnosticity": None if diagnosticity is None else {
+            "value": _rounded(diagnosticity["diagnosticity"]),
+            **{name: _rounded(diagnosticity[name]) for name in ("low", "high")},
+            **{name: diagnosticity[name] for name in ("won", "tied", "lost")},
         },
     }  # fmt: skip
 
 
 def _cell(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any] | None:
-    summary = board.summaries.get((explainer, metric))
-    if summary is None:
+    if (explainer, metric) not in board.summaries:
         return None
+    known = measurement(board, explainer, metric)
+    names = ("value", "low", "high", "letters", "beats_random", "examples")
+    undefined = dict(board.summaries[explainer, metric].undefined)
     return {
-        "value": _finite(summary.value), "low": _finite(summary.low), "high": _finite(summary.high),
-        "letters": board.groups.get(metric, {}).get(explainer, ""),
-        "beats_random": board.beats_random.get((explainer, metric)),
-        "examples": summary.count, "undefined": dict(summary.undefined), "spread": _finite(summary.spread),
+        **{name: _rounded(known[name]) for name in names},
+        "undefined": undefined, "spread": _rounded(known["seed_spread"]),
     }  # fmt: skip
 
 
-def _erasure(board: Leaderboard) -> list[dict[str, Any]]:
+def _erasure(areas: Records) -> list[dict[str, Any]]:
     """ACU and RACU of the metrics that have them."""
-    bars = []
-    for metric in board.metrics:
-        rows = [
-            {
-                "explainer": name,
-                "acu": [_finite(value) for value in (summary.extra["acu"], *summary.extra["acu_interval"])],
-                "racu": [_finite(value) for value in (summary.value, summary.low, summary.high)],
-            }
-            for name in board.explainers
-            if (summary := board.summaries.get((name, metric))) is not None and "acu" in summary.extra
-        ]
-        if rows:
-            bars.append({"metric": metric, "rows": rows})
-    return bars
+    bars: dict[str, dict[str, dict[str, Any]]] = {}
+    for area in areas:
+        empty = {"explainer": area["explainer"], "acu": [], "racu": []}
+        row = bars.setdefault(area["metric"], {}).setdefault(area["explainer"], empty)
+        row[area["area"].lower()] = [_rounded(area[name]) for name in ("value", "low", "high")]
+    return [{"metric": metric, "rows": list(rows.values())} for metric, rows in bars.items()]
 
 
-def _metric_agreement(board: Leaderboard) -> dict[str, Any] | None:
+def _metric_agreement(names: Mapping[str, str], metrics: Iterable[str], pairs: Records) -> dict[str, Any] | None:
     """Kendall's τ between the rankings of explainers."""
-    if board.meta is None or not board.meta.agreement:
+    if not pairs:
         return None
-    names = [each.metric for each in board.meta.diagnosticities]
-    pairs = {frozenset(pair): value for pair, value in board.meta.agreement.items()}
+    known = {frozenset((pair["metric"], pair["other"])): pair["kendall_tau"] for pair in pairs}
     values = [
-        [1.0 if one == other else _finite(pairs.get(frozenset((one, other)), math.nan)) for other in names]
-        for one in names
+        [1.0 if first == second else _rounded(known.get(frozenset((first, second)))) for second in metrics]
+        for first in metrics
     ]
-    return {"names": [short_names(board.metrics)[name] for name in names], "values": values}
-
-
-def _notes(board: Leaderboard) -> list[dict[str, Any]]:
-    undefined = [
-        f"{explainer} × {metric}: {count} undefined, {why}"
-        for (explainer, metric), summary in board.summaries.items()
-        for why, count in summary.undefined.items()
-    ]
-    told = board.meta.sentences() if board.meta is not None else []
-    parts = {
-        "Which metrics can tell real explanations from random ones?": told,
-        "Undefined scores": undefined,
-        "Not computed": folded(board.failures),
-        "Skipped": folded(board.skipped),
-    }
-    return [{"title": title, "lines": lines} for title, lines in parts.items() if lines]
+    return {"names": [names[metric] for metric in metrics], "values": values}
 
 
 def _p_values(store: Store, cells: Sequence[Stored]) -> dict[str, float]:
     """Of each example: that its masked versions are in distribution, joined over shares as over examples."""
-    found: dict[str, list[float]] = {}
+    p_values: dict[str, list[float]] = {}
     for cell in [cell for cell in cells if cell.kind == "check"][:1]:
         for row in store.table(cell.name).to_pylist():
             if row["p"] is not None:
-                found.setdefault(row["example_id"], []).append(row["p"])
-    return {example: float(statistics.simes(p)) for example, p in found.items()}
+                p_values.setdefault(row["example_id"], []).append(row["p"])
+    return {example: float(statistics.simes(p)) for example, p in p_values.items()}
 
 
 def _summary(kind: str, spec: str) -> str:
@@ -233,5 +205,5 @@ def _built(metric: str) -> Any:
         return None
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+def _rounded(value: Any) -> Any:
+    return without_nan(value, digits=5)

@@ -18,7 +18,7 @@ _GRID = tuple(np.linspace(0, 1, 11).tolist())  # for curves whose steps depend o
 
 
 @dataclass(frozen=True)
-class Curve:
+class ErasureCurve:
     """One example's: the shares of units that are gone (or alone kept), and what the model says then."""
 
     ratios: tuple[float, ...]
@@ -26,7 +26,7 @@ class Curve:
     kept: bool = False
 
 
-def curve_of(record: Mapping[str, Any], inserts: bool = False) -> Curve | None:
+def curve_of(record: Mapping[str, Any], inserts: bool = False) -> ErasureCurve | None:
     """The curve that a record holds; None where it holds none. A curve that erases begins with the whole input."""
     ratios = record.get("ratios")
     if not ratios:
@@ -38,12 +38,12 @@ def curve_of(record: Mapping[str, Any], inserts: bool = False) -> Curve | None:
         if key.startswith("log_"):
             full, left = np.exp(full), np.exp(left)
         if kept:
-            return Curve(tuple(ratios), tuple(left), kept=True)
-        return Curve((0.0, *ratios), (float(full), *left))
+            return ErasureCurve(tuple(ratios), tuple(left), kept=True)
+        return ErasureCurve((0.0, *ratios), (float(full), *left))
     if "p_explained" in record:
-        return Curve(tuple(ratios), tuple(record["p_explained"]))
+        return ErasureCurve(tuple(ratios), tuple(record["p_explained"]))
     if "p" in record and len(record["p"]) == len(ratios):
-        return Curve(tuple(ratios), tuple(record["p"]), kept=inserts)
+        return ErasureCurve(tuple(ratios), tuple(record["p"]), kept=inserts)
     return None
 
 
@@ -77,7 +77,7 @@ def mean_curve(
     }
 
 
-def _at(ratios: Sequence[float], curve: Curve) -> Floats:
+def _at(ratios: Sequence[float], curve: ErasureCurve) -> Floats:
     """The curve's values at these shares."""
     if curve.ratios == ratios:
         return np.array(curve.probabilities)

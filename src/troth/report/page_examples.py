@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from troth.core.sheet import without_nan
 from troth.core.types import Score
 from troth.report.page_curves import curve_of, erased_at
 from troth.report.page_rows import Explained
@@ -49,41 +50,33 @@ def examples(
     agreement: Mapping[Key, float],
 ) -> list[dict[str, Any]]:
     """One entry per example that some explainer explained, in the order of the first."""
-    order = dict.fromkeys(key for some in by_explainer.values() for key in some)
     metrics = list(dict.fromkeys(metric for _, metric in values))
-    return [_example(key, by_explainer, values, metrics, erased, p_values, agreement) for key in order]
-
-
-def _example(
-    key: Key,
-    by_explainer: Mapping[str, Mapping[Key, Explained]],
-    values: Mapping[tuple[str, str], Mapping[Key, float | None]],
-    metrics: Sequence[str],
-    erased: Erased,
-    p_values: Mapping[str, float],
-    agreement: Mapping[Key, float],
-) -> dict[str, Any]:
-    first = next(some[key] for some in by_explainer.values() if key in some)
-    entry: dict[str, Any] = {
-        "id": first.source.id,
-        "text": first.source.text,
-        "units": _flat(first),
-        "target": first.target,
-        "probabilities": [round(p, 4) for p in first.probabilities],
-        "explanations": [_explanation(some.get(key), first, erased.get(name, {}).get(key))
-                         for name, some in by_explainer.items()],
-        "values": [[_number(values.get((name, metric), {}).get(key)) for metric in metrics] for name in by_explainer],
-    }  # fmt: skip
-    optional = {
-        "pair": first.source.pair,
-        "segments": "".join(map(str, first.segments)) if any(first.segments) else None,
-        "label": first.label,
-        "truncated": first.truncated or None,
-        "rationale": [place for span in first.source.rationale for place in span] or None,
-        "p": _number(p_values.get(first.source.id)),
-        "agreement": agreement.get(key),
-    }
-    return entry | {name: value for name, value in optional.items() if value is not None}
+    entries = []
+    for key in dict.fromkeys(key for some in by_explainer.values() for key in some):
+        first = next(some[key] for some in by_explainer.values() if key in some)
+        entry: dict[str, Any] = {
+            "id": first.source.id,
+            "text": first.source.text,
+            "units": _flat(first),
+            "target": first.target,
+            "probabilities": [round(p, 4) for p in first.probabilities],
+            "explanations": [_explanation(some.get(key), first, erased.get(name, {}).get(key))
+                             for name, some in by_explainer.items()],
+            "values": without_nan(
+                [[values.get((name, metric), {}).get(key) for metric in metrics] for name in by_explainer], digits=3
+            ),
+        }  # fmt: skip
+        optional = {
+            "pair": first.source.text_pair,
+            "segments": "".join(map(str, first.segments)) if any(first.segments) else None,
+            "label": first.label,
+            "truncated": first.truncated or None,
+            "rationale": [place for span in first.source.rationale or () for place in span] or None,
+            "p": without_nan(p_values.get(first.source.id), digits=3),
+            "agreement": agreement.get(key),
+        }
+        entries.append(entry | {name: value for name, value in optional.items() if value is not None})
+    return entries
 
 
 def _explanation(one: Explained | None, first: Explained, score: Score | None) -> dict[str, Any] | None:
@@ -129,7 +122,3 @@ def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: float = BUDGET
         if len(code) <= budget or not any(counts):
             return code, counts
         counts = [int(count * min(0.9, 0.97 * budget / len(code))) for count in counts]
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(f"{value:.3g}")

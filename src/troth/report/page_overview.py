@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from troth import statistics
+from troth.core.sheet import without_nan
 from troth.report.page_rows import BySeed, Explained
 from troth.store.measured import Key
 
@@ -128,8 +129,10 @@ def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, A
         return {"names": [], "values": []}, {}
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / count
-    matrix = [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in mean]
-    return {"names": names, "values": matrix}, {key: _round(np.mean(some)) for key, some in of_example.items()}
+    matrix = [[round(float(value), 2) for value in row] for row in mean]
+    return {"names": names, "values": without_nan(matrix)}, {
+        key: _round(np.mean(some)) for key, some in of_example.items()
+    }
 
 
 def _compared(explainers: Sequence[BySeed]) -> Iterator[tuple[Key, list[Explained]]]:

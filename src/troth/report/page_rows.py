@@ -10,25 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from troth.core.types import Example
 from troth.store.measured import Key, example_keys, seed_groups
 from troth.store.store import Store, Stored
-
-
-@dataclass(frozen=True, eq=False)
-class Text:
-    """An example of the data."""
-
-    id: str
-    text: str
-    pair: str | None
-    rationale: tuple[tuple[int, int], ...]
+from troth.store.tables import table_to_examples
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
     """One explanation of one example."""
 
-    source: Text
+    source: Example
     spans: tuple[tuple[int, int], ...]
     segments: tuple[int, ...]  # of every unit: 0 in the text, 1 in its pair
     scores: NDArray[np.float32]
@@ -41,46 +33,41 @@ class Explained:
 
     @cached_property
     def words(self) -> list[str]:
-        texts = (self.source.text, self.source.pair or "")
+        texts = (self.source.text, self.source.text_pair or "")
         placed = zip(self.spans, self.segments, strict=True)
         return [texts[min(segment, 1)][start:end] for (start, end), segment in placed]
 
 
-def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Text]:
+def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Example]:
     """The examples that were explained; a run of an earlier format may have none."""
-    found: dict[Key, Text] = {}
+    by_key: dict[Key, Example] = {}
     parents = {cell.parents[0]: cell.specs.get("data_fingerprint", "") for cell in explanations if cell.parents}
     for name, fingerprint in parents.items():
-        if not store.has(name):
-            continue
-        rows = store.table(name).to_pylist()
-        for key, row in zip(example_keys(str(fingerprint), [row["example_id"] for row in rows]), rows, strict=True):
-            rationale = zip(row["rationale_starts"] or (), row["rationale_ends"] or (), strict=True)
-            found[key] = Text(row["example_id"], row["text"], row["text_pair"], tuple(rationale))
-    return found
+        if store.has(name):
+            examples = table_to_examples(store.table(name))
+            keys = example_keys(str(fingerprint), [example.id for example in examples])
+            by_key.update(zip(keys, examples, strict=True))
+    return by_key
 
 
 BySeed = Sequence[Mapping[Key, Explained]]  # of one explainer, the lowest seed first
 
 
-def explained(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Text]) -> BySeed:
-    """One explainer's explanations by seed."""
-    return [_of_seed(store, some, sources) for some in seed_groups(cells)]
+def explained(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Example]) -> BySeed:
+    """One explainer's explanations by seed; where two cells of a seed hold the same example, the larger cell's."""
+    by_seed: list[dict[Key, Explained]] = []
+    for some in seed_groups(cells):
+        by_seed.append({})
+        for cell in sorted(some, key=lambda cell: cell.rows):
+            rows = store.table(cell.name).to_pylist()
+            keys = example_keys(str(cell.specs.get("data_fingerprint", "")), [row["example_id"] for row in rows])
+            for key, row in zip(keys, rows, strict=True):
+                if key in sources and row["scores"] is not None:
+                    by_seed[-1][key] = _explained(row, sources[key])
+    return by_seed
 
 
-def _of_seed(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Text]) -> dict[Key, Explained]:
-    """The larger cell's where two hold the same example."""
-    found: dict[Key, Explained] = {}
-    for cell in sorted(cells, key=lambda cell: cell.rows):
-        rows = store.table(cell.name).to_pylist()
-        fingerprint = str(cell.specs.get("data_fingerprint", ""))
-        for key, row in zip(example_keys(fingerprint, [row["example_id"] for row in rows]), rows, strict=True):
-            if key in sources and row["scores"] is not None:
-                found[key] = _explained(row, sources[key])
-    return found
-
-
-def _explained(row: dict[str, Any], source: Text) -> Explained:
+def _explained(row: dict[str, Any], source: Example) -> Explained:
     return Explained(
         source,
         tuple(zip(row["starts"], row["ends"], strict=True)),

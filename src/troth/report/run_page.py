@@ -1,37 +1,151 @@
-"""report.html of a run: one file with the page's script, its style and all its data; nothing is fetched.
+"""The page of a run: report.html, one file with the page's script, its style and all its data; nothing is fetched.
 
+The data is JSON, computed from stored rows, the same in report.html and in `troth serve`: `report` is small and drawn
+at once; `examples` is large, has the same boards in the same order, and may come later (docs/report_page.md).
 The script and the style are built from page/ and shipped. Browsers without scripts see plain tables.
 """
 
 from __future__ import annotations
 
-import html
+import base64
+import html as markup
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from troth.report.page_data import PageData
+from troth.core.sheet import NOTHING, Cell, Sheet
+from troth.report import export, page
+from troth.report.board import Leaderboard, leaderboards
+from troth.report.board_sheet import folded
+from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
+from troth.report.page_board import page_board
 from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
+from troth.store.store import Store
 
+VERSION = 2
+_PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
+_PROVENANCE = ("created", "versions", "hardware", "sessions", "models", "data", "seeds", "methods")
+# The words of a report in one sentence each.
+_GLOSSARY = {
+    "faithful": "An explanation is faithful if the words it ranks first are those that the model really relied on.",
+    "explainer": "A method that gives every unit of a text a score: how much it mattered for one class.",
+    "unit": "What is scored and erased: a word, a token, a sentence or a passage.",
+    "erase": "To take units away from the input, by a mask token or in another way, and ask the model again.",
+    "masking": "How a unit is erased: replaced by a mask token, deleted, set to zero and so on.",
+    "target": "The class whose probability is explained, usually the one that the model predicts.",
+    "interval": "95 % bootstrap interval over examples: where the number would lie with other examples of this kind.",
+    "letters": "Explainers that share a letter do not differ significantly on that metric.",
+    "random": "Scores drawn by chance. An explainer that is no better than random explains nothing.",
+    "passes": "How many times the model is asked per example, forward and backward.",
+    "validity": "Whether the erased inputs still look like what the model was trained on; if not, a metric may measure "
+    "confusion instead of faithfulness.",
+    "diagnosticity": "How often a metric puts a real explanation before a random one. Half: it cannot tell them apart.",
+    "ACU": "Area between the curves of performance under erasure: random order minus the explainer's order.",
+    "RACU": "ACU relative to an explanation that takes all performance away at once.",
+    "agreement": "Of explainers: rank correlation of what matters in a text; of metrics: Kendall's τ of rankings.",
+    "calibration": "Whether the model is right as often as it is sure. The error is the mean distance between the two.",
+    "plausibility": "Agreement with what people marked; it says nothing about what the model relied on.",
+    "p-value": "How likely so unusual an input is among inputs of the kind the model was trained on.",
+}
 # The browser itself refuses whatever would come from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
+@dataclass(frozen=True, eq=False)
+class PageData:
+    """Both parts; `examples` has a list for each board."""
+
+    report: dict[str, Any]
+    examples: list[list[dict[str, Any]]]
+
+
+def write_report(
+    store: Store, path: Path, computed: Sequence[Leaderboard] = (), exhibits: Sequence[Exhibit] = ()
+) -> None:
+    """One page with every leaderboard of a run and the tables and figures of a study.
+
+    Leaderboards that are `computed` and still hold are not computed again.
+    """
+    is_own = path.parent.resolve() == store.folder.resolve()
+    export.write(path, report_text(store, computed, exhibits).encode(), own=is_own)
+
+
+def report_text(
+    store: Store,
+    computed: Sequence[Leaderboard] = (),
+    exhibits: Sequence[Exhibit] = (),
+    budget: float = BUDGET,
+    home: str = "",
+) -> str:
+    """The same as text; examples beyond the budget in bytes are left out, and `home` is the page to go back to."""
+    boards = leaderboards(store, computed=computed)
+    plain = [page.sheet_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
+    return render(page_data(store, boards, exhibits), [*plain, *map(board_html, boards)], budget, home)
+
+
+def page_data(store: Store, boards: Sequence[Leaderboard] | None = None, exhibits: Sequence[Exhibit] = ()) -> PageData:
+    """What is stored so far, and the tables and figures of a study, where it is one; `boards` are the run's."""
+    cells = {cell.name: cell for cell in store.cells() if not cell.error}
+    parts = [page_board(store, board, [cells[name] for name in sorted(board.cells) if name in cells])
+             for board in (leaderboards(store) if boards is None else boards)]  # fmt: skip
+    about = store.about() or {}
+    done, planned = len(cells), about.get("planned") or 0
+    report = document(
+        store.folder.name,
+        boards=[board for board, _ in parts],
+        tables=[table(sheet, _picture(drawn)) for _, sheet, drawn in exhibits],
+        provenance={key: about[key] for key in _PROVENANCE if key in about},
+        unfinished={"done": done, "planned": planned} if done < planned else None,
+    )
+    return PageData(report, [entries for _, entries in parts])
+
+
+def document(title: str, **parts: Any) -> dict[str, Any]:
+    """What every page has; parts that are not named are empty."""
+    empty: dict[str, Any] = {"boards": [], "tables": [], "checks": [], "provenance": {}, "unfinished": None}
+    return {"version": VERSION, "title": title, "glossary": _GLOSSARY, **empty, **parts}
+
+
+def table(sheet: Sheet, figure: str | None = None) -> dict[str, Any]:
+    """Texts are those of every other format; numbers are there to sort by."""
+    return {
+        "title": sheet.title,
+        "figure": figure,
+        "columns": [{"head": column.head, "number": column.number} for column in sheet.columns],
+        "rows": [
+            [{"text": cell.text, "value": cell.value if isinstance(cell.value, int | float) and cell.defined else None}
+             for cell in row]
+            for row in sheet.rows
+        ],
+        "notes": list(sheet.notes),
+    }  # fmt: skip
+
+
+def _picture(drawn: Mapping[str, bytes]) -> str | None:
+    """A figure as an address that holds all of it, in the smaller of two forms; none where it was not drawn."""
+    smallest = min((ending for ending in _PICTURES if ending in drawn), key=lambda one: len(drawn[one]), default=None)
+    if smallest is None:
+        return None
+    return f"data:{_PICTURES[smallest]};base64,{base64.b64encode(drawn[smallest]).decode()}"
+
+
 def render(data: PageData, plain: Iterable[str], budget: float = BUDGET, home: str = "") -> str:
     """The page; `plain` is HTML of the same results for browsers without scripts, `home` where it is served from."""
-    title = html.escape(f"troth: {data.report['title']}")
+    title = markup.escape(f"troth: {data.report['title']}")
     examples, _ = packed(data.examples, budget)
     body = "\n".join(f"<section>{section}</section>" for section in plain)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'  # else a server is asked for one
-        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY)}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{markup.escape(_POLICY)}">'
         f"<style>{asset('page.css')}</style></head>\n"
-        f'<body><div id="page" data-home="{html.escape(home)}"><h1>{title}</h1>\n{body}\n</div>\n'
+        f'<body><div id="page" data-home="{markup.escape(home)}"><h1>{title}</h1>\n{body}\n</div>\n'
         f'<script type="application/json" id="report-data">{script_json(data.report)}</script>\n'
         f'<script type="text/plain" id="report-examples">{examples}</script>\n'
         f"<script>{asset('page.js')}</script></body></html>\n"
@@ -52,3 +166,46 @@ def script_json(value: Any) -> str:
 def asset(name: str) -> str:
     """A shipped file of the front end."""
     return (files("troth.report") / "page_assets" / name).read_text(encoding="utf-8")
+
+
+def board_html(board: Leaderboard) -> str:
+    """All of one leaderboard as plain HTML, escaped: for browsers without scripts, and for notebooks."""
+    shown = {name: sheet for name, sheet, _ in board_exhibits(board)}
+    leaderboard = shown["leaderboard"]
+    rows = [list(row) for row in leaderboard.rows]
+    if board.stamps:
+        stamps = [board.stamps[metric] for metric in board.metrics]
+        verdicts = [stamp.verdict if stamp.p is None else str(stamp) for stamp in stamps]
+        rows.append([Cell(text) for text in ("erased inputs", *verdicts, "", "")])
+    remarks = notes(board)
+    untested = folded({metric: str(stamp) for metric, stamp in board.stamps.items() if stamp.p is None})
+    parts = [
+        page.table(leaderboard.title, [column.head for column in leaderboard.columns], rows),
+        _list(board.answer()),
+        f'<p class="muted">{markup.escape(" ".join(leaderboard.notes))}</p>',
+        _section(TELLING, remarks.pop(TELLING, [])),
+        _section("Not tested for being in distribution", untested),
+        _spreads(board, shown["seeds"]) if "seeds" in shown else "",
+        *(_section(title, lines) for title, lines in remarks.items()),
+    ]
+    return "".join(parts)
+
+
+def _spreads(board: Leaderboard, seeds: Sheet) -> str:
+    """How much seeds differ, as a table of explainers and metrics."""
+    texts = {
+        (record["explainer"], record["metric"]): f"{record['standard_deviation']:.3f} ({record['seeds']})"
+        for record in seeds.records
+        if record["standard_deviation"] is not None
+    }
+    rows = [[name, *(texts.get((name, metric), NOTHING) for metric in board.metrics)] for name in board.explainers]
+    caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
+    return page.table(caption, ["explainer", *board.metrics], [list(map(Cell, row)) for row in rows])
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return f"<h2>{title}</h2>{_list(lines)}" if lines else ""
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"

@@ -24,13 +24,16 @@ _GAP = 2
 _CHECK = "erased inputs"  # are they in distribution?
 
 
-class _Cost(NamedTuple):
+class _Column(NamedTuple):
+    """A metric or a cost: a text per explainer, and whether the erased inputs of a metric are in distribution."""
+
     head: str
-    texts: Sequence[str]
+    texts: Sequence[Text]
+    check: Sequence[str] | None = None  # in short lines; None where nothing was to be checked
 
     @property
     def width(self) -> int:
-        return max(map(len, [self.head, *self.texts]))
+        return max(map(cell_len, [self.head, *(text.plain for text in self.texts), *(self.check or ())]))
 
 
 def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 80, *, marks: bool = False) -> Group:
@@ -38,12 +41,12 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     shown = sheet(board, order)
     names = [visible(row[0].text) for row in shown.rows]
     metrics = [
-        _Metric(column, [row[place] for row in shown.rows], board.stamps.get(metric), marks)
+        _metric(column, [row[place] for row in shown.rows], board.stamps.get(metric), marks)
         for place, (column, metric) in enumerate(zip(shown.columns[1:], board.metrics, strict=False), start=1)
     ]
     first = 1 + len(metrics)
     costs = [
-        _Cost(column.head, [row[place].text for row in shown.rows])
+        _Column(column.head, [Text(row[place].text) for row in shown.rows])
         for place, column in enumerate(shown.columns[first:], start=first)
     ]
     widest = max((metric.width for metric in metrics), default=0)
@@ -52,41 +55,23 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     return Group(Text(visible(board.title), "bold"), *parts, *_legend(board, shown.rows, marks))
 
 
-class _Metric:
+def _metric(column: Column, cells: Sequence[Cell], stamp: Stamp | None, marks: bool) -> _Column:
     """A column of cells as texts of one width: values, intervals and letters each below the others."""
-
-    def __init__(self, column: Column, cells: Sequence[Cell], stamp: Stamp | None, marks: bool) -> None:
-        self.head, self.stamp, self._cells = visible(column.head), stamp, cells
-        values = _rights([cell.text for cell in cells])
-        signs = _lefts([("*" if cell.best else "") + ("~" if cell.weak else "") if marks else "" for cell in cells])
-        intervals = _rights([_short(cell) for cell in cells])
-        letters = _lefts([cell.letters for cell in cells])
-        self._parts = [
-            (value + sign, f" {interval}" if interval else "", f" {letter}" if letter else "")
-            for value, sign, interval, letter in zip(values, signs, intervals, letters, strict=True)
-        ]
-        self.width = max(map(cell_len, [self.head, *map("".join, self._parts), *self.check]))
-
-    @property
-    def check(self) -> list[str]:
-        """Whether the erased inputs are in distribution, in short lines."""
-        if self.stamp is None:
-            return [""]
-        if self.stamp.p is None:
-            return ["not tested"]
-        return [self.stamp.verdict, f"p = {self.stamp.p:.2g}"]
-
-    def text(self, place: int) -> Text:
-        cell, (value, interval, letters) = self._cells[place], self._parts[place]
-        text = Text.assemble((value, "bold" if cell.best else ""), (interval, "dim"), letters)
+    values = _rights([cell.text for cell in cells])
+    signs = _lefts([("*" if cell.best else "") + ("~" if cell.weak else "") if marks else "" for cell in cells])
+    intervals = _rights([re.sub(r"(?<!\d)0\.", ".", cell.interval) for cell in cells])  # [.21, .40]
+    letters = _lefts([cell.letters for cell in cells])
+    texts = []
+    for cell, value, sign, interval, letter in zip(cells, values, signs, intervals, letters, strict=True):
+        text = Text.assemble((value + sign, "bold" if cell.best else ""), (f" {interval}" if interval else "", "dim"),
+                             f" {letter}" if letter else "")  # fmt: skip
         if cell.weak:
             text.stylize("dim")
-        return text
-
-    def row(self, place: int) -> Text:
-        """The text at the right of its column; rich would cut the blanks at its end."""
-        text = self.text(place)
-        return Text(" " * (self.width - cell_len(text.plain))) + text
+        texts.append(text)
+    check = None
+    if stamp is not None:
+        check = ["not tested"] if stamp.p is None else [stamp.verdict, f"p = {stamp.p:.2g}"]
+    return _Column(visible(column.head), texts, check)
 
 
 def _rights(texts: Sequence[str]) -> list[str]:
@@ -98,16 +83,16 @@ def _lefts(texts: Sequence[str]) -> list[str]:
 
 
 def _panels(
-    names: Sequence[str], metrics: Sequence[_Metric], costs: Sequence[_Cost], width: int, side: int
+    names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], width: int, side: int
 ) -> list[Table | Text]:
     """As many metrics side by side as fit, the rest below; of the cost as much as fits beside the last."""
-    panels: list[list[_Metric]] = []
+    panels: list[list[_Column]] = []
     for metric in metrics:
         if not panels or side + sum(_GAP + other.width for other in [*panels[-1], metric]) > width:
             panels.append([])
         panels[-1].append(metric)
     left = width - side - sum(_GAP + metric.width for metric in panels[-1]) if panels else 0
-    beside: list[_Cost] = []
+    beside: list[_Column] = []
     for cost in costs:
         if sum(_GAP + other.width for other in [*beside, cost]) <= left:
             beside.append(cost)
@@ -117,7 +102,7 @@ def _panels(
     return parts[:-1] if beside else [*parts, _panel(names, (), costs, side)]
 
 
-def _panel(names: Sequence[str], metrics: Sequence[_Metric], costs: Sequence[_Cost], side: int) -> Table:
+def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], side: int) -> Table:
     shown = Table(box=None, padding=(0, 0, 0, _GAP), pad_edge=False, show_edge=False)
     shown.add_column("explainer", style="cyan", width=max(1, side), overflow="fold")
     for metric in metrics:
@@ -125,24 +110,26 @@ def _panel(names: Sequence[str], metrics: Sequence[_Metric], costs: Sequence[_Co
     for cost in costs:
         shown.add_column(cost.head, justify="right", style="dim", no_wrap=True)
     for place, name in enumerate(names):
-        shown.add_row(Text(name), *(metric.row(place) for metric in metrics), *(cost.texts[place] for cost in costs))
-    if any(metric.stamp is not None for metric in metrics):
-        checks = ("\n".join(line.rjust(metric.width) for line in metric.check) for metric in metrics)
+        # Blanks to the left by hand: rich would cut those at the end of a text.
+        texts = (
+            Text(" " * (metric.width - cell_len(metric.texts[place].plain))) + metric.texts[place] for metric in metrics
+        )
+        shown.add_row(Text(name), *texts, *(cost.texts[place] for cost in costs))
+    if any(metric.check is not None for metric in metrics):
+        checks = ("\n".join(line.rjust(metric.width) for line in metric.check or [""]) for metric in metrics)
         shown.add_row(Text(_CHECK, "dim"), *(Text(check, "dim") for check in checks))
     return shown
 
 
-def _blocks(names: Sequence[str], metrics: Sequence[_Metric], costs: Sequence[_Cost]) -> list[Text | Table]:
+def _blocks(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column]) -> list[Text | Table]:
     """One metric below the other, then the cost."""
     parts: list[Text | Table] = []
     for metric in metrics:
-        check = "" if metric.stamp is None else f"  {_CHECK}: {', '.join(metric.check)}"
+        check = "" if metric.check is None else f"  {_CHECK}: {', '.join(metric.check)}"
         parts.append(Text.assemble("\n", (metric.head, "bold"), (check, "dim")))
-        parts.append(_block([[Text(name), metric.text(place)] for place, name in enumerate(names)]))
+        parts.append(_block([[Text(name), metric.texts[place]] for place, name in enumerate(names)]))
     parts.append(Text(f"\ncost per example: {', '.join(cost.head for cost in costs)}", "bold"))
-    parts.append(
-        _block([[Text(name), *(Text(cost.texts[place]) for cost in costs)] for place, name in enumerate(names)])
-    )
+    parts.append(_block([[Text(name), *(cost.texts[place] for cost in costs)] for place, name in enumerate(names)]))
     return parts
 
 
@@ -175,8 +162,3 @@ def _legend(board: Leaderboard, rows: Sequence[Sequence[Cell]], marks: bool) -> 
     lines += [f"not tested: {line}" for line in folded(untested)]
     lines += options_note(board.metrics)
     return [Text(), *(Text(visible(line), "dim") for line in lines if line)]
-
-
-def _short(cell: Cell) -> str:
-    """The interval without its leading zeros: [.21, .40]."""
-    return re.sub(r"(?<!\d)0\.", ".", cell.interval)

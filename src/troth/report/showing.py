@@ -17,7 +17,7 @@ from troth.core.display import MOST, more
 from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution
-from troth.report import evidence, explanation, export, latex, matrix
+from troth.report import evidence, explanation, export, matrix
 from troth.report.evidence import line as attribution_line  # noqa: F401
 from troth.report.export import frame  # noqa: F401
 
@@ -28,7 +28,7 @@ _SCORE = ("example", "metric", "value", "why")
 
 def written(path: export.Place, sheet: Sheet, form: str, **options: Any) -> str:
     """A table in one of the formats, which is also written where a path is given."""
-    return export.to(path, latex.table(sheet, **options) if form == "latex" else export.text([sheet], form))
+    return export.to(path, export.latex(sheet, **options) if form == "latex" else export.text([sheet], form))
 
 
 def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Any:

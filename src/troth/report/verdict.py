@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from troth.report.comparing import FEWEST, Analysis, Comparison
+from troth.report.comparing import FEWEST, Analysis, PairedComparison
 
 Kind = Literal["winner", "tie", "none", "too few", "open"]
 
@@ -82,7 +82,7 @@ def _why_open(analysis: Analysis, real: Sequence[str], order: Sequence[str], ran
     return ""
 
 
-def _first(real: Sequence[str], compared: Mapping[str, Sequence[Comparison]]) -> str:
+def _first(real: Sequence[str], compared: Mapping[str, Sequence[PairedComparison]]) -> str:
     return next(name for name in real if compared[name])
 
 
@@ -121,7 +121,7 @@ def _tie(
     return [tie, *(_power(pairs[0], counts) if pairs and not disagree else ())]
 
 
-def _power(pair: Comparison, counts: str) -> tuple[str, ...]:
+def _power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
     """What so many examples could have shown, and how many it takes."""
     if np.isinf(pair.detectable) or not np.isinf(pair.needed):
         return (_too_few(pair, counts),)
@@ -131,7 +131,7 @@ def _power(pair: Comparison, counts: str) -> tuple[str, ...]:
     )
 
 
-def _too_few(pair: Comparison, counts: str) -> str:
+def _too_few(pair: PairedComparison, counts: str) -> str:
     seen = (
         "no difference can be seen"
         if np.isinf(pair.detectable)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from troth.core.errors import TrothError
+from troth.core.sheet import without_nan
 from troth.core.user_calls import UserCodeError
 from troth.serve.jobs import Event, Job, TooSlowError
 from troth.serve.work_queue import FullError, WorkQueue
@@ -41,15 +41,7 @@ class Page(HTMLResponse):
 
 def text_of(value: Any) -> str:
     """JSON on one line."""
-    return json.dumps(_defined(value))
-
-
-def _defined(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _defined(each) for name, each in value.items()}
-    return [_defined(each) for each in value] if isinstance(value, list | tuple) else value
+    return json.dumps(without_nan(value))
 
 
 def status_of(error: BaseException) -> tuple[int, str]:

@@ -9,8 +9,8 @@ from typing import Any
 from troth.core.errors import unknown
 from troth.core.terminal import visible
 from troth.report.board import leaderboards
-from troth.report.rows import as_dict
-from troth.report.tables import report_text
+from troth.report.board_sheet import as_dict
+from troth.report.run_page import report_text
 from troth.store.runs import list_runs
 from troth.store.store import Store
 from troth.studies import stored_exhibits

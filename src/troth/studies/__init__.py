@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html as markup
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from troth.core import catalog, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
-from troth.core.sheet import Cell, Exportable, Sheet, plain_sheet
+from troth.core.sheet import Cell, Exportable, Sheet, plain_sheet, without_nan
 from troth.data import find_data
-from troth.report.gallery import Exhibit
+from troth.report.exhibits import Exhibit
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep import machine
@@ -161,7 +160,7 @@ def as_json(sections: Iterable[Any]) -> dict[str, Any]:
     facts: dict[str, dict[str, Any]] = {}
     for section in sections:
         facts.setdefault(section.part, {}).update(section.facts)
-    plain: dict[str, Any] = json.loads(json.dumps(defined(facts)))
+    plain: dict[str, Any] = json.loads(json.dumps(without_nan(facts)))
     return next(iter(plain.values())) if len(plain) == 1 else plain
 
 
@@ -172,14 +171,3 @@ def shown(value: Any) -> str:
     ('0.123', '–', '–', '3', 'x')
     """
     return Cell(value).text
-
-
-def defined(value: Any) -> Any:
-    """The same with None for NaN and infinities, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {str(key): defined(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [defined(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from troth import statistics
 from troth.core.errors import TrothError
 from troth.core.types import Score
-from troth.report.drawings import looks
+from troth.report.figures import line_styles
 from troth.statistics import Floats
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
@@ -136,7 +136,7 @@ def draw_lines(
     if not panels:
         return
     names = dict.fromkeys(name for lines in panels.values() for name in lines)
-    styles = looks(sorted(names))
+    styles = line_styles(sorted(names))
     width = columns or len(panels)
     every = figure.subplots(math.ceil(len(panels) / width), width, squeeze=False, sharey=True)
     for axes, (title, lines) in zip(every.flat, panels.items(), strict=False):

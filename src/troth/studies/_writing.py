@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
+from troth.core.sheet import without_nan
 from troth.models import short_name
 from troth.report import figures
 from troth.store import records
@@ -65,14 +66,14 @@ def write(folder: Path, study: Study, section: Section, setting: Setting, hardwa
 
 
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
-    from troth.studies import as_json, defined
+    from troth.studies import as_json
 
     if _read(folder) is None and (folder / _NAME).exists():  # not ours: it is set aside
         (folder / "damaged").mkdir(exist_ok=True)
         os.replace(folder / _NAME, folder / "damaged" / _NAME)
     sections = _kept(folder)
     how = {"study": catalog.spec(study), "base": setting.base, "seeds": list(setting.seeds), "limit": setting.limit}
-    columns, rows, facts = json.loads(json.dumps(defined([section.columns, section.rows, section.facts])))
+    columns, rows, facts = json.loads(json.dumps(without_nan([section.columns, section.rows, section.facts])))
     added = Kept(section.part, section.title, columns, rows, section.words, facts, how, "")
     before = next((other for other in sections if (other.part, other.title) == (added.part, added.title)), None)
     if before is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import warnings
@@ -23,6 +22,7 @@ from torch import Tensor
 from troth.core import catalog, reading, trust
 from troth.core.errors import TrothError
 from troth.core.files import write_json
+from troth.core.sheet import without_nan
 from troth.data import Data
 from troth.data.sources.published import Published
 from troth.models import TextClassifier
@@ -116,7 +116,7 @@ def compose(
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in versions},
     }
-    plain: dict[str, Any] = _without_nan(report)
+    plain: dict[str, Any] = without_nan(report)
     return plain
 
 
@@ -128,15 +128,6 @@ def write(folder: Path, report: Mapping[str, Any]) -> None:
 
 def _labels(data: Any) -> Tensor:
     return torch.tensor([int(example.label) for example in data])
-
-
-def _without_nan(value: Any) -> Any:
-    # JSON has no NaN.
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _version(package: str) -> str:

@@ -7,7 +7,7 @@ Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one blo
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import nn
 from troth import statistics
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
+from troth.core.sheet import without_nan
 from troth.core.types import Attribution
 from troth.core.units import UnitName
 from troth.engine.prober import Prober
@@ -40,10 +41,7 @@ class Randomization:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, which has no NaN."""
-        numbers = {"value": self.value, "low": self.low, "high": self.high}
-        plain = {name: None if np.isnan(number) else number for name, number in numbers.items()}
-        by_example = [None if np.isnan(number) else number for number in self.correlations]
-        return {"explainer": self.explainer, "block": self.block, **plain, "correlations": by_example}
+        return dict(without_nan(asdict(self)))
 
 
 def parameter_randomization(

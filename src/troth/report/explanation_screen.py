@@ -1,4 +1,4 @@
-"""Explanations in the terminal: colors where there are any, signs under the text where not."""
+"""Explanations in the terminal: colors where there are any, signs under the text where not (pipes, files, NO_COLOR)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from troth.core.terminal import Console, visible
-from troth.report import evidence
-from troth.report import explanation as display
-from troth.report import matrix as matrix_display
-from troth.report.signs import signed_lines
+from troth.report import evidence, matrix
+from troth.report.explanation import FAINT, heading, layout, strengths, text
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -24,13 +23,16 @@ if TYPE_CHECKING:
 
 _NARROWEST = 48  # columns of the terminal that a method needs to stand next to another
 _GAP = 2
+# Styles that a terminal without color still shows, each standing for one sign.
+_STYLES = {"+": "underline bold", "-": "underline", "^": "underline italic"}
+_SIGNS = {style: sign for sign, style in _STYLES.items()}
 
 
 def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
     """Every text's class, its methods, side by side where the width allows, how faithful they are, and a legend."""
     plain = console.no_color or console.color_system is None
     for attributions in by_text:
-        console.print(f"\n{display.heading(attributions[0])}", style="bold", markup=False)
+        console.print(f"\n{heading(attributions[0])}", style="bold", markup=False)
         across = max(1, min(len(attributions), (console.width + _GAP) // (_NARROWEST + _GAP)))
         width = (console.width + _GAP) // across - _GAP
         for start in range(0, len(attributions), across):
@@ -50,7 +52,7 @@ def _block(attribution: Attribution, console: Console, width: int, plain: bool) 
     if plain:
         yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4))
     else:
-        yield Padding(display.text(attribution), (0, 2))
+        yield Padding(text(attribution), (0, 2))
     for words in [*evidence.lines(attribution), *_remarks(attribution)]:
         yield Padding(Text(visible(words), "dim"), (0, 0, 0, 2), expand=False)
 
@@ -69,15 +71,15 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
     for matrices in by_text:
         first = matrices[0].attributions[0]
         plain = replace(first, scores=0 * first.scores, question=replace(first.question, target=0))
-        console.print(Padding(display.text(plain), (1, 0, 0, 0)))
-        for matrix in matrices:
-            console.print(matrix_display.heading(matrix), style="dim", markup=False)
-            for row in matrix_display.lines(matrix, console.width - 2):
+        console.print(Padding(text(plain), (1, 0, 0, 0)))
+        for one in matrices:
+            console.print(matrix.heading(one), style="dim", markup=False)
+            for row in matrix.lines(one, console.width - 2):
                 console.print(Text("  ") + row, no_wrap=True, overflow="crop")
         for words in _remarks(first):
             console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
     console.print()
-    for line in evidence.legend([each for matrices in by_text for matrix in matrices for each in matrix.attributions]):
+    for line in evidence.legend([each for matrices in by_text for one in matrices for each in one.attributions]):
         console.print(line, style="dim", markup=False)
 
 
@@ -89,3 +91,27 @@ def _remarks(attribution: Attribution) -> Iterator[str]:
         yield f"{encoding.truncated} units at the end were cut off: the text is longer than the model reads"
     if attribution.note:
         yield attribution.note
+
+
+def signed_lines(attribution: Attribution, console: Console, width: int) -> Iterator[Text]:
+    """The text in lines of at most `width`; a line that has signs is followed by them."""
+    strength = strengths(attribution)
+    shown = Text()
+    for raw, unit, role in layout(attribution):
+        piece = "  |  " if role == "bar" else visible(raw)
+        sign = ""
+        if unit is not None and abs(strength[unit]) >= FAINT:
+            sign = "^" if not attribution.signed else "+" if strength[unit] > 0 else "-"
+        start = len(shown.plain)
+        shown.append(piece)
+        if sign:
+            shown.stylize(_STYLES[sign], start)
+    for line in shown.wrap(console, max(width, 1)):
+        signs = [" "] * len(line.plain)
+        for span in line.spans:
+            for place in range(max(0, span.start), min(span.end, len(signs))):
+                signs[place] = _SIGNS[str(span.style)] if not line.plain[place].isspace() else " "
+        yield line
+        under = "".join(sign * cell_len(letter) for sign, letter in zip(signs, line.plain, strict=True)).rstrip()
+        if under:
+            yield Text(under)
