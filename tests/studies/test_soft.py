@@ -111,10 +111,10 @@ def test_equal_retention_and_maps_are_told_apart(setting):
 def test_what_failed_is_undefined_and_named(setting, tmp_path, monkeypatch):
     whole = DeepLift.ask
 
-    def failing(self, question):
-        if question.seed == 1:
+    def failing(self, questions):
+        if questions[0].seed == 1:
             raise TrothError("no lift today")
-        return whole(self, question)
+        return whole(self, questions)
 
     monkeypatch.setattr(DeepLift, "ask", failing)
     again = replace(setting, out=tmp_path / "out")
