@@ -95,10 +95,10 @@ class Plan:
 
 
 # Seconds a cell would take, given the tables known when planning.
-Probe: TypeAlias = "Callable[[Cell, Mapping[str, pa.Table], Context], float]"
+CellTimer: TypeAlias = "Callable[[Cell, Mapping[str, pa.Table], Context], float]"
 
 
 def find_work(path: str) -> Any:
-    """The function (a Work or a Probe) that "package.module:function" names."""
+    """The function (a Work or a CellTimer) that "package.module:function" names."""
     module, _, function = path.partition(":")
     return getattr(import_module(module), function)

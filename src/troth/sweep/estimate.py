@@ -19,7 +19,7 @@ from troth.core.progress import hidden
 from troth.core.units import spans_of
 from troth.explainers import Explainer
 from troth.metrics import Metric
-from troth.store.cells import Cell, Plan, Probe, find_work
+from troth.store.cells import Cell, CellTimer, Plan, find_work
 from troth.store.specs import ExplanationSpec, MetricSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
@@ -150,11 +150,11 @@ def estimate(
     failed = {cell.name for cell in stored if cell.error and not retry}
     done = store.names() | plan.tables.keys()
     to_do = [cell for name, cell in plan.cells.items() if name not in done and name not in failed]
-    probe = _Probe(plan, context or Context(store.folder))
+    trial = _Trial(plan, context or Context(store.folder))
     with hidden():
         for cell in to_do:
             if not pace.knows(cell):
-                probe.try_out(cell, pace)
+                trial.try_out(cell, pace)
     seconds = Remaining(to_do).seconds(pace)
     return Estimate(
         cells=Counter(cell.kind for cell in plan.cells.values()),
@@ -162,11 +162,11 @@ def estimate(
         failed=len(failed & plan.cells.keys()),
         to_do=len(to_do),
         seconds=None if seconds is None else seconds / max(1, min(workers, len(to_do))),
-        probed=probe.count,
+        probed=trial.count,
     )
 
 
-class _Probe:
+class _Trial:
     """Carries cells out on the first examples of their data, in this process, and stores nothing.
 
     Explanations of too many passes (beam search on long texts) are estimated from what a pass takes.
@@ -182,8 +182,8 @@ class _Probe:
         if cell.kind in self._plan.probes:
             if self._plan.probes[cell.kind]:
                 self.count += 1
-                probe: Probe = find_work(self._plan.probes[cell.kind])
-                pace.learn(cell.kind, cell.specs, probe(cell, self._plan.tables, self._context))
+                timer: CellTimer = find_work(self._plan.probes[cell.kind])
+                pace.learn(cell.kind, cell.specs, timer(cell, self._plan.tables, self._context))
             return
         costly = self._passes(cell) > _MOST
         seconds, table = self._make(self._explained_by("random", cell) if costly else cell)
