@@ -16,7 +16,7 @@ from troth.explainers import Explainer
 from troth.explainers.leave_one_out import LeaveOneOut
 from troth.maskings.delete import Delete
 from troth.metrics import Erasing
-from troth.models._row_choice import chosen
+from troth.models._row_edits import chosen
 from troth.verbs import many
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
