@@ -59,10 +59,11 @@ class Counted(Explainer):
     signed: ClassVar[bool] = False
     times: list[int] = dataclasses.field(default_factory=lambda: [0], compare=False, repr=False)
 
-    def ask(self, question: Question) -> Routine[Attribution]:
-        self.times[0] += 1
-        random = yield from Random().ask(question)
-        return dataclasses.replace(random, scores=-random.scores)  # another order than the random baseline's
+    def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
+        self.times[0] += len(questions)
+        drawn = yield from Random().ask(questions)
+        # Another order than the random baseline's.
+        return [dataclasses.replace(each, scores=-each.scores) for each in drawn]
 
 
 def text_of(words: int) -> Example:
@@ -92,7 +93,7 @@ def explainer_cost(explainer: str, lengths: Sequence[int]) -> str:
         prober = Prober(encoder())
         encodings = prober.model.encode([text_of(words)])
         method = catalog.build("explainers", explainer).prepare(prober, encodings)
-        prober.ask(method.ask(Question(encodings[0], target=0)))
+        prober.ask(method.ask([Question(encodings[0], target=0)]))
         return prober.cost.forward, prober.cost.backward
 
     forward, backward = zip(*[passes(words) for words in lengths], strict=True)

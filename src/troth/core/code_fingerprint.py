@@ -24,6 +24,7 @@ _DEEPEST = 32  # how far references are followed
 _Seen = dict[int, tuple[int, Any]]  # by address: the how-manieth thing it is, and the thing
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
+_CHANGE = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
 
 
 def fingerprint(thing: Any, *texts: str) -> str:
@@ -173,9 +174,6 @@ def is_users(thing: Any) -> bool:
     except (TypeError, OSError):  # built in, or typed at a prompt or in a notebook
         return module == "__main__"
     return file is None or not _LIBRARY.search(file)
-
-
-_CHANGE = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
 
 
 def values_named(function: types.FunctionType) -> dict[str, Any]:

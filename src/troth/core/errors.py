@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 _LONGEST = 60  # letters of a name that are compared
 _MOST = 3  # names that are offered
+_WARNED: set[str] = set()
 
 
 class TrothError(Exception):
@@ -78,9 +79,6 @@ class NoSplitError(TrothError):
 
 class NoHeadError(TrothError):
     """The model was never trained to classify."""
-
-
-_WARNED: set[str] = set()
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int = 2) -> None:

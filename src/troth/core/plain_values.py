@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from troth.core.user_calls import shown
 
 _LARGEST = 1e15  # Parquet's numbers end somewhere, and NaN is not one
+Path = tuple[Any, ...]  # names of fields and places in lists
+Tolerance = Callable[[Path], float]  # how far the numbers at a place may lie apart
 
 
 class Fault(NamedTuple):
@@ -75,10 +77,6 @@ def _fault_of_record(value: Any, schema: Any, place: str, strict: bool) -> Fault
 
 def _first(faults: Iterable[Fault | None]) -> Fault | None:
     return next(filter(None, faults), None)
-
-
-Path = tuple[Any, ...]  # names of fields and places in lists
-Tolerance = Callable[[Path], float]  # how far the numbers at a place may lie apart
 
 
 class FieldDifference(NamedTuple):

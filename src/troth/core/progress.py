@@ -17,6 +17,7 @@ from troth.core.terminal import Console
 T = TypeVar("T")
 
 _SOON = 1.0  # seconds; what is done by then needs no bar
+_PAUSE = 0.2  # seconds between two pictures: every one is sent to the browser
 _shown = ContextVar("_shown", default=True)
 
 
@@ -76,9 +77,6 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
             yield item
     finally:
         line.stop()
-
-
-_PAUSE = 0.2  # seconds between two pictures: every one is sent to the browser
 
 
 class NotebookLive(Live):

@@ -194,8 +194,9 @@ class RowTable:
         if not (self._is_named and self.readout.remembered and self._keep.dtype == np.bool_):
             return {}
         known: dict[int, Row] = {}
-        erased_too = np.array([self._cache.has_erased(encoding) for encoding in self.encodings], np.bool_)
-        is_candidate = (self._is_whole | erased_too[self._owner])[self._chosen]
+        # Of a text as it is, rows may be inputs that were explained again once they had lost so much.
+        erased_too = np.array([q.base is None and self._cache.has_erased(q.encoding) for q in self.questions], np.bool_)
+        is_candidate = (self._is_unchanged | erased_too[self._owner])[self._chosen]
         for place in np.flatnonzero(is_candidate).tolist():
             row = int(self._chosen[place])
             owner = int(self._owner[row])

@@ -28,6 +28,9 @@ from troth.models.prompted import Prompted
 
 _ANY_LENGTH = 10**6
 _MOST = 64  # windows that are read at a time where no gradients are needed
+MERGES = ("mean_logits", "mean_probabilities", "max_logits")
+# Of some windows: the row of each, the places of its tokens (-1: padding), and [windows, heads, width] per layer.
+Weights = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -197,11 +200,6 @@ class Windowed(Wrapped):
 
 def _explains_more(inner: Prompted) -> bool:
     return inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
-
-
-MERGES = ("mean_logits", "mean_probabilities", "max_logits")
-# Of some windows: the row of each, the places of its tokens (-1: padding), and [windows, heads, width] per layer.
-Weights = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
 def settings_of(windows: Any, window: int) -> tuple[int, str]:

@@ -27,8 +27,6 @@ from troth.validity import _counts
 from troth.validity._counts import Aggregation, Floats
 
 FEWEST = 30  # references
-
-
 # Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
 _DECIMALS = 4
 

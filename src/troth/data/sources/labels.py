@@ -15,6 +15,7 @@ from troth.data._classes import SORTED, Label
 Indices = list[int | None]
 _MOST_CLASSES = 100_000  # a larger number is an id or a slip, and a list of so many names would fill the memory
 _MISSING = ("", "nan")  # as pandas and spreadsheets write a cell without a value
+SEPARATOR = "|"
 
 
 def index_labels(
@@ -128,9 +129,6 @@ def _by_name(
             raise TrothError(f"{source}: row {number}: {unknown('class', word[:40], names)}")
         indices.append(None if index is None else Label(index, names, ordered))
     return indices
-
-
-SEPARATOR = "|"
 
 
 def are_sets(values: Sequence[Any], names: tuple[str, ...]) -> bool:

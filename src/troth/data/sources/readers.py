@@ -25,6 +25,8 @@ _FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
 _DOCUMENT = reading.DATA // 4  # of a JSON file that is parsed as a whole
 _BATCH = 256  # rows of a parquet file
 _RATIO, _ALWAYS = 1_000, 64 << 20  # texts that repeat are stored once
+# The hub keeps a parquet copy of repositories that still hold a loading script.
+_PARQUET_COPY = "refs/convert/parquet"
 
 
 @dataclass(frozen=True)
@@ -201,10 +203,6 @@ def _class_names(metadata: Mapping[bytes, bytes] | None) -> tuple[dict[str, tupl
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}, "class names: none; the file's metadata is not as `datasets` writes it"
     return {name: tuple(names) for name, names in found.items()}, ""
-
-
-# The hub keeps a parquet copy of repositories that still hold a loading script.
-_PARQUET_COPY = "refs/convert/parquet"
 
 
 def read_hub(name: str, split: str | None) -> Table:
