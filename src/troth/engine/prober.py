@@ -28,6 +28,7 @@ T = TypeVar("T")
 PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
 # Of a batch on a GPU. More are no faster, and batches of one size find their memory where the one before had it.
 _TOKENS = 1 << 17
+_FEW_ROWS = 32  # of a question, which are remembered where the model takes longer than Python
 ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
 
 
@@ -63,7 +64,7 @@ class Prober:
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
         self.pipeline_depth = 2 if on_gpu else 1  # parts of the window that take turns
         self.cost = Cost()
-        self._cache = RowCache()
+        self._cache = RowCache(few=0 if on_gpu else _FEW_ROWS)
         self._numbers: dict[Group, int] = {}
 
     @property

@@ -1,4 +1,4 @@
-"""What the model said of inputs as they are, and with everything erased: methods ask for these again and again."""
+"""What the model said of inputs, above all as they are and with everything erased: methods ask for these again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ RowName = tuple[Hashable, bytes | None]
 
 
 class RowCache:
-    """Rows by their names, for as long as somebody holds the encoding."""
+    """Rows by their names, for as long as somebody holds the encoding.
 
-    def __init__(self) -> None:
+    Of a question with at most `few` rows all are remembered: recursive methods erase a unit and explain what is left,
+    which they have asked about before. That takes Python longer than it takes a GPU to read them again.
+    """
+
+    def __init__(self, few: int = 0) -> None:
+        self.few = few
         self._rows: weakref.WeakKeyDictionary[Encoding, dict[RowName, Row]] = weakref.WeakKeyDictionary()
 
     def has_erased(self, encoding: Encoding) -> bool:

@@ -58,6 +58,7 @@ class RowTable:
         self.n_units = np.array([encoding.n_units for encoding in self.encodings], np.int64)
         self.lengths = np.array([encoding.n_tokens for encoding in self.encodings], np.int64)
         counts = np.concatenate([probe.counts for probe in probes])
+        self._is_few = counts <= cache.few  # [questions]
         self._owner = np.repeat(np.arange(len(counts)), counts)  # [rows] whose question each is
         self._sizes = self.n_units[self._owner]
         self._begins = starts(self._sizes)
@@ -195,7 +196,8 @@ class RowTable:
             return {}
         known: dict[int, Row] = {}
         # Of a text as it is, rows may be inputs that were explained again once they had lost so much.
-        erased_too = np.array([q.base is None and self._cache.has_erased(q.encoding) for q in self.questions], np.bool_)
+        asks = [each.base is None or self._is_few[number] for number, each in enumerate(self.questions)]
+        erased_too = np.array([asks[i] and self._cache.has_erased(each) for i, each in enumerate(self.encodings)])
         is_candidate = (self._is_unchanged | erased_too[self._owner])[self._chosen]
         for place in np.flatnonzero(is_candidate).tolist():
             row = int(self._chosen[place])
@@ -316,11 +318,11 @@ class RowTable:
             )
 
     def _remember(self) -> None:
-        """Notes what was said of inputs as they are, and with everything erased."""
+        """Notes what was said of inputs as they are and with everything erased, and of questions with few rows."""
         if not (self._is_named and self.readout.remembered and self._keep.dtype == np.bool_):
             return
         is_empty = _per_row(self._keep, self._begins, self._sizes) == 0
-        places = np.flatnonzero((self._is_unchanged | is_empty)[self._asked]).tolist()
+        places = np.flatnonzero((self._is_unchanged | is_empty | self._is_few[self._owner])[self._asked]).tolist()
         if not places:
             return
         for place, row in zip(places, rows_of(self.buffer.parts, places), strict=True):
