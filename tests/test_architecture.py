@@ -33,6 +33,7 @@ ROOMS = {
     "cli": "the command line",
 }
 LAYERS = list(ROOMS)
+METHODS = {"explainers", "metrics", "maskings", "training/bases", "training/recipes", "studies"}
 
 
 def imports_of(path: Path) -> set[str]:
@@ -132,3 +133,14 @@ def test_files_that_users_name_are_read_in_one_place():
     unbounded = {name: sorted(calls) for name, calls in reading.items() if calls and name not in READERS}
     assert not unbounded, f"read these through troth.core.reading: {unbounded}"
     assert not [name for name in READERS if not reading.get(name)], "these need no exception any more"
+
+
+def test_no_class_name_is_used_twice_outside_of_the_catalogs():
+    seen: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        # A method's class is named after its file, whatever room it is in.
+        is_method = not path.stem.startswith("_") and str(path.parent.relative_to(SOURCE)) in METHODS
+        for node in [] if is_method else ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                seen.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert {name: places for name, places in seen.items() if len(places) > 1} == {}

@@ -12,7 +12,7 @@ import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.engine.probes import Gradient, Probe, keep_all, keep_without_each
+from troth.engine.probes import GradientReadout, Probe, keep_all, keep_without_each
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
@@ -85,10 +85,10 @@ def test_what_is_read_about_a_class_is_not_taken_for_another():
     (question,) = questions(texts=["a good film"])
     others = [question, Question(question.encoding, 2), Question(question.encoding, 1, against=2)]
     prober = Prober(fakes.encoder())
-    found = [answer.units["dot"][0] for answer in prober.run(looking(one, readout=Gradient()) for one in others)]
+    found = [answer.units["dot"][0] for answer in prober.run(looking(one, readout=GradientReadout()) for one in others)]
     assert prober.cost.backward == 3
     torch.testing.assert_close(found[2], found[0] - found[1], rtol=1e-4, atol=1e-5)
-    prober.ask(looking(others[1], readout=Gradient()))
+    prober.ask(looking(others[1], readout=GradientReadout()))
     assert prober.cost.backward == 3
     logits = [answer.logits for answer in prober.run(looking(one) for one in others)]
     assert prober.cost.forward == 4  # the logits do not depend on the class
@@ -120,7 +120,7 @@ def test_what_is_wanted_differently_is_never_in_one_batch(batches):
     base = torch.ones(four.n_units)
     base[0] = 0
     asks = [
-        looking(one, readout=Gradient()),
+        looking(one, readout=GradientReadout()),
         looking(two, [[0.0, 1, 1, 1]], Zero()),
         looking(three, [[0.0]], MaskToken()),
         looking(four.erased(base, Zero()), masking=MaskToken()),
@@ -217,7 +217,7 @@ def test_results_come_in_order_however_long_an_ask_takes():
 # --- memory
 
 
-@pytest.mark.parametrize("readout", [None, Gradient()])
+@pytest.mark.parametrize("readout", [None, GradientReadout()])
 def test_a_batch_that_does_not_fit_is_halved(readout, monkeypatch):
     options = {} if readout is None else {"readout": readout}
     asks = lambda: (looking(one, keep_without_each(one), **options) for one in questions())  # noqa: E731

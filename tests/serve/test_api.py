@@ -84,7 +84,9 @@ def test_events_tell_how_far_it_is_and_end_with_the_result(client):
     assert streamed.headers["content-type"].startswith("text/event-stream")
     events = [dict(line.split(": ", 1) for line in part.split("\n")) for part in streamed.text.strip().split("\n\n")]
     assert events[0] == {"event": "queued", "data": '{"ahead": 0}'}
-    told = [replies.Progress.model_validate_json(event["data"]) for event in events if event["event"] == "progress"]
+    told = [
+        replies.ProgressReply.model_validate_json(event["data"]) for event in events if event["event"] == "progress"
+    ]
     assert list(dict.fromkeys((each.explainer, each.done, each.of) for each in told)) == [
         ("leave_one_out", 0, 2),
         ("gradient", 1, 2),

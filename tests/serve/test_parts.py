@@ -6,7 +6,7 @@ import torch
 from fakes import encoder, planted
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.engine.probes import LOGITS, Gradient, Probe
+from troth.engine.probes import LOGITS, GradientReadout, Probe
 from troth.models.black_box import BlackBox
 from troth.serve import parts
 
@@ -21,7 +21,7 @@ def asked(probe):
     return answer
 
 
-@pytest.mark.parametrize("readout", [LOGITS, Gradient(l1=True)])
+@pytest.mark.parametrize("readout", [LOGITS, GradientReadout(l1=True)])
 @pytest.mark.parametrize("others", [None, torch.tensor([1.0, 0.5, 1.0, 0.0, 1.0])])
 def test_the_parts_are_the_whole(prober, readout, others):
     (encoding,) = prober.model.encode([Example("0", "a good film")], "word", "first")

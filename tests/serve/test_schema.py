@@ -135,5 +135,5 @@ def test_every_answer_and_event_has_a_schema(server):
 def test_every_field_of_the_command_lines_json_is_documented(troth):
     """The models forbid what they do not name: a field that is added to the JSON must be added there."""
     _, printed, _ = troth("explain", "a dull film", "--json", "-e", "leave_one_out,gradient", "--against", "positive")
-    explanations = TypeAdapter(list[replies.Explanation]).validate_python(json.loads(printed))
+    explanations = TypeAdapter(list[replies.ExplanationReply]).validate_python(json.loads(printed))
     assert [each.model_dump(mode="json") for each in explanations] == json.loads(printed)

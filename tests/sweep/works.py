@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from troth.core.errors import TrothError
-from troth.store.cells import Cell, Output, Plan
+from troth.store.cells import Cell, CellOutput, Plan
 
 HERE = "tests.sweep.works"
 
@@ -25,7 +25,7 @@ def numbers(cell, parents, context):
     if "journal" in cell.specs:
         with open(cell.specs["journal"], "a") as journal:
             journal.write(json.dumps([cell.name, os.getpid()]) + "\n")
-    return Output(pa.Table.from_pylist(rows), forward=5, backward=cell.specs["number"])
+    return CellOutput(pa.Table.from_pylist(rows), forward=5, backward=cell.specs["number"])
 
 
 def fails(cell, parents, context):
@@ -33,7 +33,7 @@ def fails(cell, parents, context):
     if Path(cell.specs["obstacle"]).exists():
         if cell.specs.get("user_error"):
             raise TrothError("this text has no label")
-        return Output(pa.table({"value": [1 / 0]}))
+        return CellOutput(pa.table({"value": [1 / 0]}))
     return numbers(cell, parents, context)
 
 
@@ -58,20 +58,20 @@ def makes_folder(cell, parents, context):
 
 def reads_folder(cell, parents, context):
     weights = (context.folder(cell.parents[0]) / "weights.txt").read_text()
-    return Output(pa.table({"value": [float(weights)]}))
+    return CellOutput(pa.table({"value": [float(weights)]}))
 
 
 def reads_named_folder(cell, parents, context):
     """Like a metric: the model is its grandparent's."""
     weights = (context.folder(cell.specs["model"].removeprefix("cell:")) / "weights.txt").read_text()
-    return Output(pa.table({"value": [float(weights)]}))
+    return CellOutput(pa.table({"value": [float(weights)]}))
 
 
 def remembers(cell, parents, context):
     """How often its worker had to make what it keeps."""
     made = context.once("counter", list)
     made.append(cell.name)
-    return Output(pa.table({"value": [float(len(made))], "pid": [os.getpid()]}))
+    return CellOutput(pa.table({"value": [float(len(made))], "pid": [os.getpid()]}))
 
 
 def loads(cell, parents, context):

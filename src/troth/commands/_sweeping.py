@@ -11,7 +11,7 @@ from rich.text import Text
 
 from troth.commands import _options
 from troth.core import terminal
-from troth.core.sheet import Cell
+from troth.core.sheet import TableCell
 from troth.core.terminal import Console
 from troth.sweep.outcome import duration as duration
 from troth.sweep.outcome import shown as shown
@@ -54,7 +54,7 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Iter
     for place, column in enumerate(columns):
         table.add_column(Text(column), justify="right" if place else "left")
     for row in rows:
-        table.add_row(*(Text(Cell(cell).text) for cell in row))
+        table.add_row(*(Text(TableCell(cell).text) for cell in row))
     console.print(table)
 
 

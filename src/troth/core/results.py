@@ -9,7 +9,7 @@ import numpy as np
 
 from troth import core
 from troth.core.display import MOST, Shown, counted, more, some, table
-from troth.core.sheet import Cell, Exportable, Sheet
+from troth.core.sheet import Exportable, Sheet, TableCell
 from troth.core.types import Attribution, Score
 from troth.core.types import Scores as UnitScores
 
@@ -135,11 +135,11 @@ class Scores(Shown, list[Score], Exportable):
 
     def _rows(self) -> Iterator[str]:
         return some(
-            [f"{row['example']}: {Cell(row['value']).text} {row['why']}".rstrip() for row in self.sheet().records]
+            [f"{row['example']}: {TableCell(row['value']).text} {row['why']}".rstrip() for row in self.sheet().records]
         )
 
     def _parts(self) -> Iterator[str]:
-        rows = [(row["example"], Cell(row["value"]).text, row["why"]) for row in self.sheet().records]
+        rows = [(row["example"], TableCell(row["value"]).text, row["why"]) for row in self.sheet().records]
         yield table(self._line(), ("example", "value", "why"), rows[:MOST])
         yield more(len(rows))
 

@@ -22,7 +22,7 @@ _ARROWS = {True: "↑", False: "↓", None: ""}
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A number, perhaps with its interval, or a text."""
 
     value: Any  # None or NaN: undefined
@@ -39,8 +39,8 @@ class Cell:
     @property
     def text(self) -> str:
         """
-        >>> Cell(0.12345).text, Cell(-0.0001).text, Cell(3).text, Cell(float("nan")).text, Cell("x").text
-        ('0.123', '0.000', '3', '–', 'x')
+        >>> [TableCell(value).text for value in (0.12345, -0.0001, 3, float("nan"), "x")]
+        ['0.123', '0.000', '3', '–', 'x']
         """
         if not self.defined:
             return NOTHING
@@ -49,7 +49,7 @@ class Cell:
     @property
     def interval(self) -> str:
         """
-        >>> Cell(0.5, 0.25, 0.75).interval, Cell(0.5).interval
+        >>> TableCell(0.5, 0.25, 0.75).interval, TableCell(0.5).interval
         ('[0.250, 0.750]', '')
         """
         if not self.defined or math.isnan(self.low):
@@ -76,7 +76,7 @@ class Sheet:
 
     title: str
     columns: Sequence[Column]  # the first one names the rows
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     records: Sequence[Mapping[str, Any]]  # all with the keys `fields`; None where undefined
     fields: Sequence[str]
     notes: Sequence[str] = ()  # what a reader of the table must know, in sentences
@@ -95,7 +95,7 @@ def plain_sheet(
     return Sheet(
         title,
         [Column(name, number=number) for name, number in zip(fields, numbers, strict=True)],
-        [[Cell(value) for value in row] for row in rows],
+        [[TableCell(value) for value in row] for row in rows],
         [{name: plain(value) for name, value in zip(fields, row, strict=True)} for row in rows],
         fields,
         notes,
@@ -138,7 +138,7 @@ class Exportable:
 
 def plain(value: Any) -> Any:
     """The value, or None where it is undefined."""
-    return value if Cell(value).defined else None
+    return value if TableCell(value).defined else None
 
 
 def without_nan(value: Any, digits: int | None = None) -> Any:

@@ -79,7 +79,7 @@ LOGITS = Logits()
 
 
 @dataclass(frozen=True)
-class Gradient(Readout):
+class GradientReadout(Readout):
     """Gradient g of a class's value with respect to the word vectors, as numbers per token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the

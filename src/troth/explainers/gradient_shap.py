@@ -13,7 +13,7 @@ import torch
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import Gradient, Of, Probe
+from troth.engine.probes import GradientReadout, Of, Probe
 from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
@@ -44,7 +44,7 @@ class GradientShap(SignedExplainer):
         if len(places) == 0:
             return Attribution(question, torch.zeros(question.n_units).numpy(), signed=self.signed)
         keep = faded(question, places)
-        readout = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        readout = GradientReadout(of=self.of, reference=self.baseline, l2=False, prompt=False)
         others = places if self.moves == "all" else None
         answer = yield Probe(question, keep, Mix(reference=self.baseline), readout, non_unit_keep=others)
         scores = answer.units["dot"].sum(0) / self.samples * (question.left > 0)

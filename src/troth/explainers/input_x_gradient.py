@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question
-from troth.engine.probes import Gradient, Of, whole_inputs
+from troth.engine.probes import GradientReadout, Of, whole_inputs
 from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 
@@ -18,8 +18,8 @@ class InputXGradient(SignedExplainer):
 
     of: Of = "logit"
 
-    def reads(self) -> Gradient:
-        return Gradient(of=self.of)
+    def reads(self) -> GradientReadout:
+        return GradientReadout(of=self.of)
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         return self.from_units((yield whole_inputs(questions, self.reads())), "dot")

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import LOGITS, Gradient, Of, ProbeBatch, Readout
+from troth.engine.probes import LOGITS, GradientReadout, Of, ProbeBatch, Readout
 from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 from troth.explainers._players import faded
@@ -59,7 +59,7 @@ class IntegratedGradients(SignedExplainer):
         places, weights = quadrature(self.steps, self.rule)
         # The right rule's last place is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
-        readout = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        readout = GradientReadout(of=self.of, reference=self.baseline, l2=False, prompt=False)
         everything = self.moves == "all"
         answers = yield _paths(questions, places, path, readout, everything)
         change = yield _paths(questions, ends, path, LOGITS, everything)

@@ -72,7 +72,7 @@ class KernelShap(SignedExplainer):
                 break
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
 
-    def _plans(self, count: int, draws: Draws) -> Iterator["Plan"]:
+    def _plans(self, count: int, draws: Draws) -> Iterator["CoalitionPlan"]:
         """Without a tolerance one; else each has those before it, as far as they go, at its beginning."""
         # Enough for the outermost sizes to be there whole.
         first = ceil(2 * count * (1 + sum(1 / size for size in range(1, count))))
@@ -97,7 +97,7 @@ def _without_mean(coalitions: Tensor, gains: Tensor, total: float) -> tuple[Tens
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class CoalitionPlan:
     """Which coalitions are asked about: those of whole sizes, then those drawn, then the complements of these."""
 
     whole: Tensor  # [coalitions, players] bool
@@ -111,7 +111,7 @@ class Plan:
         return torch.cat([self.whole, self.drawn, ~self.drawn])
 
 
-def with_errors(plan: Plan, gains: Tensor, total: float) -> tuple[Tensor, Tensor]:
+def with_errors(plan: CoalitionPlan, gains: Tensor, total: float) -> tuple[Tensor, Tensor]:
     """The constrained coefficients and the standard errors of drawing the pairs again. -> [players], [players]"""
     design, rest = _without_mean(plan.coalitions.double(), gains, total)
     coefficients, inverse = solve(design, rest, plan.weights)
@@ -132,7 +132,7 @@ def with_errors(plan: Plan, gains: Tensor, total: float) -> tuple[Tensor, Tensor
     return total / len(coefficients) + coefficients, errors
 
 
-def weighted_coalitions(players: int, samples: int, draws: Draws, whole_within: int | None = None) -> Plan:
+def weighted_coalitions(players: int, samples: int, draws: Draws, whole_within: int | None = None) -> CoalitionPlan:
     """At most `samples` coalitions and how much each counts.
 
     `whole_within` says which sizes are there whole: those for which this many samples would do.
@@ -154,7 +154,7 @@ def weighted_coalitions(players: int, samples: int, draws: Draws, whole_within: 
     if sizes and left >= 2:
         drawn, counts = _drawn(players, sizes, mass, left // 2, draws)
         weights += [counts / counts.sum() * sum(mass) / 2] * 2
-    return Plan(torch.cat(parts), drawn, torch.cat(weights), counts)
+    return CoalitionPlan(torch.cat(parts), drawn, torch.cat(weights), counts)
 
 
 def _all_of(players: int, size: int) -> Tensor:

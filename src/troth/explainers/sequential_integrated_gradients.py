@@ -13,7 +13,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import Gradient, Of, Probe, keep_all, keep_without_each
+from troth.engine.probes import GradientReadout, Of, Probe, keep_all, keep_without_each
 from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
 from troth.explainers._players import players
@@ -45,7 +45,7 @@ class SequentialIntegratedGradients(SignedExplainer):
     def ask(self, question: Question) -> Routine[Attribution]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
-        readout = Gradient(of=self.of, reference=self.baseline, l2=False, prompt=False)
+        readout = GradientReadout(of=self.of, reference=self.baseline, l2=False, prompt=False)
         scores = torch.zeros(question.n_units)
         traveling = players(question)
         size = max(1, _ELEMENTS // max(1, self.steps * question.n_units))

@@ -39,7 +39,7 @@ class Diagnosticity:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MetricComparison:
     """Do two metrics differ in diagnosticity? Wilcoxon's rank-sum test over explainers (and data sets)."""
 
     first: str
@@ -54,7 +54,7 @@ class MetaReport:
     """Metrics from the most diagnostic to the least, whether they differ, and how far their rankings agree."""
 
     diagnosticities: tuple[Diagnosticity, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[MetricComparison, ...]
     agreement: Mapping[tuple[str, str], float]  # Kendall's τ between the rankings of explainers
     skipped: Mapping[str, str]  # metric -> why it was left out
 
@@ -129,13 +129,13 @@ def meta_report(
     return MetaReport(tuple(results), tuple(compare(results)), agreement, skipped)
 
 
-def compare(results: Sequence[Diagnosticity]) -> list[Comparison]:
+def compare(results: Sequence[Diagnosticity]) -> list[MetricComparison]:
     """Wilcoxon's rank-sum test between every two metrics, on their diagnosticity with each explainer."""
     pairs = list(combinations(results, 2))
     tests = [statistics.wilcoxon_rank_sum(*(list(result.by_explainer.values()) for result in pair)) for pair in pairs]
     adjusted = statistics.holm([p for _, p in tests])
     return [
-        Comparison(first.metric, second.metric, statistic, p, float(holm))
+        MetricComparison(first.metric, second.metric, statistic, p, float(holm))
         for (first, second), (statistic, p), holm in zip(pairs, tests, adjusted, strict=True)
     ]
 

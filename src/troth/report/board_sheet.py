@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from troth.core.sheet import Cell, Column, Sheet, plain
+from troth.core.sheet import Column, Sheet, TableCell, plain
 from troth.report.board import RANDOM, Leaderboard
 
 NOTES = (
@@ -37,10 +37,10 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
         ],
         rows=[
             [
-                Cell(explainer),
+                TableCell(explainer),
                 *(_cell(board, explainer, metric, best[metric]) for metric in board.metrics),
-                Cell(round(1000 * board.seconds[explainer])),
-                Cell(round(board.passes[explainer])),
+                TableCell(round(1000 * board.seconds[explainer])),
+                TableCell(round(board.passes[explainer])),
             ]
             for explainer in explainers
         ],
@@ -55,17 +55,17 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
     )
 
 
-def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Cell:
+def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> TableCell:
     """One number of a leaderboard and all that is said of it."""
     summary = board.summaries.get((explainer, metric))
     if summary is None or math.isnan(summary.value):
-        return Cell(None)
-    return Cell(
+        return TableCell(None)
+    return TableCell(
         float(summary.value),
         float(summary.low),
         float(summary.high),
         board.groups.get(metric, {}).get(explainer, ""),
-        Cell(float(summary.value)).text == Cell(best).text,  # two that read the same are both best
+        TableCell(float(summary.value)).text == TableCell(best).text,  # two that read the same are both best
         explainer != RANDOM and board.beats_random.get((explainer, metric)) is False,
     )
 

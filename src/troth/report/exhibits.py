@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from troth.core.errors import TrothError
-from troth.core.sheet import Cell, Column, Sheet, plain_sheet
+from troth.core.sheet import Column, Sheet, TableCell, plain_sheet
 from troth.metrics import Summary
 from troth.report import export, figures
 from troth.report.board import Leaderboard
@@ -88,7 +88,9 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
             "ACU: area between the curve of the explanation and that of random units; RACU: as a share of the "
             "largest that is possible. Intervals: 95 % over examples; 0: no better than random.",
             lambda figure: figures.draw_dots(
-                figure, _grouped((f"{area} ({names[m]})", e, Cell(*numbers)) for m, e, area, *numbers in areas), 0.0
+                figure,
+                _grouped((f"{area} ({names[m]})", e, TableCell(*numbers)) for m, e, area, *numbers in areas),
+                0.0,
             ),
         )
     if meta is not None and meta.diagnosticities:
@@ -101,7 +103,9 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
             rows,
             "Diagnosticity: the share of pairs in which the metric puts the explanation before a random one.",
             lambda figure: figures.draw_dots(
-                figure, _grouped(("diagnosticity", names[m], Cell(float(row[0]), *row[1:3])) for m, *row in rows), 0.5
+                figure,
+                _grouped(("diagnosticity", names[m], TableCell(float(row[0]), *row[1:3])) for m, *row in rows),
+                0.5,
             ),
         )
     if meta is not None and meta.agreement:

@@ -10,7 +10,7 @@ from typing import Any
 
 from troth.core.errors import TrothError
 from troth.core.files import CannotWriteError, write_output
-from troth.core.sheet import Cell, Sheet
+from troth.core.sheet import Sheet, TableCell
 
 Place = str | Path | None
 FORMATS = ("latex", "markdown", "csv")
@@ -61,7 +61,7 @@ def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     writer = files.writer(text, lineterminator="\n")
     writer.writerow(map(_harmless, names))
-    writer.writerows([_harmless(value) if Cell(value).defined else "" for value in row] for row in rows)
+    writer.writerows([_harmless(value) if TableCell(value).defined else "" for value in row] for row in rows)
     return text.getvalue()
 
 
@@ -82,7 +82,7 @@ def markdown(sheet: Sheet) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     text = _escaped(cell.text)
     return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.interval, cell.letters)))
 
@@ -127,14 +127,14 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_value(cell: Cell) -> str:
+def _latex_value(cell: TableCell) -> str:
     number = isinstance(cell.value, int | float) and cell.defined
     text = cell.text.replace("-", "$-$") if number else latex_escaped(cell.text)
     raised = rf"\textsuperscript{{{latex_escaped(cell.letters)}}}" if cell.letters else ""
     return (rf"\textbf{{{text}}}" if cell.best else text) + raised
 
 
-def _latex_interval(cell: Cell) -> str:
+def _latex_interval(cell: TableCell) -> str:
     return rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else ""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from troth.core.errors import TrothError
-from troth.core.sheet import NOTHING, Cell, Sheet
+from troth.core.sheet import NOTHING, Sheet, TableCell
 from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
 from troth.report import export
@@ -194,7 +194,7 @@ def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -
     axes.set_ylim(-0.02, 1.05)
 
 
-def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, Cell]], level: float = math.nan) -> None:
+def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, TableCell]], level: float = math.nan) -> None:
     """A panel per group: a dot with whiskers per name, and a dashed line at the level that means nothing."""
     for axes, cells in zip(panels(figure, list(groups)), groups.values(), strict=True):
         for place, cell in enumerate(cells.values()):

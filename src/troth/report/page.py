@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from troth.core.errors import TrothError
-from troth.core.sheet import Cell, Sheet
+from troth.core.sheet import Sheet, TableCell
 from troth.report import export
 
 _STYLE = """
@@ -54,7 +54,7 @@ def require_place(path: Path) -> None:
         raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
 
 
-def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[Cell]]) -> str:
+def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[TableCell]]) -> str:
     """An HTML table; every cell is escaped."""
     first = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
@@ -66,7 +66,7 @@ def sheet_table(sheet: Sheet) -> str:
     return table(sheet.title, [column.head for column in sheet.columns], sheet.rows)
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     value, rest = html.escape(cell.text), html.escape(" ".join(filter(None, (cell.interval, cell.letters))))
     shown = " ".join(filter(None, (f"<b>{value}</b>" if cell.best else value, rest)))
     return f'<span class="muted">{shown}</span>' if cell.weak else shown

@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from troth.core.sheet import NOTHING, Cell, Sheet
+from troth.core.sheet import NOTHING, Sheet, TableCell
 from troth.report import export, page
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded
@@ -176,7 +176,7 @@ def board_html(board: Leaderboard) -> str:
     if board.stamps:
         stamps = [board.stamps[metric] for metric in board.metrics]
         verdicts = [stamp.verdict if stamp.p is None else str(stamp) for stamp in stamps]
-        rows.append([Cell(text) for text in ("erased inputs", *verdicts, "", "")])
+        rows.append([TableCell(text) for text in ("erased inputs", *verdicts, "", "")])
     remarks = notes(board)
     untested = folded({metric: str(stamp) for metric, stamp in board.stamps.items() if stamp.p is None})
     parts = [
@@ -200,7 +200,7 @@ def _spreads(board: Leaderboard, seeds: Sheet) -> str:
     }
     rows = [[name, *(texts.get((name, metric), NOTHING) for metric in board.metrics)] for name in board.explainers]
     caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
-    return page.table(caption, ["explainer", *board.metrics], [list(map(Cell, row)) for row in rows])
+    return page.table(caption, ["explainer", *board.metrics], [list(map(TableCell, row)) for row in rows])
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from troth.core.sheet import NOTHING, Cell, Column
+from troth.core.sheet import NOTHING, Column, TableCell
 from troth.core.terminal import visible
 from troth.report.board import Leaderboard
 from troth.report.board_sheet import folded, options_note, sheet, short_names
@@ -55,7 +55,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
     return Group(Text(visible(board.title), "bold"), *parts, *_legend(board, shown.rows, marks))
 
 
-def _metric(column: Column, cells: Sequence[Cell], stamp: Stamp | None, marks: bool) -> _Column:
+def _metric(column: Column, cells: Sequence[TableCell], stamp: Stamp | None, marks: bool) -> _Column:
     """A column of cells as texts of one width: values, intervals and letters each below the others."""
     values = _rights([cell.text for cell in cells])
     signs = _lefts([("*" if cell.best else "") + ("~" if cell.weak else "") if marks else "" for cell in cells])
@@ -143,7 +143,7 @@ def _block(rows: Sequence[Sequence[Text]]) -> Table:
     return shown
 
 
-def _legend(board: Leaderboard, rows: Sequence[Sequence[Cell]], marks: bool) -> list[Text]:
+def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool) -> list[Text]:
     """What the signs mean, as far as they are there, and what the table left out."""
     cells = [cell for row in rows for cell in row]
     signs = [

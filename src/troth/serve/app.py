@@ -35,7 +35,11 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": replies.Problem, "description": "As many requests as fit are under way; try again."},
     504: {"model": replies.Problem, "description": "It took longer than a request may."},
 }
-_EVENTS: dict[str, type[BaseModel]] = {"queued": replies.Queued, "progress": replies.Progress, "error": replies.Failed}
+_EVENTS: dict[str, type[BaseModel]] = {
+    "queued": replies.Queued,
+    "progress": replies.ProgressReply,
+    "error": replies.Failed,
+}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The result; with `Accept: text/event-stream` events: `queued`, `progress`, and at the end "
@@ -92,7 +96,7 @@ def build(
             }
         )  # fmt: skip
 
-    @app.post("/api/explain", responses=_STREAM, response_model=list[replies.Explanation | replies.TokenMatrix])
+    @app.post("/api/explain", responses=_STREAM, response_model=list[replies.ExplanationReply | replies.TokenMatrix])
     async def explain(request: Request, asked: requests.Explain) -> Response:
         """One explanation per explainer (and target), with its proof: what `troth explain --json` prints."""
         return await answer(request, queue, [served.explaining(asked, asked.model)], lambda found: found[0])

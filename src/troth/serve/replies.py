@@ -17,7 +17,7 @@ class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Proof(_Reply):
+class ProofReply(_Reply):
     """Probabilities of the target (of a model that gives values, the values), and what erasing did to them."""
 
     ratio: float = Field(description="The share of units that are erased.")
@@ -59,7 +59,7 @@ class _Explained(_Reply):
     note: str
 
 
-class Explanation(_Explained):
+class ExplanationReply(_Explained):
     """One score per unit: how much it pushes toward the target."""
 
     scores: list[float | None] = Field(description="One per unit; null where undefined.")
@@ -71,7 +71,7 @@ class Explanation(_Explained):
     probabilities: list[float | None] = Field(description="Of the whole text, one per label.")
     rest: float | None = Field(description="The score of the tokens that are in no unit.")
     gap: float | None = Field(description="By how much a path method's scores miss the change they should sum to.")
-    proof: Proof | None
+    proof: ProofReply | None
 
 
 class TokenMatrix(_Explained):
@@ -86,7 +86,7 @@ class OfModel(_Reply):
     """The explanations of one of the models compared."""
 
     model: str
-    explanations: list[Explanation | TokenMatrix]
+    explanations: list[ExplanationReply | TokenMatrix]
 
 
 class Compared(_Reply):
@@ -162,7 +162,7 @@ class Run(_Reply):
     bytes: int = 0
 
 
-class Measured(_Reply):
+class MeasuredReply(_Reply):
     """One metric of one explainer."""
 
     value: float | None
@@ -181,7 +181,7 @@ class BoardRow(BaseModel):
     """One explainer; each metric under its own name."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Measured]
+    __pydantic_extra__: dict[str, MeasuredReply]
 
     explainer: str
     seconds: float | None = Field(description="Per example.")
@@ -223,7 +223,7 @@ class Queued(_Reply):
     ahead: int = Field(description="Requests that came before and are not done.")
 
 
-class Progress(_Reply):
+class ProgressReply(_Reply):
     """The event `progress`, at most ten times per second."""
 
     explainer: str

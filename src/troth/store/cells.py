@@ -56,7 +56,7 @@ def canonical(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
+class CellOutput:
     """What a work returns: the cell's rows, what was asked of the model for them, and what it left in files/."""
 
     table: pa.Table
@@ -66,7 +66,7 @@ class Output:
 
 
 # Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.
-Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], Output]"
+Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], CellOutput]"
 
 
 @dataclass

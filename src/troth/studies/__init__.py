@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from troth.core import catalog, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
-from troth.core.sheet import Cell, Exportable, Sheet, plain_sheet, without_nan
+from troth.core.sheet import Exportable, Sheet, TableCell, plain_sheet, without_nan
 from troth.data import find_data
 from troth.report.exhibits import Exhibit
 from troth.store.cells import Plan
@@ -170,4 +170,4 @@ def shown(value: Any) -> str:
     >>> shown(0.12345), shown(float("nan")), shown(None), shown(3), shown("x")
     ('0.123', '–', '–', '3', 'x')
     """
-    return Cell(value).text
+    return TableCell(value).text

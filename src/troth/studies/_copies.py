@@ -29,7 +29,7 @@ from troth.core.types import Encoding
 from troth.models._loading import quiet
 from troth.models.encoder import Encoder
 from troth.store import quarantine, records
-from troth.store.cells import Cell, Output, canonical
+from troth.store.cells import Cell, CellOutput, canonical
 from troth.store.records import DamagedError
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context
@@ -138,7 +138,7 @@ def importance(table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.float32]]
 
 
 @quiet()
-def train_copies(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def train_copies(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """Trains what no cell has trained yet; one row per training, with its predictions on the test examples."""
     specs, settings = cell.specs, settings_of(cell)
     copies = [
@@ -168,7 +168,7 @@ def train_copies(cell: Cell, parents: Sequence[pa.Table], context: Context) -> O
         shutil.rmtree(checkpoints, ignore_errors=True)
     rows = [{"training": name, **_result(context, name)} for name in names]
     folders = tuple(name for name, (_, about) in zip(names, copies, strict=True) if about["keep_model"])
-    return Output(pa.Table.from_pylist(rows, schema=_RESULTS), folders=folders)
+    return CellOutput(pa.Table.from_pylist(rows, schema=_RESULTS), folders=folders)
 
 
 def _shared(cell: Cell) -> dict[str, Any]:

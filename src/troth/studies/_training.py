@@ -14,7 +14,7 @@ import torch
 from troth.data import Data
 from troth.models import load_model
 from troth.models._loading import quiet
-from troth.store.cells import Cell, Output
+from troth.store.cells import Cell, CellOutput
 from troth.store.specs import ModelSpec, Spec
 from troth.store.tables import table_to_examples
 from troth.studies._copies import train_copies
@@ -81,7 +81,7 @@ class FreshSpec(ModelSpec):
     thresholder: Any  # checked by `fresh`
 
 
-def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """Trains a model into the cell's folder, or copies side by side; the parents are train, validation and test."""
     spec = TrainingSpec.of(cell)
     if spec.copies:
@@ -94,10 +94,10 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
         )  # fmt: skip
         model = load_model(str(trained.folder))
         logits = {split: predict(model, data[split]) for split in ("validation", "test")}
-    return Output(_predictions(data, logits), folders=(cell.name,))
+    return CellOutput(_predictions(data, logits), folders=(cell.name,))
 
 
-def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
     spec = FreshSpec.of(cell)
     data = _splits(spec, parents)
@@ -106,7 +106,7 @@ def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Contex
             context.model(spec), data, spec.base, folder, explainer=spec.explainer_full, ratio=spec.ratio,
             thresholder=spec.thresholder, seed=spec.seed, checkpoints=False, **spec.settings,
         )  # fmt: skip
-    return Output(_predictions(data, trained.logits), folders=(cell.name,))
+    return CellOutput(_predictions(data, trained.logits), folders=(cell.name,))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
-from troth.store.cells import Cell, Output
+from troth.store.cells import Cell, CellOutput
 from troth.store.specs import CHECKS, CheckSpec, ExplanationSpec, MetricSpec
 from troth.store.tables import (
     attributions_to_table,
@@ -28,7 +28,7 @@ from troth.verbs.own_attributions import OwnAttributions
 from troth.verbs.own_functions import OwnFunction
 
 
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """One attribution per example; the first parent is the data."""
     spec = ExplanationSpec.of(cell)
     prober = Prober(context.model(spec), spec.masking)
@@ -41,7 +41,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
     if spec.over_sum:
         attributions = map(over_sum, attributions)
     table = attributions_to_table(attributions)  # only now is the model asked
-    return Output(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
+    return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
 
 def over_sum(attribution: Attribution) -> Attribution:
@@ -50,7 +50,7 @@ def over_sum(attribution: Attribution) -> Attribution:
     return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
 
 
-def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """One score per attribution; the parents are the explanation and the data."""
     explanation, data = parents
     spec = MetricSpec.of(cell)
@@ -69,10 +69,10 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
     )  # fmt: skip
     scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
-    return Output(table, prober.cost.forward, prober.cost.backward)
+    return CellOutput(table, prober.cost.forward, prober.cost.backward)
 
 
-def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """p-values of examples masked at random; the parents are the data and, where there are any, references."""
     spec = CheckSpec.of(cell)
     data, *others = (Data(spec.data, table_to_examples(parent), ()) for parent in parents)
@@ -82,5 +82,5 @@ def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> O
             seed=spec.seed, units=spec.units, references=spec.references,
         )  # fmt: skip
     except TrothError as error:  # what cannot be tested is an answer, too
-        return Output(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
-    return Output(check_to_table(checked, "random"))
+        return CellOutput(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
+    return CellOutput(check_to_table(checked, "random"))

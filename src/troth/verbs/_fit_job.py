@@ -30,7 +30,7 @@ METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensivene
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class FitJob:
     """What every trial and every training of one fit share; each begins with the same weights of G."""
 
     model: TextClassifier

@@ -32,7 +32,7 @@ from troth.models._identity import fingerprint
 from troth.models._loading import quiet
 from troth.training.examples import Source, load_training
 from troth.training.output import held, own_folder, settle
-from troth.verbs._fit_job import METRICS, Job, plain
+from troth.verbs._fit_job import METRICS, FitJob, plain
 from troth.verbs._fit_job import judge as judge
 from troth.verbs._fit_job import watched as watched
 
@@ -112,7 +112,7 @@ def fit(
         if say is not None:
             say(f"the attribution model starts from {begun.words}")
         untrained = {name: weight.detach().clone() for name, weight in begun.model.state_dict().items()}
-        job = Job(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
+        job = FitJob(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
 
         def trials_of(metric: str) -> dict[str, Any]:
             return job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)

@@ -27,7 +27,7 @@ class Proving:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RecordSettings:
     """The options of `explain`; what was not given has its default."""
 
     seed: int
@@ -93,7 +93,7 @@ class Decision:
     text_pair: str | None
     model: RecordedModel
     versions: Mapping[str, str]
-    settings: Settings
+    settings: RecordSettings
     run: Together
     explanations: Sequence[Explanation]
     comparison: str

@@ -18,7 +18,7 @@ from troth.core.types import Score
 from troth.data import Data, load_data
 from troth.data._classes import matches
 from troth.metrics import Metric, Summary
-from troth.store.cells import Cell, Output, Plan
+from troth.store.cells import Cell, CellOutput, Plan
 from troth.store.specs import ModelSpec, Spec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
@@ -230,7 +230,7 @@ def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> MethodResu
     return MethodResult(judge.summarize(*by_seed.values()), values)
 
 
-def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """A plainly fine-tuned model folder; the row says how good it is."""
     spec = ClassifierSpec.of(cell)
     with context.new_folder(cell) as folder:
@@ -242,10 +242,10 @@ def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) 
     metric = trained.report["metric"]
     score = trained.scores["validation"]["unmasked"][metric]
     rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
-    return Output(pa.Table.from_pylist(rows), folders=(cell.name,))
+    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
 
 
-def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """A folder with an attribution model for each metric; a row for each, with the weights of its losses."""
     spec = AttributionModelsSpec.of(cell)
     with context.new_folder(cell) as folder:
@@ -265,7 +265,7 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
             for metric, report in fitted.reports.items()
         ]
     _give_back()
-    return Output(pa.Table.from_pylist(rows), folders=(cell.name,))
+    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
 
 
 def _give_back() -> None:

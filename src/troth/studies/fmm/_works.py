@@ -25,7 +25,7 @@ from troth.maskings import Masking
 from troth.metrics import Metric
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models import TextClassifier
-from troth.store.cells import Cell, Output
+from troth.store.cells import Cell, CellOutput
 from troth.store.specs import MetricSpec, Spec
 from troth.store.tables import table_to_examples, table_to_scores
 from troth.sweep.context import Context
@@ -78,7 +78,7 @@ class SummarySpec(Spec):
     metric_full: str
 
 
-def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """The validation score after every epoch, on each set of inputs the epoch was chosen by; the parent: a training."""
     spec = HistorySpec.of(cell)
     folder = context.folder(spec.training.removeprefix("cell:"))
@@ -91,10 +91,10 @@ def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
         for entry in report["history"]
         for inputs, scores in entry["validation"].items()
     ]  # fmt: skip
-    return Output(pa.Table.from_pylist(rows, schema=HISTORY))
+    return CellOutput(pa.Table.from_pylist(rows, schema=HISTORY))
 
 
-def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """MaSF's p-values of the erased inputs that recursive_erasure measured, by references and variant.
 
     The parents: its scores and their texts, then validation, the whole test set and the training.
@@ -120,10 +120,10 @@ def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
             {**about, "example_id": name, "p": p}
             for name, p in zip(erased, p_values[kind, variant].tolist(), strict=True)
         ]
-    return Output(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
+    return CellOutput(pa.Table.from_pylist(rows, schema=CHECKS), prober.cost.forward, prober.cost.backward)
 
 
-def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """ACU and RACU with their intervals over texts; the parents: recursive_erasure of each seed."""
     metric: Metric = catalog.build("metrics", SummarySpec.of(cell).metric_full)
     summary = metric.summarize(*(table_to_scores(parent) for parent in parents))
@@ -131,7 +131,7 @@ def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Outp
         "value": summary.value, "low": summary.low, "high": summary.high, "count": summary.count,
         "undefined": "; ".join(summary.undefined), "extra": json.dumps(dict(summary.extra)),
     }  # fmt: skip
-    return Output(pa.Table.from_pylist([row], schema=SUMMARY))
+    return CellOutput(pa.Table.from_pylist([row], schema=SUMMARY))
 
 
 def references_of(validation: Sequence[Example], tests: Sequence[Example]) -> list[Example]:

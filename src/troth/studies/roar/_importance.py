@@ -21,7 +21,7 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models._loading import quiet
-from troth.store.cells import Cell, Output
+from troth.store.cells import Cell, CellOutput
 from troth.store.specs import ModelSpec, Spec
 from troth.studies._copies import Counted, Splits, erase, fit_all, importance, read_examples, settings_of, untrained
 from troth.sweep.context import Context
@@ -68,7 +68,7 @@ class ImportanceSpec(Spec):
 
 
 @quiet()
-def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output:
+def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
     spec = ImportanceSpec.of(cell)
     splits = read_examples(cell, parents[:3], context)
@@ -94,7 +94,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Output
         pa.ListArray.from_arrays(offsets, pa.array(scores.astype(np.float32))),
     ]
     table = pa.Table.from_arrays(columns, schema=_COLUMNS)
-    return Output(table, prober.cost.forward, prober.cost.backward)
+    return CellOutput(table, prober.cost.forward, prober.cost.backward)
 
 
 def scores_of(
