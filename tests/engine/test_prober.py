@@ -12,7 +12,8 @@ import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.engine.probes import GradientReadout, Probe, keep_all, keep_without_each
+from troth.engine.probes import Probe, keep_all, keep_without_each
+from troth.explainers._gradient_readout import GradientReadout
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken

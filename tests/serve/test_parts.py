@@ -6,7 +6,8 @@ import torch
 from fakes import encoder, planted
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.engine.probes import LOGITS, GradientReadout, Probe
+from troth.engine.probes import LOGITS, Probe
+from troth.explainers._gradient_readout import GradientReadout
 from troth.models.black_box import BlackBox
 from troth.serve import parts
 

@@ -18,8 +18,8 @@ from torch.func import functional_call, vmap
 from troth.core import draws, hub
 from troth.core.errors import TrothError
 from troth.core.types import Encoding
-from troth.engine.targets import require_exclusive
 from troth.models import TextClassifier, _pretrained, families
+from troth.models.targets import require_exclusive
 
 if TYPE_CHECKING:
     from troth.attribution_model.reading import ReadBatch, ReadText

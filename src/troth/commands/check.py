@@ -90,8 +90,8 @@ def check(
     As a page: troth check --html check.html
     """
     from troth.data import load_data
-    from troth.engine.targets import require_class
     from troth.models import load_model
+    from troth.models.targets import require_class
     from troth.report import check_page, page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking

@@ -81,8 +81,8 @@ def explain(
     """
     import troth
     from troth.core.types import Example
-    from troth.engine.targets import EACH
     from troth.models import load_named
+    from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, matrix, page
     from troth.verbs import records
     from troth.verbs.methods import by_name

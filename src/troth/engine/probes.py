@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -20,10 +20,8 @@ from troth.core.errors import TrothError
 from troth.core.outputs import PREDICTED as PREDICTED
 from troth.core.outputs import Of as Of
 from troth.core.outputs import at_least_single as at_least_single
-from troth.core.outputs import value_of
-from troth.core.types import PROMPT, Question, Rows
+from troth.core.types import Question, Rows
 from troth.maskings import Masking
-from troth.maskings.mix import Reference, reference_vector
 from troth.models import TextClassifier
 
 
@@ -76,45 +74,6 @@ class Logits(Readout):
 
 
 LOGITS = Logits()
-
-
-@dataclass(frozen=True)
-class GradientReadout(Readout):
-    """Gradient g of a class's value with respect to the word vectors, as numbers per token.
-
-    `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
-    one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary, and
-    paths, which have many rows, do without `l2`.
-    """
-
-    backward = True
-    only_forward = True
-
-    of: Of = "logit"
-    reference: Reference = "zero"
-    l1: bool = False
-    l2: bool = True
-    prompt: bool = True  # False: a prompt stays as it is on a path, so its tokens get 0
-
-    def read(self, model: TextClassifier, rows: Rows) -> Reading:
-        with torch.enable_grad():
-            vectors = rows.vectors(model).detach().requires_grad_()
-            logits = model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=not self.prompt)).logits
-            value = value_of(self.of, logits, rows.target, rows.against, model.outputs)
-            (gradient,) = torch.autograd.grad(value.sum(), vectors)
-        # In half precision a sum over the vocabulary would overflow.
-        counted = rows.real if self.prompt else rows.real & (rows.units != PROMPT)
-        gradient = at_least_single(gradient) * counted[..., None]
-        away = at_least_single(model.embed(rows.ids) - reference_vector(model, self.reference))
-        tokens = {"dot": (gradient * away).sum(-1)}
-        if self.l2:
-            # ‖E g‖ = √(gᵀ EᵀE g): no [length × vocabulary] tensor.
-            tokens["l2"] = ((gradient @ model.gram) * gradient).sum(-1).clamp(min=0).sqrt()
-        if self.l1:
-            tokens["l1"] = gradient.new_zeros(gradient.shape[:-1])
-            for part in torch.split(model.embedding_matrix.detach(), 4096):
-                tokens["l1"] += (gradient @ part.T.to(gradient.dtype)).abs().sum(-1)
-        return Reading(logits.detach(), tokens)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Literal
 
 from troth.core.types import Attribution, Question
-from troth.engine.probes import GradientReadout, Of, whole_inputs
+from troth.engine.probes import Of, whole_inputs
 from troth.engine.routines import Routine
 from troth.explainers import Explainer
+from troth.explainers._gradient_readout import GradientReadout
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import torch
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import GradientReadout, Of, Probe
+from troth.engine.probes import Of, Probe
 from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
+from troth.explainers._gradient_readout import GradientReadout
 from troth.explainers._players import faded
 from troth.maskings.mix import Mix, Reference
 

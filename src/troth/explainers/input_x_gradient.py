@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from troth.core.types import Attribution, Question
-from troth.engine.probes import GradientReadout, Of, whole_inputs
+from troth.engine.probes import Of, whole_inputs
 from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
+from troth.explainers._gradient_readout import GradientReadout
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import LOGITS, GradientReadout, Of, ProbeBatch, Readout
+from troth.engine.probes import LOGITS, Of, ProbeBatch, Readout
 from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
+from troth.explainers._gradient_readout import GradientReadout
 from troth.explainers._players import faded
 from troth.maskings.mix import Mix, Reference
 

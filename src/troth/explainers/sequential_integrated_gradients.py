@@ -13,9 +13,10 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question
-from troth.engine.probes import GradientReadout, Of, Probe, keep_all, keep_without_each
+from troth.engine.probes import Of, Probe, keep_all, keep_without_each
 from troth.engine.routines import Routine, per_text
 from troth.explainers import SignedExplainer
+from troth.explainers._gradient_readout import GradientReadout
 from troth.explainers._players import players
 from troth.explainers.integrated_gradients import quadrature
 from troth.maskings.mix import Mix, Reference

@@ -26,12 +26,12 @@ from troth.core.types import Attribution, Question, Score
 from troth.data import Data
 from troth.engine.answers import Answers
 from troth.engine.routines import Routine
-from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer
 from troth.explainers.random import Random
 from troth.metrics import Erasing, Explain, Summary, formulas, reasons
 from troth.metrics._erasing import Bools, basis_points, erasing, recursively_erased, target_probability
 from troth.metrics.formulas import Floats
+from troth.models.targets import gold_class, gold_labels
 from troth.performance import Performance, indicators, performance, performance_of
 
 VALUE = "value"  # in place of performance, for a model that gives values: their mean

@@ -15,10 +15,10 @@ from troth.core.types import Attribution, Encoding, Example, Question
 from troth.engine.prober import Prober
 from troth.engine.probes import PREDICTED, Probe
 from troth.engine.routines import Routine
-from troth.engine.targets import EACH, Target, require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier
+from troth.models.targets import EACH, Target, require_class
 from troth.serve import limits
 from troth.serve.jobs import Job
 from troth.training.record import usual_masking

@@ -12,8 +12,8 @@ import pyarrow as pa
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question, Score
 from troth.core.units import UnitName
-from troth.engine.targets import gold_class, gold_labels
 from troth.models import Segments, TextClassifier
+from troth.models.targets import gold_class, gold_labels
 from troth.store.specs import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.validity.checking import Check
 from troth.validity.masf import data_set_p_value

@@ -13,11 +13,11 @@ from troth.core.types import Example
 from troth.core.units import UnitName
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Metric, require_outputs
 from troth.models import Segments, check_choices
+from troth.models.targets import require_class
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table

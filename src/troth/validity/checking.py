@@ -28,11 +28,11 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine
-from troth.engine.targets import require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, erasing, recursively_erased
 from troth.models import check_choices, load_model
+from troth.models.targets import require_class
 from troth.statistics import simes
 from troth.validity.masf import HIDDEN_STATES, MaSF, data_set_p_value, largest, require_hidden_states, why_not_tested
 from troth.validity.references import References, form_of, parted

@@ -20,10 +20,10 @@ from troth.data._items import read_texts
 from troth.engine.prober import PENDING_ELEMENTS, ROWS, Prober
 from troth.engine.probes import LOGITS, PREDICTED, Readout, whole_inputs
 from troth.engine.routines import Routine, T
-from troth.engine.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
+from troth.models.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512

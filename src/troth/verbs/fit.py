@@ -26,10 +26,10 @@ from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json
 from troth.data import Data
 from troth.data._classes import match_labels
-from troth.engine.targets import require_exclusive
 from troth.models import load_model
 from troth.models._identity import fingerprint
 from troth.models._loading import quiet
+from troth.models.targets import require_exclusive
 from troth.training.examples import Source, load_training
 from troth.training.output import held, own_folder, settle
 from troth.verbs._fit_job import METRICS, FitJob, plain

@@ -22,8 +22,8 @@ from troth.engine.answers import Answers
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe, keep_all
 from troth.engine.routines import Routine
-from troth.engine.targets import class_of, require_class
 from troth.models import TextClassifier, load_model
+from troth.models.targets import class_of, require_class
 
 # What tokenizers write at the borders of words; a token is tried as it stands first.
 _MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")

@@ -15,10 +15,10 @@ from troth.core.results import Scores
 from troth.core.types import Attribution, Question, Score
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine
-from troth.engine.targets import gold_class, gold_labels
 from troth.explainers import Explainer, SignedExplainer
 from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
+from troth.models.targets import gold_class, gold_labels
 from troth.verbs.explain import batches_by_cost
 
 
