@@ -3,6 +3,7 @@
 import itertools
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2ForSequenceClassification
@@ -12,7 +13,7 @@ import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober
-from troth.engine.probes import Probe, keep_all, keep_without_each
+from troth.engine.probes import Probe, ProbeBatch, keep_all, keep_without_each
 from troth.explainers._gradient_readout import GradientReadout
 from troth.explainers.integrated_gradients import IntegratedGradients
 from troth.maskings.delete import Delete
@@ -71,6 +72,20 @@ def test_a_row_asked_by_another_at_the_same_time_is_computed_once_and_a_whole_in
     assert prober.cost.forward == 4
     assert torch.equal(second.logits[1:].flip(0), first.logits)
     assert torch.equal(second.logits[:1], whole)
+
+
+def test_what_has_faded_stays_faded_whatever_else_is_erased():
+    (question,) = questions(texts=["a good film"])
+    faded = question.erased(torch.tensor([1.0, 0.5, 1]), Zero())
+    keep = torch.tensor([[1.0, 1, 0], [0, 1, 1]])
+    batch = ProbeBatch([faded], keep.numpy().ravel() == 1, np.array([2]), Zero())
+    expected = Prober(fakes.encoder()).ask(looking(question, keep * torch.tensor([1.0, 0.5, 1]), Zero())).logits
+    for probe in (batch, Probe(faded, keep, Zero())):
+        torch.testing.assert_close(Prober(fakes.encoder()).ask(asked(probe)).logits, expected)
+
+
+def asked(probe):
+    return (yield probe)
 
 
 def test_an_input_that_was_explained_again_is_known_when_its_curve_is_drawn():

@@ -84,7 +84,9 @@ class RowTable:
         tokenless = [number for number, encoding in enumerate(self.encodings) if encoding.has_tokenless]
         if not erased and not tokenless:
             return asked
-        keep, begins = asked.copy(), starts(counts * self.n_units)
+        fades = any(bool(((base != 0) & (base != 1)).any()) for base in (self.questions[i].left for i in erased))
+        keep = asked.astype(np.float32 if fades else asked.dtype)
+        begins = starts(counts * self.n_units)
 
         def part(number: int) -> NDArray[Any]:
             """[rows, units] of one question, as a view."""
