@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import warnings
 
 import pytest
@@ -53,7 +54,7 @@ COMMANDS = {
 @pytest.fixture
 def place(tmp_path, models, room):
     """A folder with a model, data in one file and in three splits, and a plan."""
-    (tmp_path / "model").symlink_to(models / "model")
+    shutil.copytree(models / "model", tmp_path / "model")  # a link out of the plan's folder would be refused
     (tmp_path / "data.jsonl").write_bytes((room / "data.jsonl").read_bytes())
     (tmp_path / "plan.toml").write_text(PLAN)
     (tmp_path / "films").mkdir()

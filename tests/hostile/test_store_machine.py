@@ -137,7 +137,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def damage(self, data):
         """One byte of one file, or its end."""
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "damaged")
+        # Files that are being written have random names, so that no example with them could be repeated.
+        found = (path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "damaged")
+        files = sorted(path for path in found if not path.name.startswith("."))
         if not any((self.folder / name).is_dir() for name in ("cells", "segments")):
             files = [path for path in files if path.name != "run.json"]  # without results such a folder is refused
         if not files:
