@@ -74,6 +74,7 @@ class RowTable:
             self._is_whole &= beside == 1
         # A row is known by what it keeps where nothing else changes it.
         self._is_named = beside is None and not self.masking.stochastic
+        self._is_remembered = self._is_named and self.readout.remembered and self._keep.dtype == np.bool_
         self._chosen, self._inverse = self._distinct_rows()
         self._lay_out(counts, beside)
 
@@ -167,7 +168,10 @@ class RowTable:
         self._place = np.empty(len(self._chosen), np.int64)
         self._place[~is_known] = np.arange(len(self._asked))
         self._place[is_known] = np.arange(len(self._asked), len(self._chosen))
-        after = self._lengths_after(self._asked, counts)
+        if not len(self._asked):  # all is known: nothing has to lie on the device
+            self.order, self.table = self._asked, np.zeros((0, 3), np.int64)
+            return
+        after = self._lengths_after(self._asked)
         # The shortest first: memory runs short, if at all, only once the long ones come.
         self.order = np.argsort(after, kind="stable")
         rows, after = self._asked[self.order], after[self.order]
@@ -194,7 +198,7 @@ class RowTable:
 
     def _remembered(self) -> dict[int, Row]:
         """The distinct rows whose answers are known, by their place."""
-        if not (self._is_named and self.readout.remembered and self._keep.dtype == np.bool_):
+        if not self._is_remembered:
             return {}
         known: dict[int, Row] = {}
         # Of a text as it is, rows may be inputs that were explained again once they had lost so much.
@@ -216,7 +220,7 @@ class RowTable:
             for question in probe.questions:
                 yield draws.key(question.seed, question.encoding.example.id, probe.purpose, spec)
 
-    def _lengths_after(self, rows: Ints, counts: Ints) -> Ints:
+    def _lengths_after(self, rows: Ints) -> Ints:
         """[rows] how many tokens each row has once it is erased."""
         after = self._lengths_under(self.masking, self._keep, self._begins, self._owner)[rows]
         if self.erased_by is None:
@@ -321,7 +325,7 @@ class RowTable:
 
     def _remember(self) -> None:
         """Notes what was said of inputs as they are and with everything erased, and of questions with few rows."""
-        if not (self._is_named and self.readout.remembered and self._keep.dtype == np.bool_):
+        if not self._is_remembered:
             return
         is_empty = _per_row(self._keep, self._begins, self._sizes) == 0
         places = np.flatnonzero((self._is_unchanged | is_empty | self._is_few[self._owner])[self._asked]).tolist()
