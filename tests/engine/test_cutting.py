@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 import troth
 from fakes import encoder, planted
 from troth.core.types import Question
+from troth.engine.asked_rows import AskedRows, group_of
 from troth.engine.prober import Prober
 from troth.engine.probes import LOGITS, Probe
-from troth.engine.row_cache import RowCache
-from troth.engine.row_table import RowTable, group_of
 from troth.maskings.zero import Zero
 
 
@@ -30,8 +29,7 @@ def cut(lengths, memory, worth, pads=True, tokens=None):
     prober.model = Model()
     prober.model.pads = pads
     ordered = np.sort(np.array(lengths))
-    table = np.stack([np.zeros_like(ordered), np.arange(len(ordered)), ordered], axis=1)
-    return [batch[:, 2].tolist() for batch in prober._cut(table, LOGITS)]
+    return [ordered[start:stop].tolist() for start, stop in prober._cut(ordered, LOGITS)]
 
 
 def test_by_hand():
@@ -84,5 +82,5 @@ def test_repeated_rows_are_found(values, n_units):
     model = troth.load_model(planted("awful"), labels=["fine", "bad"])
     (encoding,) = model.encode([troth.Example("0", " ".join(["good"] * n_units))])
     probe = Probe(Question(encoding, 0), keep, Zero()).batch()
-    table = RowTable([probe], group_of(probe, Zero()), 0, model, RowCache())
-    assert len(table) == len({tuple(row) for row in keep.tolist()})
+    distinct, _ = AskedRows([probe], group_of(probe, Zero())).distinct()
+    assert len(distinct) == len({tuple(row) for row in keep.tolist()})

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,10 +10,10 @@ import fakes
 import troth
 from troth.core import catalog, draws
 from troth.core.types import Example, Question, Rows, replace, spread
+from troth.engine.asked_rows import AskedRows, group_of
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe, keep_all, keep_without_each
-from troth.engine.row_cache import RowCache
-from troth.engine.row_table import RowTable, group_of
+from troth.engine.row_layout import RowLayout
 from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.soft import Soft
@@ -135,12 +136,13 @@ def test_a_batch_is_what_each_row_would_be_alone(masking, base):
             question = question.erased(torch.randint(0, 2, (question.n_units,), generator=generator).float(), base)
         probes.append(Probe(question, keep, masking, purpose="test"))
     batches = [probe.batch() for probe in probes]
-    table = RowTable(batches, group_of(batches[0], MaskToken()), 0, model, RowCache())
-    rows = table.rows(2, len(table) - 3)
+    asked = AskedRows(batches, group_of(batches[0], MaskToken()))
+    layout = RowLayout(asked, np.arange(len(asked.owner)), model)
+    rows = layout.rows(2, len(layout) - 3)
     assert rows.width == rows.ids.shape[1]
     for place, encoding in enumerate(rows.encodings):
-        number, row, length = table.table[2 + place].tolist()
-        alone = _alone(probes[number], row, table.erased_by, model)
+        number, length = int(layout.questions[2 + place]), int(layout.lengths[2 + place])
+        alone = _alone(probes[number], int(layout.order[2 + place]) % 4, asked.erased_by, model)
         assert encoding is probes[number].question.encoding
         assert int(rows.lengths[place]) == length == int(alone.lengths[0])
         assert torch.equal(rows.ids[place, :length], alone.ids[0, :length])

@@ -5,8 +5,9 @@ from captum.attr import IntegratedGradients as Referee
 
 from explainers.referees import Formula, explained, from_vectors, questions
 from fakes import encoder
-from troth.core.types import Example, Question
+from troth.core.types import Example, Question, replace
 from troth.explainers.integrated_gradients import IntegratedGradients
+from troth.maskings.mask_token import MaskToken
 
 
 @pytest.mark.parametrize("steps", [1, 5, 20])
@@ -48,3 +49,23 @@ def test_captum(family, baseline, moves, rule, method):
             change = float((forward(vectors) - forward(start))[0, 1])
         assert found.gap == pytest.approx(float(scores.sum()) - change, abs=2e-4)
         assert found.rest == pytest.approx(float(scores[encoding.units < 0].sum()), abs=1e-4)
+
+
+@pytest.mark.parametrize("moves", ["units", "all"])
+def test_mask_tokens_travel_as_in_recursive_roar(moves):
+    """With erased="move" a partly masked input is explained as if its mask tokens were any other tokens."""
+    model = encoder()
+    (encoding,) = model.encode([Example("0", "a good film and the soup was cold")])
+    left = torch.ones(encoding.n_units)
+    left[[1, 4]] = 0
+    ids = encoding.ids.clone()
+    ids[torch.isin(encoding.units, torch.tensor([1, 4]))] = model.mask_id
+    masked = replace(encoding, ids=ids)
+    explainer = IntegratedGradients(steps=12, moves=moves, erased="move")
+    (found,) = explained(explainer, [Question(encoding, 1).erased(left, MaskToken())], model)
+    (expected,) = explained(IntegratedGradients(steps=12, moves=moves), [Question(masked, 1)], model)
+    np.testing.assert_allclose(found.scores, expected.scores * left.numpy(), rtol=1e-5, atol=1e-7)
+    assert found.rest == pytest.approx(expected.rest + float(expected.scores[[1, 4]].sum()), rel=1e-4, abs=1e-6)
+    assert found.gap == pytest.approx(expected.gap, rel=1e-4, abs=1e-6)
+    (frozen,) = explained(IntegratedGradients(steps=12, moves=moves), [found.question], model)
+    assert not np.allclose(frozen.scores, found.scores, rtol=1e-2)

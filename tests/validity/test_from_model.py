@@ -92,7 +92,8 @@ def test_the_model_is_left_as_it_was_and_nothing_is_kept():
     encodings = model.encode(EXAMPLES)
     MaSF.from_model(prober, encodings)
     assert [len(module._forward_hooks) for module in model.model.modules()] == before
-    assert not any(prober._cache._rows.get(encoding) for encoding in encodings)
+    caches = prober._caches.values()
+    assert not any(cache._whole or cache._erased for cache in caches)
 
 
 def test_what_cannot_be_tested_is_refused():

@@ -17,10 +17,13 @@ from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.types import Rows
+from troth.engine.answers import AnswerBuffer
+from troth.engine.asked_rows import Group, group_of
 from troth.engine.probes import ProbeBatch, Reading, Readout
 from troth.engine.routines import Routine, Running
 from troth.engine.row_cache import RowCache
-from troth.engine.row_table import Group, RowTable, group_of
+from troth.engine.row_layout import RowLayout
+from troth.engine.row_table import RowTable
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
@@ -64,8 +67,8 @@ class Prober:
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
         self.pipeline_depth = 2 if on_gpu else 1  # parts of the window that take turns
         self.cost = Cost()
-        self._cache = RowCache(few=0 if on_gpu else _FEW_ROWS)
-        self._numbers: dict[Group, int] = {}
+        self._few = 0 if on_gpu else _FEW_ROWS
+        self._caches: dict[Group, RowCache] = {}
 
     @property
     def texts_at_once(self) -> int:
@@ -105,7 +108,8 @@ class Prober:
         Those are asked for first and alone, so the batches of what follows are those of a new prober, and its numbers
         the same to the last bit.
         """
-        self._cache.forget_erased()
+        for cache in self._caches.values():
+            cache.forget_erased()
 
     def _start(self, ready: Iterable[Running[Any]]) -> "_Round | None":
         """Takes the next probes and has the model begin with them; nobody waits for it."""
@@ -130,8 +134,8 @@ class Prober:
             return None
         tables: dict[Group, RowTable] = {}
         for group, probes in groups.items():
-            number = self._numbers.setdefault(group, len(self._numbers))
-            tables[group] = RowTable(probes, group, number, self.model, self._cache)
+            cache = self._caches.setdefault(group, RowCache(self._few))
+            tables[group] = RowTable(probes, group, self.model, cache)
             self._read(tables[group])
         return _Round(waiting, places, tables)
 
@@ -140,7 +144,7 @@ class Prober:
         for table in done.tables.values():
             table.buffer.settle()
             self._refuse_undefined(table)
-        answers = {group: table.answers() for group, table in done.tables.items()}
+        answers = {group: list(table.answers()) for group, table in done.tables.items()}
         places = iter(done.places)
         for each in done.waiting:
             mine = [next(places) for _ in each.probes]
@@ -148,27 +152,25 @@ class Prober:
 
     def _read(self, table: RowTable) -> None:
         """All rows of a table that are not known."""
-        if not len(table):
+        if (layout := table.layout) is None:
             return
-        readout, start = table.readout, 0
-        for masking in filter(None, {table.masking, table.erased_by}):
+        readout = table.asked.readout
+        for masking in filter(None, {table.asked.masking, table.asked.erased_by}):
             self.model.ready(masking.level, backward=readout.backward)
         with self.model.at_rest(attentions=readout.attentions):
-            for batch in self._cut(table.table, readout):
-                self._answer(table, start, start + len(batch))
-                start += len(batch)
-        table.buffer.close(table.order)
+            for start, stop in self._cut(layout.lengths, readout):
+                self._answer(layout, table.buffer, start, stop)
+        table.buffer.close(layout.order)
 
-    def _cut(self, table: NDArray[np.int64], readout: Readout) -> Iterator[NDArray[np.int64]]:
-        """Batches that fit into memory and in which padding costs less than one more batch would."""
+    def _cut(self, lengths: NDArray[np.int64], readout: Readout) -> Iterator[tuple[int, int]]:
+        """Batches that fit into memory and in which padding costs less than one more batch would: [from, to)."""
         # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
-        lengths = table[:, 2]
         costs = {length: readout.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
         if readout.only_forward and self.model.pads and self.model.packs:
-            padding = len(table) * int(lengths[-1])  # there is none
+            padding = len(lengths) * int(lengths[-1])  # there is none
         start = 0
-        while start < len(table):
+        while start < len(lengths):
             most = max(1, self.memory // max(1, costs[int(lengths[start])]))
             if self.tokens is not None:
                 most = min(most, max(1, self.tokens // max(1, int(lengths[start]))))
@@ -178,37 +180,37 @@ class Prober:
             end = start + (int(longer[0]) + 1 if len(longer) else len(ahead))
             while end > start + 1 and (end - start) * costs[int(lengths[end - 1])] > self.memory:
                 end = start + max(1, self.memory // costs[int(lengths[end - 1])])
-            yield table[start:end]
+            yield start, end
             start = end
 
-    def _answer(self, table: RowTable, start: int, stop: int) -> None:
-        reading = self._try(table, start, stop)
+    def _answer(self, layout: RowLayout, buffer: AnswerBuffer, start: int, stop: int) -> None:
+        readout, reading = layout.asked.readout, self._try(layout, start, stop)
         if reading is None:
             self.memory = max(self.memory // 2, 1)
             half = start + (stop - start) // 2
-            self._answer(table, start, half)
-            self._answer(table, half, stop)
+            self._answer(layout, buffer, start, half)
+            self._answer(layout, buffer, half, stop)
             return
         self.cost.batches += 1
         more, passes = reading[1].more, self.model.passes(reading[0])
         self.cost.forward += passes + more.forward
-        self.cost.backward += (passes if table.readout.backward else 0) + more.backward
+        self.cost.backward += (passes if readout.backward else 0) + more.backward
         self.cost.side_model_rows += more.side_model_rows
-        table.buffer.add(reading[1], reading[0], table.widest(start, stop))
+        buffer.add(reading[1], reading[0], layout.widest(start, stop))
 
-    def _try(self, table: RowTable, start: int, stop: int) -> tuple[Rows, Reading] | None:
+    def _try(self, layout: RowLayout, start: int, stop: int) -> tuple[Rows, Reading] | None:
         """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
         try:
-            rows = table.rows(start, stop)
-            return rows, table.readout.read(self.model, rows)
+            rows = layout.rows(start, stop)
+            return rows, layout.asked.readout.read(self.model, rows)
         except (MemoryError, RuntimeError) as error:
             if not ran_out(error):
                 raise
             if stop - start > 1:
                 return None
-            question, _, length = table.table[start]
+            example = layout.asked.encodings[layout.questions[start]].example
             raise TrothError(
-                f"example {table.encodings[question].example.id}: a single row of {length} tokens does not fit "
+                f"example {example.id}: a single row of {layout.lengths[start]} tokens does not fit "
                 "into memory; load the model with a smaller max_length or dtype=bfloat16"
             ) from None
 

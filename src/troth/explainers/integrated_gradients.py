@@ -2,9 +2,10 @@
 (Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the gap that is reported.
 
 The papers let every token travel, special ones and the second text too (`moves="all"`); by default only units do, so
-that the scores of the units sum to what erasing them changes. Units that were erased before stay erased all along the
-path, whatever moves, and score 0. The released code of Recursive ROAR and FMM multiplies each term by its position on
-the path: `variant="released"`.
+that the scores of the units sum to what erasing them changes. Units that were erased before score 0 and stay erased all
+along the path; in Recursive ROAR and FMM their mask tokens travel like any other token (`erased="move"`), and what
+these gain is part of the rest. The released code of both papers multiplies each term by its position on the path:
+`variant="released"`.
 """
 
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class IntegratedGradients(SignedExplainer):
     baseline: Reference = "zero"
     rule: Literal["right", "gauss_legendre"] = "right"
     moves: Literal["units", "all"] = "units"
+    erased: Literal["stay", "move"] = "stay"  # what was erased before the question was asked
     of: Of = "logit"
     normalize: bool = False  # divide by the L2 norm, as the AML tables do
     variant: Literal["paper", "released"] = "paper"
@@ -61,9 +63,8 @@ class IntegratedGradients(SignedExplainer):
         # The right rule's last place is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
         readout = GradientReadout(of=self.of, reference=self.baseline, l2=False, prompt=False)
-        everything = self.moves == "all"
-        answers = yield _paths(questions, places, path, readout, everything)
-        change = yield _paths(questions, ends, path, LOGITS, everything)
+        answers = yield self._paths(questions, places, path, readout)
+        change = yield self._paths(questions, ends, path, LOGITS)
         if self.variant == "released":
             weights = weights * places
         at_ends = change.value(self.of).view(len(questions), len(ends))
@@ -71,18 +72,23 @@ class IntegratedGradients(SignedExplainer):
         dots, rests = (part["dot"].split(self.steps) for part in (answers.units, answers.rest))
         found = []
         for row, question in enumerate(questions):
-            scores = (weights[:, None] * dots[row][:, : question.n_units]).sum(0) * (question.left > 0)
-            rest = float((weights * rests[row]).sum()) if everything else 0.0
+            gains = (weights[:, None] * dots[row][:, : question.n_units]).sum(0)
+            scores = gains * (question.left > 0)
+            rest = float((weights * rests[row]).sum()) if self.moves == "all" else 0.0
+            if self.erased == "move":
+                rest += float(gains.sum() - scores.sum())
             gap = float(scores.sum() + rest - (end[row] - at_ends[row, 0]))
             if self.normalize:
                 scores = scores / scores.norm().clamp(min=1e-12)
             found.append(Attribution(question, scores.numpy(), signed=self.signed, rest=rest, gap=gap))
         return found
 
-
-def _paths(questions: Sequence[Question], places: Tensor, path: Mix, readout: Readout, everything: bool) -> ProbeBatch:
-    """Every unit that is still there at each place of each text's path, perhaps with the tokens in no unit."""
-    keep = np.concatenate([faded(question, places).numpy().ravel() for question in questions])
-    beside = np.tile(places.numpy(), len(questions)) if everything else None
-    counts = np.full(len(questions), len(places))
-    return ProbeBatch(questions, keep, counts, path, readout, non_unit_keep=beside, distinct=True)
+    def _paths(self, questions: Sequence[Question], places: Tensor, path: Mix, readout: Readout) -> ProbeBatch:
+        """Every unit that moves at each place of each text's path, perhaps with the tokens in no unit."""
+        if self.erased == "move":
+            keep = np.concatenate([np.repeat(places.numpy(), question.n_units) for question in questions])
+        else:
+            keep = np.concatenate([faded(question, places).numpy().ravel() for question in questions])
+        non_units = np.tile(places.numpy(), len(questions)) if self.moves == "all" else None
+        counts = np.full(len(questions), len(places))
+        return ProbeBatch(questions, keep, counts, path, readout, non_unit_keep=non_units, distinct=True)
