@@ -172,6 +172,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_contract_tests_hold_it_to_what_is_asked_of_all(checked, name):
     outcomes = checked["tests"]

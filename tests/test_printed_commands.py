@@ -23,8 +23,19 @@ ELSEWHERE = re.compile(
     r"|^troth serve"
 )
 # With the embedded model, offline. A bench with all its metrics takes most of a minute.
-QUICK = ("data", "paper_table")
-LONG = ("README", "five_minutes", "scaling", "showing", "roar", "validity", "verify", "own_methods", "soft")
+QUICK = ("data",)
+LONG = (
+    "README",
+    "paper_table",
+    "five_minutes",
+    "scaling",
+    "showing",
+    "roar",
+    "validity",
+    "verify",
+    "own_methods",
+    "soft",
+)
 ELSEWHERE_TESTED = ("work", "new_study", "new_model_kind")  # each by a test of its own
 REVIEWS = 'review,stars\nBest soup in town.,positive\n"Cold, slow and loud.",negative\nI would come again.,positive\n'
 MINE = """

@@ -60,7 +60,7 @@ def recursive_evaluation(model, explainer, encoding, target, step):
     return torch.stack(predictions)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.full)])
 def test_it_is_algorithm_3(family):
     model = encoder(family)
     examples = [Example(id=str(place), text=text, label=place % 3) for place, text in enumerate(CORPUS)]

@@ -71,6 +71,7 @@ def test_seeds_are_averaged_within_an_example_first():
     assert (undefined.summary.value, undefined.summary.undefined) == (pytest.approx(0.2), {"no units": 1})
 
 
+@pytest.mark.full
 def test_every_seed_has_its_own_attribution_models(place, tmp_path):
     study = catalog.build("studies", TINY.format(more=""))
     (one,) = studies.carry_out(study, setting_of(place, tmp_path / "out"), ["main"])

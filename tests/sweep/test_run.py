@@ -23,7 +23,7 @@ def values(store: Store) -> dict[str, list[float]]:
     return {cell.name: store.table(cell.name).column("value").to_pylist() for cell in store.cells() if not cell.error}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_plan_is_carried_out_and_not_repeated(tmp_path, workers):
     plan = ladder(5, 3)
     store = Store(tmp_path / "run")

@@ -159,6 +159,7 @@ def test_deleted_tokens_take_their_salience_along_and_masked_ones_leave_it():
     assert torch.equal(recipe.fitted.of(masked), sigma)
 
 
+@pytest.mark.full
 def test_training_brings_attention_and_salience_together(films, tmp_path):
     settings = {"epochs": 10, "batch_size": 8, "learning_rate": 5e-3, "validation": films(20, start=200)}
     far = {}
