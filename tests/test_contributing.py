@@ -180,6 +180,7 @@ def test_the_contract_tests_hold_it_to_what_is_asked_of_all(checked, name):
     assert "failed" not in {outcome for test, outcome in outcomes.items() if name in test}
 
 
+@pytest.mark.full
 def test_the_docs_describe_them(checked):
     row, section = checked["pages"]["explainer"]
     assert row == "| [shown_alone](#shown_alone) | yes | n + 1 | every encoder, prompted language models, black boxes |"
