@@ -4,8 +4,6 @@ A checkpoint is written aside and renamed last, so one that is there is whole; t
 numbers need no saving: they are keyed by what they are drawn for.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -15,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -49,7 +47,7 @@ class State:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> State:
+    def of(cls, kept: Mapping[str, Any]) -> Self:
         """From a checkpoint; what cannot have been written there is damage."""
         empty = cls()
         for name, value in dataclasses.asdict(empty).items():

@@ -1,7 +1,5 @@
 """Labeled examples to train, validate and test on: splits found or held out, classes numbered alike, oddities noted."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """The settings of a training: the user's, else a paper's (`--like fmm | roar | soft | saloss`), else the base's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints

@@ -3,8 +3,6 @@
 The optimizer (which parameters decay, which learn at the head's rate), the learning rates, and what each class weighs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing
