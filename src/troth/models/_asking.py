@@ -122,12 +122,10 @@ class KeptAnswers:
 
 
 class Asking:
-    """An endpoint, the protocol it speaks, what it has answered so far, and what that has cost."""
+    """An endpoint, the protocol it speaks, and what it has answered so far."""
 
-    def __init__(
-        self, endpoint: Endpoint, protocol: Protocol, answers: KeptAnswers, parallel: int, prices: Prices | None
-    ) -> None:
-        self.endpoint, self.protocol, self.parallel, self.prices = endpoint, protocol, parallel, prices
+    def __init__(self, endpoint: Endpoint, protocol: Protocol, answers: KeptAnswers, parallel: int) -> None:
+        self.endpoint, self.protocol, self.parallel = endpoint, protocol, parallel
         self.reused = 0  # answers that were known
         self._answers, self._before = answers, answers.usage
 
@@ -172,25 +170,6 @@ class Asking:
         """Requests and tokens since this began, by all processes that share its answers."""
         self._answers.refresh()
         return self._answers.usage - self._before
-
-    @property
-    def cost(self) -> float | None:
-        """What that cost, at the prices given."""
-        if self.prices is None:
-            return None
-        usage = self.usage
-        return (usage.read * self.prices[0] + usage.written * self.prices[1]) / 1e6
-
-    def spent(self) -> Iterator[str]:
-        """The same in words."""
-        usage, cost = self.usage, self.cost
-        yield f"{usage.requests:,} request{'' if usage.requests == 1 else 's'} to {self.endpoint.url}"
-        if self.reused:
-            yield f"{self.reused:,} answer{'' if self.reused == 1 else 's'} known from before"
-        if usage.read or usage.written:
-            yield f"{usage.read:,} tokens read, {usage.written:,} written"
-        if cost is not None:
-            yield f"cost {cost:,.4f} at the prices given"
 
 
 def check_options(

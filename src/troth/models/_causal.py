@@ -89,8 +89,8 @@ class Causal(PromptReader):
         from troth.models._prefix import lending
 
         begun = 0 if attentions or hidden else self._begun(rows, asked)
-        lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
-        begun = begun if lent is not None else 0
+        kept = self._prefixes.of(self._body, self.model.config, [rows.ids[0, :begun]]) if begun else None
+        lent, begun = (None, 0) if kept is None else (kept[0], begun)
         plain = self._has_plain_head
         if (
             plain
@@ -119,6 +119,8 @@ class Causal(PromptReader):
             return None
         config = self.model.config
         trunks = self._trunks.of(self._body, config, plan.trunks, lent)
+        if trunks is None:
+            return None
         return _branches.run(self._body, config, rows, plan, lent, trunks, tree)[plan.index(asked.places)]
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:

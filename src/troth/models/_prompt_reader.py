@@ -45,8 +45,7 @@ class PromptReader(Encoder):
         mask_text: str | None = None,
         max_length: int | None = None,
     ) -> None:
-        from troth.models._branches import Trunks  # imports transformers, which other kinds do without
-        from troth.models._prefix import Prefixes
+        from troth.models._prefix import KeptStates  # imports transformers, which other kinds do without
 
         require_fast(tokenizer)
         both_ways = families.reads_both_ways(model.config) and not families.writes(model.config)
@@ -66,7 +65,7 @@ class PromptReader(Encoder):
         # model is small (measured on 135 million parameters).
         small = self.device.type == "cuda" and model.num_parameters() < _WORTH_SHARING
         self.shares_prefix = not small
-        self._prefixes, self._trunks = Prefixes(), Trunks()
+        self._prefixes, self._trunks = KeptStates(), KeptStates()
 
     @property
     def mask_id(self) -> int:

@@ -60,18 +60,9 @@ class BlackBox(TextClassifier):
         return is_function and not is_transformers(source)
 
     @classmethod
-    def load(
-        cls,
-        source: Any,
-        *,
-        labels: Iterable[str] | None = None,
-        mask_text: str = "_",
-        multi_label: bool = False,
-        threshold: float | None = None,
-        **_: Any,
-    ) -> TextClassifier:
+    def load(cls, source: Any, *, labels: Iterable[str] | None = None, **options: Any) -> TextClassifier:
         """A callable, or what has predict_proba and perhaps classes_ (scikit-learn)."""
-        how: dict[str, Any] = {"mask_text": mask_text, "multi_label": multi_label, "threshold": threshold}
+        how = {name: value for name, value in options.items() if name in cls.options}
         if not hasattr(source, "predict_proba"):
             return cls(source, labels=labels, **how)
         if labels is None and getattr(source, "classes_", None) is not None:

@@ -78,7 +78,7 @@ class Remote(BlackBox):
         self.protocol = protocol(model, top, dict(extra or {}))
         key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
         endpoint = Endpoint(url, model, key, float(timeout), retries, float(backoff))
-        self.asking = Asking(endpoint, self.protocol, KeptAnswers(_file(cache, url, model)), parallel, prices)
+        self.asking = Asking(endpoint, self.protocol, KeptAnswers(_file(cache, url, model)), parallel)
         self.name, self.mask_text, self.class_words = f"{url}#{model}", mask_text, tuple(class_words)
         self._labels = self._given = self.class_words if labels is None else tuple(labels)
         if len(self._labels) != len(self.class_words):
@@ -86,7 +86,7 @@ class Remote(BlackBox):
         self.shots = as_shots(shots, self.class_words, self._labels)
         roles = Roles() if protocol.has_roles else None
         self.template = template(prompt, self.shots, roles, explain_shots, system=system, explain_parts=explain_parts)
-        self.unlisted, self.parallel, self.prices = unlisted, parallel, prices
+        self.unlisted, self.prices = unlisted, prices
         self._said: dict[str, Any] = {
             "model": model, "prompt": prompt, "class_words": list(class_words), "mask_text": mask_text,
             "api": protocol.__name__.lower(), "top": top, "unlisted": unlisted, "system": system, "extra": extra,
@@ -201,12 +201,23 @@ class Remote(BlackBox):
     @property
     def cost(self) -> float | None:
         """What that cost, where `prices` are given."""
-        return self.asking.cost
+        if self.prices is None:
+            return None
+        usage = self.usage
+        return (usage.read * self.prices[0] + usage.written * self.prices[1]) / 1e6
 
     @property
     def spent(self) -> str:
+        usage, reused, cost = self.usage, self.asking.reused, self.cost
+        spent = [f"{usage.requests:,} request{'' if usage.requests == 1 else 's'} to {self.url}"]
+        if reused:
+            spent.append(f"{reused:,} answer{'' if reused == 1 else 's'} known from before")
+        if usage.read or usage.written:
+            spent.append(f"{usage.read:,} tokens read, {usage.written:,} written")
+        if cost is not None:
+            spent.append(f"cost {cost:,.4f} at the prices given")
         missing = (f"{word!r} not listed in {count:,} of {self._texts:,}" for word, count in self._missing.items())
-        return "; ".join([*self.asking.spent(), *missing])
+        return "; ".join([*spent, *missing])
 
 
 def _file(cache: bool | str | Path, url: str, model: str) -> Path | None:

@@ -43,16 +43,14 @@ def class_of(
         raise unknown(_KINDS[outputs], target, labels)
     index = int(target)
     if not 0 <= index < len(labels):
-        kind = _KINDS[outputs]
         raise TrothError(
-            f"example {example.id}: {kind} {index} is outside the model's {len(labels)} {_PLURAL[kind]} "
+            f"example {example.id}: {_KINDS[outputs]} {index} is outside the model's {len(labels)} {outputs} "
             f"({', '.join(labels)})"
         )
     return index
 
 
 _KINDS = {"classes": "class", "labels": "label", "values": "value"}
-_PLURAL = {"class": "classes", "label": "labels", "value": "values"}
 
 
 def each_target(target: Target) -> list[str | int]:

@@ -7,7 +7,6 @@ or adapters, a caller who needs attentions or hidden states or follows each oper
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +17,6 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Rows
-from troth.models._changes import swapped
 from troth.models._row_edits import chosen
 from troth.models.fused.parts import FAMILIES, EncoderParts, PartsCache
 from troth.models.fused.products import Copies, Exact, Linear
@@ -112,22 +110,14 @@ class FusedEncoder:
         copies = Copies()
         self._linear_of_layer: Callable[[int], Linear] = (lambda pieces: copies) if precision == "fast" else Exact
         self._known = PartsCache()
-        self._closed = False
-
-    def closed(self) -> AbstractContextManager[None]:
-        """The model reads everything itself; whoever calls this holds the model's lock."""
-        return swapped(self, _closed=True)
 
     def knows(self, network: Any) -> bool:
         """Whether it may read this network's rows: as long as nobody needs the network's insides."""
-        return not self._closed and self._known.parts(network) is not None
+        return self._known.parts(network) is not None
 
     def reads(self, network: Any, device: torch.device, plain: Reader) -> EncoderParts | None:
         """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
-        if self._closed or _is_followed(device):
-            return None
-        parts = self._known.parts(network)
-        if parts is None:
+        if _is_followed(device) or (parts := self._known.parts(network)) is None:
             return None
         as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
 
