@@ -27,7 +27,8 @@ OPTIONS = {
 
 def corpus(model, examples, keeps=None):
     encodings = model.encode(examples, units="token", segments="both")
-    return Corpus(encodings, [one.label for one in examples], keeps)
+    found = Corpus(encodings, [one.label for one in examples])
+    return found if keeps is None else found.erased(keeps)
 
 
 def close(one, other, within=1e-5):

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +45,6 @@ def folder() -> Path:
     home = os.environ.get("TROTH_CACHE")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
     return (Path(home) if home else cache) / "answers"
-
-
-def key_of(url: str, body: Mapping[str, Any]) -> str:
-    """The hash that a question is known by."""
-    return hashlib.sha256(json.dumps([url, body], sort_keys=True).encode()).hexdigest()[:32]
 
 
 class KeptAnswers:
@@ -131,7 +126,8 @@ class Asking:
 
     def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:
         """What the endpoint says to each question; those that it was asked before cost nothing."""
-        keys = [key_of(self.endpoint.url, question.body) for question in asked]
+        questions = (json.dumps([self.endpoint.url, question.body], sort_keys=True) for question in asked)
+        keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in questions]
         self._answers.refresh()
         new = {key: question for key, question in zip(keys, asked, strict=True) if key not in self._answers}
         self.reused += len(set(keys)) - len(new)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,14 +12,6 @@ from troth.core.errors import TrothError
 from troth.models._changes import borrowed
 
 _MASK_TEXT = " _"
-
-
-class Mask(NamedTuple):
-    """What stands for an erased word."""
-
-    id: int
-    text: str | None  # None: a token of the tokenizer's own
-    note: str  # says so where that is not a mask token
 
 
 def class_tokens(
@@ -48,15 +40,18 @@ def class_tokens(
     return tuple(tokens)
 
 
-def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> Mask:
-    """The user's text, else the mask token, else a real <unk>, else an underscore."""
+def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> tuple[int, str | None, str]:
+    """What stands for an erased word: the user's text, else the mask token, else a real <unk>, else an underscore.
+
+    Its id, its text (None: a token of the tokenizer's own), and a note where it is not a mask token.
+    """
     if mask_text is None and tokenizer.mask_token_id is not None:
-        return Mask(int(tokenizer.mask_token_id), None, "")
+        return int(tokenizer.mask_token_id), None, ""
     unknown = tokenizer.unk_token_id
     ends = (tokenizer.bos_token_id, tokenizer.eos_token_id)
     is_real = unknown is not None and unknown not in ends and "endoftext" not in tokenizer.unk_token
     if mask_text is None and is_real:
-        return Mask(int(unknown), None, f"{name} has no mask token: erased words become {tokenizer.unk_token}")
+        return int(unknown), None, f"{name} has no mask token: erased words become {tokenizer.unk_token}"
     text = _MASK_TEXT if mask_text is None else mask_text
     # Some tokenizers write the space before a word by themselves.
     for form in (text, text.removeprefix(" ")):
@@ -64,7 +59,7 @@ def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> Mask:
             ids = tokenizer(form, add_special_tokens=False)["input_ids"]
         if len(ids) == 1:
             why = "has no mask token" if mask_text is None else "is given mask_text"
-            return Mask(int(ids[0]), text, f"{name} {why}: erased words become {text!r}")
+            return int(ids[0]), text, f"{name} {why}: erased words become {text!r}"
     pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
     raise TrothError(f"mask_text {text!r} is not one token of {name} ({pieces}); choose another")
 

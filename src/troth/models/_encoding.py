@@ -143,19 +143,17 @@ def _stays(
     of_text = np.repeat(np.arange(len(counts)), counts)
     firsts = np.bincount(of_text[is_first], minlength=len(counts))
     for number in np.flatnonzero(excess >= np.maximum(firsts, 1)).tolist():
-        _refuse(examples[number], int(counts[number] - firsts[number]), max_length)
+        example, fixed = examples[number], counts[number] - firsts[number]
+        others = "the special tokens" if example.text_pair is None else "the second text and the special tokens"
+        remedy = "give a larger max_length" if example.text_pair is None else "shorten the second text"
+        raise TrothError(
+            f"example {example.id}: {others} take {fixed} of {max_length} tokens, so no room is left for the text; "
+            f"{remedy}"
+        )
     before = np.cumsum(firsts) - firsts  # tokens of the first texts of the examples before
     rank = np.cumsum(is_first) - 1 - before[of_text]
     stays: NDArray[np.bool_] = ~is_first | (rank < (firsts - np.maximum(excess, 0))[of_text])
     return stays
-
-
-def _refuse(example: Example, fixed: int, max_length: int) -> None:
-    others = "the special tokens" if example.text_pair is None else "the second text and the special tokens"
-    remedy = "give a larger max_length" if example.text_pair is None else "shorten the second text"
-    raise TrothError(
-        f"example {example.id}: {others} take {fixed} of {max_length} tokens, so no room is left for the text; {remedy}"
-    )
 
 
 def _join(

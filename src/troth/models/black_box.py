@@ -86,14 +86,11 @@ class BlackBox(TextClassifier):
     def fingerprint(self) -> str:
         # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
         code = self.code or fingerprint(self.predict)
-        return digest([self.name, self._given, self.mask_text, code, self._meaning])
+        meaning = [] if self.outputs == "classes" else [self.outputs, self.threshold]
+        return digest([self.name, self._given, self.mask_text, code, meaning])
 
     def identify(self, *, whole: bool = False) -> None:
         vars(self).pop("fingerprint", None)
-
-    @property
-    def _meaning(self) -> list[Any]:
-        return [] if self.outputs == "classes" else [self.outputs, self.threshold]
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"

@@ -74,7 +74,8 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
         if not named:
             raise TrothError("target is an empty list; name at least one class or label")
         if len(set(named)) < len(named):
-            raise TrothError(f"target names {_repeated(named)!r} twice")
+            repeated = next(name for place, name in enumerate(named) if name in named[:place])
+            raise TrothError(f"target names {repeated!r} twice")
         if not several and (target == ABOVE or len(named) > 1):
             raise TrothError(
                 f"one target per example is measured here, not {target}; name one label, or use predicted (the most "
@@ -113,10 +114,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _numbers(names: Sequence[str]) -> list[str | int]:
     return [*range(len(names)), *map(str, range(len(names)))]
-
-
-def _repeated(names: list[str | int]) -> str | int:
-    return next(name for place, name in enumerate(names) if name in names[:place])
 
 
 def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "classes") -> int:

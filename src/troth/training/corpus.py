@@ -26,7 +26,6 @@ class Corpus:
         self,
         encodings: Sequence[Encoding],
         labels: Sequence[int] | Tensor,
-        keeps: Sequence[Tensor] | None = None,
         masking: str | Masking = "mask_token",
     ) -> None:
         self.encodings = list(encodings)
@@ -40,8 +39,6 @@ class Corpus:
         self._types = _flat(types) if len(types) == len(self.encodings) else None
         self._kept: Tensor | None = None  # [tokens] how much of each is left
         self._own_keys: Tensor | None = None  # [examples]
-        if keeps is not None:
-            self._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
 
     def __len__(self) -> int:
         return len(self.encodings)

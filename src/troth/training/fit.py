@@ -190,7 +190,14 @@ def fit_stacked(
 ) -> list[TrainingResult]:
     """Trains all copies side by side; each one's model ends with the weights of its own best epoch."""
     method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
-    _check(copies, method)
+    if recipes.reads_attentions(method):
+        raise TrothError(f"{recipes.spec(method)} reads attention weights, which copies side by side do not give")
+    parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}
+    parts |= {name: [copy.others[name] for copy in copies] for name in copies[0].others}
+    for part, corpora in parts.items():
+        sizes = {len(corpus) for corpus in corpora}
+        if len(sizes) > 1:
+            raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for copy in copies:
         copy.model.model.to(where)
@@ -242,17 +249,6 @@ class StackedLoop(Loop):
     def _load_best(self) -> None:
         self.stack.parameters = self.best
         self.stack.write_back([copy.model for copy in self.copies])
-
-
-def _check(copies: Sequence[TrainingCopy], recipe: Recipe) -> None:
-    if recipes.reads_attentions(recipe):
-        raise TrothError(f"{recipes.spec(recipe)} reads attention weights, which copies side by side do not give")
-    parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}
-    parts |= {name: [copy.others[name] for copy in copies] for name in copies[0].others}
-    for part, corpora in parts.items():
-        sizes = {len(corpus) for corpus in corpora}
-        if len(sizes) > 1:
-            raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
 
 
 def accelerator_for(settings: Settings, cpu: bool) -> Any:

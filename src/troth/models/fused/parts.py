@@ -68,30 +68,19 @@ class EncoderParts:
             yield from (*layer.linear, layer.attention_norm, layer.norm)
 
 
-class PartsCache:
-    """The parts of one network, taken again when one of its modules has been replaced."""
+def unchanged_modules(network: nn.Module) -> list[nn.Module] | None:
+    """All modules; None where one has hooks or a forward of the user's own.
 
-    def __init__(self) -> None:
-        self._modules: list[nn.Module] = []
-        self._parts: EncoderParts | None = None
-
-    def parts(self, network: Any) -> EncoderParts | None:
-        """None where it is of another family or has been changed."""
-        modules = list(_walk(network))
-        if any("forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS) for module in modules):
-            return None
-        if modules != self._modules:
-            self._modules, self._parts = modules, parts_of(network)
-        return self._parts
-
-
-def _walk(network: nn.Module) -> Iterator[nn.Module]:
-    """All modules; as `network.modules()`, which takes longer than a small model."""
-    waiting = [network]
+    As `network.modules()`, which takes longer than a small model.
+    """
+    modules, waiting = [], [network]
     while waiting:
         module = waiting.pop()
-        yield module
+        if "forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS):
+            return None
+        modules.append(module)
         waiting.extend(child for child in module._modules.values() if child is not None)
+    return modules
 
 
 def parts_of(network: Any) -> EncoderParts | None:
