@@ -83,10 +83,12 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             )
         for name in named:
             arguments.of_kind("target", name, (str, int), '"predicted", "gold", a class index or a label')
-            if model.outputs == "values" and name not in ("predicted", *model.labels, *_numbers(model.labels)):
+            labels, numbers = model.labels, range(len(model.labels))
+            if model.outputs == "values" and name not in ("predicted", *labels, *numbers, *map(str, numbers)):
+                values = f"one value ({labels[0]})" if len(labels) == 1 else f"values ({', '.join(labels[:12])})"
                 raise TrothError(
-                    f"{model.name} gives {_listed(model.labels)}, no classes, so {name!r} cannot be explained; leave "
-                    "target out or name a value"
+                    f"{model.name} gives {values}, no classes, so {name!r} cannot be explained; leave target out or "
+                    "name a value"
                 )
             if name not in _WORDS:
                 class_of(model.labels, name, Example("0", ""), PREDICTED, model.outputs)
@@ -106,14 +108,6 @@ _MEANINGS = {
     "labels": "labels that each hold or not",
     "values": "values",
 }
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"one value ({names[0]})" if len(names) == 1 else f"values ({', '.join(names[:12])})"
-
-
-def _numbers(names: Sequence[str]) -> list[str | int]:
-    return [*range(len(names)), *map(str, range(len(names)))]
 
 
 def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "classes") -> int:
