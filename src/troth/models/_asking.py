@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from troth.core import arguments
+from troth.core import arguments, trust
 from troth.core.errors import TrothError
 from troth.core.files import cannot_write
 from troth.models._endpoint import Endpoint
@@ -117,12 +117,39 @@ class KeptAnswers:
 
 
 class Asking:
-    """An endpoint, the protocol it speaks, and what it has answered so far."""
+    """An endpoint, the protocol it speaks, and what it has answered so far; `cache` says where that is kept."""
 
-    def __init__(self, endpoint: Endpoint, protocol: Protocol, answers: KeptAnswers, parallel: int) -> None:
-        self.endpoint, self.protocol, self.parallel = endpoint, protocol, parallel
+    def __init__(
+        self,
+        url: str,
+        protocol: Protocol,
+        *,
+        parallel: int = 8,
+        retries: int = 5,
+        timeout: float = 60.0,
+        backoff: float = 1.0,
+        key_variable: str | None = None,
+        cache: bool | str | Path = True,
+    ) -> None:
+        for name, value, least in (("top", protocol.top, 1), ("parallel", parallel, 1), ("retries", retries, 0)):
+            arguments.of_kind(name, value, int, "a whole number")
+            if value < least:
+                raise TrothError(f"{name} must be {least} or more, not {value}")
+        for name, seconds in (("timeout", timeout), ("backoff", backoff)):
+            if not is_number(seconds) or not seconds > 0:
+                raise TrothError(f"{name} must be a number of seconds above 0, not {seconds!r}")
+        if key_variable and not os.environ.get(key_variable):
+            raise TrothError(
+                f"the environment variable {key_variable} is not set; put the key there: export {key_variable}=…"
+            )
+        key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
+        self.endpoint = Endpoint(url, protocol.model, key, float(timeout), retries, float(backoff))
+        self.protocol, self.parallel = protocol, parallel
         self.reused = 0  # answers that were known
-        self._answers, self._before = answers, answers.usage
+        name = hashlib.sha256(json.dumps([url, protocol.model]).encode()).hexdigest()[:16]
+        home = folder() if isinstance(cache, bool) else Path(cache)
+        self._answers = KeptAnswers(None if cache is False else home / f"{name}.txt")
+        self._before = self._answers.usage
 
     def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:
         """What the endpoint says to each question; those that it was asked before cost nothing."""
@@ -168,25 +195,6 @@ class Asking:
         return self._answers.usage - self._before
 
 
-def check_options(
-    *, top: Any, parallel: Any, retries: Any, timeout: Any, backoff: Any, prices: Any, key_variable: str | None
-) -> None:
-    """One line for an option of an endpoint that cannot be."""
-    for name, value, least in (("top", top, 1), ("parallel", parallel, 1), ("retries", retries, 0)):
-        arguments.of_kind(name, value, int, "a whole number")
-        if value < least:
-            raise TrothError(f"{name} must be {least} or more, not {value}")
-    for name, value in (("timeout", timeout), ("backoff", backoff)):
-        if not _is_number(value) or not value > 0:
-            raise TrothError(f"{name} must be a number of seconds above 0, not {value!r}")
-    is_pair = isinstance(prices, list | tuple) and len(prices) == 2
-    if prices is not None and not (is_pair and all(_is_number(price) and price >= 0 for price in prices)):
-        raise TrothError(f"prices must be two numbers, per million tokens read and written, not {prices!r}")
-    if key_variable and not os.environ.get(key_variable):
-        raise TrothError(
-            f"the environment variable {key_variable} is not set; put the key there: export {key_variable}=…"
-        )
-
-
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number; bool is rejected."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
