@@ -18,6 +18,7 @@ from troth.core.types import Rows
 from troth.models._changes import swapped
 from troth.models._class_words import Tree
 from troth.models._prefix import Lent
+from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
@@ -58,16 +59,14 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     """
     if int(first.min()) < 0:  # nothing at all is left of a row
         return None
-    numbers: dict[int, int] = {}
-    of_row = torch.tensor([numbers.setdefault(id(encoding), len(numbers)) for encoding in rows.encodings])
-    distinct = {id(encoding): encoding for encoding in rows.encodings}
-    wholes = pad_sequence([encoding.ids for encoding in distinct.values()], batch_first=True, padding_value=-1)
+    distinct, of_row = distinct_encodings(rows)
+    wholes = pad_sequence([encoding.ids for encoding in distinct], batch_first=True, padding_value=-1)
     ids, lengths, first = rows.ids.cpu(), rows.lengths.cpu(), first.cpu()
     width = min(ids.shape[1], wholes.shape[1])
     agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
     starts = torch.minimum(agrees, first).clamp(min=begun)
     # A text is lent up to where a row that is whole begins to be read.
-    ends = torch.tensor([len(encoding.ids) for encoding in distinct.values()])
+    ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
     lent = saved > ends - begun

@@ -7,6 +7,7 @@ right; where erased inputs begin as the whole text does, that beginning is lent,
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -60,11 +61,7 @@ class Causal(PromptReader):
             logits = self.logits_of(rows, asked, states)
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
-        return Output(
-            logits,
-            tuple(getattr(output, "attentions", None) or ()),
-            tuple(getattr(output, "hidden_states", None) or ()),
-        )
+        return replace(self.read(output), logits=logits)
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
         """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
