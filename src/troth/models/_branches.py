@@ -16,8 +16,8 @@ from transformers import AttentionInterface
 
 from troth.core.types import Rows
 from troth.models._changes import swapped
-from troth.models._class_words import Tree
 from troth.models._prefix import Lent
+from troth.models._prompt_reader import Tree
 from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"

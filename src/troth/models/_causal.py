@@ -18,8 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Rows
 from troth.models import families
 from troth.models._changes import unhooked
-from troth.models._class_words import Tree
-from troth.models._prompt_reader import PromptReader
+from troth.models._prompt_reader import PromptReader, Tree
 from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
