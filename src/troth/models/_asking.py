@@ -40,13 +40,6 @@ class Usage:
         return Usage(self.requests - other.requests, self.read - other.read, self.written - other.written)
 
 
-def folder() -> Path:
-    """Where answers are kept: TROTH_CACHE, else the user's cache folder."""
-    home = os.environ.get("TROTH_CACHE")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
-    return (Path(home) if home else cache) / "answers"
-
-
 class KeptAnswers:
     """The answers of one endpoint and model: in a file that several processes may share, or in memory alone."""
 
@@ -117,7 +110,10 @@ class KeptAnswers:
 
 
 class Asking:
-    """An endpoint, the protocol it speaks, and what it has answered so far; `cache` says where that is kept."""
+    """An endpoint, the protocol it speaks, and what it has answered so far.
+
+    `cache` is the folder where answers are kept: by default in TROTH_CACHE, else in the user's cache folder.
+    """
 
     def __init__(
         self,
@@ -147,8 +143,10 @@ class Asking:
         self.protocol, self.parallel = protocol, parallel
         self.reused = 0  # answers that were known
         name = hashlib.sha256(json.dumps([url, protocol.model]).encode()).hexdigest()[:16]
-        home = folder() if isinstance(cache, bool) else Path(cache)
-        self._answers = KeptAnswers(None if cache is False else home / f"{name}.txt")
+        if cache is True:
+            usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
+            cache = Path(os.environ.get("TROTH_CACHE") or usual) / "answers"
+        self._answers = KeptAnswers(None if cache is False else Path(cache) / f"{name}.txt")
         self._before = self._answers.usage
 
     def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:

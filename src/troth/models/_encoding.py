@@ -14,7 +14,7 @@ from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
 from troth.core.user_calls import shown
 from troth.models._changes import borrowed
-from troth.models._units import Units, is_plain, plain_encodings
+from troth.models._units import Units, plain_encodings
 from troth.models.base import Segments, check_choices
 from troth.models.families import first_position
 
@@ -108,7 +108,8 @@ def _encodings(
     of_text = np.repeat(np.arange(len(counts)), counts)[stays]
     read = np.bincount(of_text, minlength=len(counts))
     offsets = arrays.offsets[stays]
-    plain = np.array([is_plain(example, units) for example in examples], np.bool_)
+    is_word = units == "word"
+    plain = np.array([is_word and each.text_pair is None and each.text.isascii() for each in examples], np.bool_)
     here = plain[of_text]
     together = iter(
         plain_encodings(

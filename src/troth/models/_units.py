@@ -110,10 +110,6 @@ class PlainEncoding(Encoding):
         return super().__repr__().replace(type(self).__name__, Encoding.__name__, 1)
 
 
-def is_plain(example: Example, units: UnitKind) -> bool:
-    return units == "word" and example.text_pair is None and example.text.isascii()
-
-
 def plain_encodings(
     examples: Sequence[Example],
     counts: NDArray[np.int64],

@@ -13,11 +13,10 @@ import torch
 from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
 from troth.core.hashing import digest
-from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.core.user_calls import UserCodeError, calling, said, shown
-from troth.models._heads import checked_threshold
+from troth.models._heads import checked_threshold, spec_of
 from troth.models._loading import is_transformers
 from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
@@ -71,9 +70,7 @@ class BlackBox(TextClassifier):
 
     @property
     def spec(self) -> dict[str, Any]:
-        if self.outputs == "classes":
-            return {}
-        return {"multi_label": True} | ({} if self.threshold == THRESHOLD else {"threshold": self.threshold})
+        return spec_of("classes", self.outputs, self.threshold)
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known once it has been asked

@@ -118,7 +118,7 @@ class Encoder(TextClassifier):
     @property
     def spec(self) -> dict[str, Any]:
         fast = {"precision": "fast"} if self.precision == "fast" else {}
-        return spec_of(self.model.config, self.outputs, self.threshold) | fast
+        return spec_of(meaning_of(self.model.config), self.outputs, self.threshold) | fast
 
     @property
     def columns(self) -> int:
