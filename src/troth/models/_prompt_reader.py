@@ -18,10 +18,9 @@ from troth.core.types import PROMPT, Encoding, Example
 from troth.core.units import UnitKind
 from troth.models import families
 from troth.models._changes import borrowed
-from troth.models._encoding import require_fast
+from troth.models._encoding import Units, require_fast
 from troth.models._loading import CAUSAL
 from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens
-from troth.models._units import Units
 from troth.models.base import Segments, check_choices
 from troth.models.encoder import Encoder
 

@@ -16,9 +16,9 @@ from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.core.user_calls import UserCodeError, calling, said, shown
+from troth.models._encoding import Units
 from troth.models._heads import checked_threshold, spec_of
 from troth.models._loading import is_transformers
-from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
 
 _MASKED = -1

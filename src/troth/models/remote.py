@@ -16,10 +16,10 @@ from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._asking import Asking, Prices, Usage, is_number
+from troth.models._encoding import Units
 from troth.models._endpoint import is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of
-from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier
 from troth.models.black_box import BlackBox, erased_texts
 
