@@ -106,16 +106,14 @@ class BilstmStack(Stack):
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         shape = (self.copies, -1, rows.ids.shape[1])
         ids, real = rows.ids.reshape(shape), rows.real.reshape(shape)
-        if not self.config.pair:
-            order = _Order(real)
-            states = order.in_place(self._recur("first", self._embed("embeddings", ids, order)))
-            return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, real), None), None)
-        assert rows.token_types is not None  # a word tokenizer gives them
-        is_second = rows.token_types.reshape(shape) == 1
-        in_first, in_second = real & ~is_second, real & is_second
-        second, first = _Order(in_second), _Order(in_first)
-        of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
-        query = second.last(self._recur("second", self._embed(of_second, ids, second)))
+        in_first, query = real, None
+        if self.config.pair:
+            assert rows.token_types is not None  # a word tokenizer gives them
+            is_second = rows.token_types.reshape(shape) == 1
+            in_first, second = real & ~is_second, _Order(real & is_second)
+            of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
+            query = second.last(self._recur("second", self._embed(of_second, ids, second)))
+        first = _Order(in_first)
         states = first.in_place(self._recur("first", self._embed("embeddings", ids, first)))
         return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, in_first), query), query)
 
