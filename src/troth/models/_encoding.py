@@ -135,11 +135,11 @@ def _encodings(
         for segment, text in enumerate([example.text, example.text_pair]):
             if text is None or (segment == 1 and segments == "first"):
                 continue
-            here = np.flatnonzero(segment_of[part] == segment)
-            pieces = offsets[part][here]
+            tokens = np.flatnonzero(segment_of[part] == segment)
+            pieces = offsets[part][tokens]
             lost = cut if segment == 0 else 0
             end = int(pieces[:, 1].max(initial=0)) if lost else None
-            assembled.add(segment, text, here, pieces, end=end, lost_tokens=lost)
+            assembled.add(segment, text, tokens, pieces, end=end, lost_tokens=lost)
         yield assembled.encoding(
             example,
             ids=torch.from_numpy(ids[part]),
