@@ -88,13 +88,10 @@ class KeptAnswers:
         line = f"\n{key} {usage.requests} {usage.read} {usage.written} {written}\n".encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                if os.write(handle, line) < len(line):
+            with open(self.path, "ab", 0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                if file.write(line) < len(line):
                     raise OSError("only half of it was written")
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+                os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
@@ -159,13 +156,8 @@ class Asking:
         waiting = list(new.items())
         step = _BATCH if self.protocol.joins else 1
         with ThreadPoolExecutor(self.parallel) as pool:
-            requests = [pool.submit(self._ask, waiting[at : at + step]) for at in range(0, len(waiting), step)]
-            try:
-                for request in requests:
-                    request.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # answers to what is under way are still kept
-                raise
+            # An error cancels the requests that have not begun; answers to those under way are still kept.
+            list(pool.map(self._ask, (waiting[at : at + step] for at in range(0, len(waiting), step))))
         self._answers.refresh()
         return iter([self._answers[key] for key in keys])
 

@@ -41,10 +41,6 @@ class EncoderLayer:
     norm: nn.LayerNorm
     activation: str  # "none" or "tanh": a GELU; "relu"
 
-    @property
-    def linear(self) -> tuple[nn.Linear, ...]:
-        return self.query, self.key, self.value, self.output, self.up, self.down
-
 
 @dataclass(frozen=True, eq=False)
 class EncoderParts:
@@ -62,10 +58,8 @@ class EncoderParts:
 
     def modules(self) -> Iterator[nn.Module]:
         """Those whose arithmetic is ours, so whose type must be torch's own."""
-        yield from (self.words, self.positions, self.norm)
-        yield from (module for module in (self.types, self.projection) if module is not None)
-        for layer in self.layers:
-            yield from (*layer.linear, layer.attention_norm, layer.norm)
+        for part in (self, *self.layers):
+            yield from (value for value in vars(part).values() if isinstance(value, nn.Module))
 
 
 def unchanged_modules(network: nn.Module) -> list[nn.Module] | None:
