@@ -15,6 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from troth.models._changes import swapped
+
 
 class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """`hidden_size` is that of one direction; `pair` is the form for two texts."""
@@ -210,12 +212,8 @@ class _Lstm(nn.LSTM):
         super().__init__(vectors, size, batch_first=True, bidirectional=True)
 
     def forward(self, *inputs: Any) -> Any:
-        before = self.training
-        self.training = before or torch.is_grad_enabled()
-        try:
+        with swapped(self, training=self.training or torch.is_grad_enabled()):
             return super().forward(*inputs)
-        finally:
-            self.training = before
 
 
 AutoConfig.register("bilstm_attention", BilstmAttentionConfig, exist_ok=True)
