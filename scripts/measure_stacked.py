@@ -18,9 +18,9 @@ import torch
 from troth.data import load_data
 from troth.models.encoder import Encoder
 from troth.training import bases
+from troth.training.fit import fit, fit_stacked
+from troth.training.loop import TrainingCopy
 from troth.training.settings import Settings, settings
-from troth.training.single import fit
-from troth.training.stacked import TrainingCopy, fit_stacked
 from troth.training.train import corpus_of
 
 RECIPE = "masked"

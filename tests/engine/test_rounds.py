@@ -18,7 +18,7 @@ from troth.maskings.delete import Delete
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
-from troth.models import _reading
+from troth.models import _changes, _reading
 from troth.verbs.explain import explain_each
 
 TEXTS = ["a good film", "the soup was cold", "awful", "my new phone is fast and a joy to use", "is the film good ?"]
@@ -176,7 +176,7 @@ def test_padding_that_is_masked_here_reads_as_padding_that_transformers_masks(mo
     original = _reading._attention_mask
     monkeypatch.setattr(type(model), "masks_padding", True)
     monkeypatch.setattr(_reading, "_attention_mask", lambda *given: seen.append(original(*given)) or seen[-1])
-    with model.at_rest(), model._fused.closed():
+    with model.at_rest(), _changes.swapped(model._fused, reads=lambda *_: None):
         own = [answer.logits for answer in Prober(model).run(looking(one, keep_all(one)) for one in questions(model))]
     assert any(mask is not None and mask.dim() == 4 for mask in seen)
     for one, other in itertools.zip_longest(plain, own):

@@ -8,7 +8,7 @@ import troth
 import troth.models
 from troth.core.errors import TrothError
 from troth.models import Output, TextClassifier
-from troth.models._units import Units
+from troth.models._encoding import Units
 from troth.validity.checking import check
 from troth.validity.randomization import parameter_randomization
 

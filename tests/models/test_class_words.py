@@ -12,7 +12,7 @@ from troth.core.types import Example, Question
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe
 from troth.maskings.delete import Delete
-from troth.models._class_words import Tree
+from troth.models._prompt_reader import Tree
 
 # Of one to seven tokens; two begin alike, and one goes on from another.
 WORDS = ["good", "good film", "good book", "awful"]

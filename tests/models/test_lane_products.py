@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import fakes
 import troth
-from troth.models import fused
+from troth.models import _changes, fused
 from troth.models.encoder import Encoder
 from troth.models.fused import parts as known_parts
 from troth.models.fused import products
@@ -29,7 +29,7 @@ def wrapped(family, **options):
 
 
 def plainly(model, *given):
-    with model.at_rest(), model._fused.closed():
+    with model.at_rest(), _changes.swapped(model._fused, reads=lambda *_: None):
         return troth.explain(model, *given, progress=False)
 
 

@@ -6,7 +6,7 @@ import torch
 import fakes
 import troth
 from troth.core.types import PROMPT, Encoding, Example
-from troth.models._units import Units
+from troth.models._encoding import Units
 from troth.salience import pieces
 
 TEXT = "a good film , but slow . nobody should pay for this !"

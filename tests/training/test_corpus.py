@@ -36,7 +36,7 @@ def test_erased_copies_are_what_the_prober_asks_about(masking):
     first_text = MODEL.encode(EXAMPLES, units="token")
     generator = torch.Generator().manual_seed(0)
     keeps = [torch.randint(0, 2, (one.n_units,), generator=generator).float() for one in first_text]
-    corpus = Corpus(ENCODINGS, [0] * 7, keeps, masking)
+    corpus = Corpus(ENCODINGS, [0] * 7, masking).erased(keeps)
     with torch.no_grad():
         logits = MODEL.forward(rows(corpus, range(7))).logits
     from troth.core.types import Question
@@ -54,7 +54,7 @@ def test_erased_copies_are_what_the_prober_asks_about(masking):
 def test_joined_corpora_keep_their_examples_and_what_is_left_of_them():
     plain = Corpus(ENCODINGS, [0] * 7)
     keeps = [torch.zeros(encoding.n_units) for encoding in ENCODINGS]
-    joined, starts = join([plain, Corpus(ENCODINGS, [1] * 7, keeps), plain])
+    joined, starts = join([plain, Corpus(ENCODINGS, [1] * 7).erased(keeps), plain])
     assert len(joined) == 14
     assert starts.tolist() == [0, 7, 0]
     found = rows(joined, [2, 7 + 2])

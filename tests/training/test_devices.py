@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from troth.training.devices import reproducible
+from troth.training.fit import reproducible
 from troth.training.settings import Settings
 
 

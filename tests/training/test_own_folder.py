@@ -109,7 +109,7 @@ def stopped(tmp_path_factory):
         if len(ended) == 2:
             raise StoppedError
 
-    from troth.training.single import SingleLoop
+    from troth.training.fit import SingleLoop
 
     original, saved = SingleLoop._end_epoch, SingleLoop._save
     SingleLoop._end_epoch, SingleLoop._save = end_epoch, save

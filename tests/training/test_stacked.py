@@ -6,9 +6,9 @@ from troth.core.errors import TrothError
 from troth.models.encoder import Encoder
 from troth.training import bases, quality
 from troth.training.corpus import Corpus
+from troth.training.fit import fit, fit_stacked
+from troth.training.loop import TrainingCopy
 from troth.training.settings import settings
-from troth.training.single import fit
-from troth.training.stacked import TrainingCopy, fit_stacked
 from troth.training.stacks import why_not
 
 BILSTM = "bilstm_attention(embedding=8, hidden=6)"
@@ -27,7 +27,8 @@ OPTIONS = {
 
 def corpus(model, examples, keeps=None):
     encodings = model.encode(examples, units="token", segments="both")
-    return Corpus(encodings, [one.label for one in examples], keeps)
+    found = Corpus(encodings, [one.label for one in examples])
+    return found if keeps is None else found.erased(keeps)
 
 
 def close(one, other, within=1e-5):

@@ -14,10 +14,10 @@ from scipy import stats
 from troth.core.types import Example
 from troth.training import bases
 from troth.training.corpus import Corpus, batches
+from troth.training.fit import fit, fit_stacked
+from troth.training.loop import TrainingCopy
 from troth.training.recipes.masked import Masked
 from troth.training.settings import settings
-from troth.training.single import fit
-from troth.training.stacked import TrainingCopy, fit_stacked
 
 EPOCHS = 24
 UNLIKELY = 1e-4  # a p-value below it is no accident: seeds are fixed

@@ -20,9 +20,9 @@ from troth.core.errors import TrothError
 from troth.training import checkpoints, recipes
 from troth.training.bases.scratch import Scratch
 from troth.training.corpus import Corpus, batches
+from troth.training.fit import fit
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, settings
-from troth.training.single import fit
 from troth.training.train import train
 
 TINY = Scratch(layers=1, hidden=16, heads=2, positions=32)

@@ -14,8 +14,7 @@ from troth.core.types import Attribution, Example
 from troth.data import Data
 from troth.models import load_model
 from troth.training.bases.scratch import Scratch
-from troth.training.predicting import predict
-from troth.training.quality import quality
+from troth.training.quality import predict, quality
 from troth.training.train import train
 from troth.verbs import fresh as module
 from troth.verbs.explain import explain

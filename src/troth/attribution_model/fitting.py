@@ -23,7 +23,7 @@ from troth.core.units import UnitName
 from troth.models import TextClassifier
 from troth.training.corpus import Corpus
 from troth.training.loop import TrainingBar
-from troth.training.predicting import logits_of
+from troth.training.quality import logits_of
 from troth.training.settings import MOST_EPOCHS
 
 Found = Mapping[str, float]  # metric -> mean

@@ -9,13 +9,13 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from troth.core import arguments
+from troth.core import arguments, trust
 from troth.core.errors import TrothError
 from troth.core.files import cannot_write
 from troth.models._endpoint import Endpoint
@@ -38,18 +38,6 @@ class Usage:
 
     def __sub__(self, other: "Usage") -> "Usage":
         return Usage(self.requests - other.requests, self.read - other.read, self.written - other.written)
-
-
-def folder() -> Path:
-    """Where answers are kept: TROTH_CACHE, else the user's cache folder."""
-    home = os.environ.get("TROTH_CACHE")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
-    return (Path(home) if home else cache) / "answers"
-
-
-def key_of(url: str, body: Mapping[str, Any]) -> str:
-    """The hash that a question is known by."""
-    return hashlib.sha256(json.dumps([url, body], sort_keys=True).encode()).hexdigest()[:32]
 
 
 class KeptAnswers:
@@ -100,13 +88,10 @@ class KeptAnswers:
         line = f"\n{key} {usage.requests} {usage.read} {usage.written} {written}\n".encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                if os.write(handle, line) < len(line):
+            with open(self.path, "ab", 0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                if file.write(line) < len(line):
                     raise OSError("only half of it was written")
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+                os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
@@ -122,31 +107,57 @@ class KeptAnswers:
 
 
 class Asking:
-    """An endpoint, the protocol it speaks, what it has answered so far, and what that has cost."""
+    """An endpoint, the protocol it speaks, and what it has answered so far.
+
+    `cache` is the folder where answers are kept: by default in TROTH_CACHE, else in the user's cache folder.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, protocol: Protocol, answers: KeptAnswers, parallel: int, prices: Prices | None
+        self,
+        url: str,
+        protocol: Protocol,
+        *,
+        parallel: int = 8,
+        retries: int = 5,
+        timeout: float = 60.0,
+        backoff: float = 1.0,
+        key_variable: str | None = None,
+        cache: bool | str | Path = True,
     ) -> None:
-        self.endpoint, self.protocol, self.parallel, self.prices = endpoint, protocol, parallel, prices
+        for name, value, least in (("top", protocol.top, 1), ("parallel", parallel, 1), ("retries", retries, 0)):
+            arguments.of_kind(name, value, int, "a whole number")
+            if value < least:
+                raise TrothError(f"{name} must be {least} or more, not {value}")
+        for name, seconds in (("timeout", timeout), ("backoff", backoff)):
+            if not is_number(seconds) or not seconds > 0:
+                raise TrothError(f"{name} must be a number of seconds above 0, not {seconds!r}")
+        if key_variable and not os.environ.get(key_variable):
+            raise TrothError(
+                f"the environment variable {key_variable} is not set; put the key there: export {key_variable}=…"
+            )
+        key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
+        self.endpoint = Endpoint(url, protocol.model, key, float(timeout), retries, float(backoff))
+        self.protocol, self.parallel = protocol, parallel
         self.reused = 0  # answers that were known
-        self._answers, self._before = answers, answers.usage
+        name = hashlib.sha256(json.dumps([url, protocol.model]).encode()).hexdigest()[:16]
+        if cache is True:
+            usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
+            cache = Path(os.environ.get("TROTH_CACHE") or usual) / "answers"
+        self._answers = KeptAnswers(None if cache is False else Path(cache) / f"{name}.txt")
+        self._before = self._answers.usage
 
     def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:
         """What the endpoint says to each question; those that it was asked before cost nothing."""
-        keys = [key_of(self.endpoint.url, question.body) for question in asked]
+        questions = (json.dumps([self.endpoint.url, question.body], sort_keys=True) for question in asked)
+        keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in questions]
         self._answers.refresh()
         new = {key: question for key, question in zip(keys, asked, strict=True) if key not in self._answers}
         self.reused += len(set(keys)) - len(new)
         waiting = list(new.items())
         step = _BATCH if self.protocol.joins else 1
         with ThreadPoolExecutor(self.parallel) as pool:
-            requests = [pool.submit(self._ask, waiting[at : at + step]) for at in range(0, len(waiting), step)]
-            try:
-                for request in requests:
-                    request.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # answers to what is under way are still kept
-                raise
+            # An error cancels the requests that have not begun; answers to those under way are still kept.
+            list(pool.map(self._ask, (waiting[at : at + step] for at in range(0, len(waiting), step))))
         self._answers.refresh()
         return iter([self._answers[key] for key in keys])
 
@@ -173,45 +184,7 @@ class Asking:
         self._answers.refresh()
         return self._answers.usage - self._before
 
-    @property
-    def cost(self) -> float | None:
-        """What that cost, at the prices given."""
-        if self.prices is None:
-            return None
-        usage = self.usage
-        return (usage.read * self.prices[0] + usage.written * self.prices[1]) / 1e6
 
-    def spent(self) -> Iterator[str]:
-        """The same in words."""
-        usage, cost = self.usage, self.cost
-        yield f"{usage.requests:,} request{'' if usage.requests == 1 else 's'} to {self.endpoint.url}"
-        if self.reused:
-            yield f"{self.reused:,} answer{'' if self.reused == 1 else 's'} known from before"
-        if usage.read or usage.written:
-            yield f"{usage.read:,} tokens read, {usage.written:,} written"
-        if cost is not None:
-            yield f"cost {cost:,.4f} at the prices given"
-
-
-def check_options(
-    *, top: Any, parallel: Any, retries: Any, timeout: Any, backoff: Any, prices: Any, key_variable: str | None
-) -> None:
-    """One line for an option of an endpoint that cannot be."""
-    for name, value, least in (("top", top, 1), ("parallel", parallel, 1), ("retries", retries, 0)):
-        arguments.of_kind(name, value, int, "a whole number")
-        if value < least:
-            raise TrothError(f"{name} must be {least} or more, not {value}")
-    for name, value in (("timeout", timeout), ("backoff", backoff)):
-        if not _is_number(value) or not value > 0:
-            raise TrothError(f"{name} must be a number of seconds above 0, not {value!r}")
-    is_pair = isinstance(prices, list | tuple) and len(prices) == 2
-    if prices is not None and not (is_pair and all(_is_number(price) and price >= 0 for price in prices)):
-        raise TrothError(f"prices must be two numbers, per million tokens read and written, not {prices!r}")
-    if key_variable and not os.environ.get(key_variable):
-        raise TrothError(
-            f"the environment variable {key_variable} is not set; put the key there: export {key_variable}=…"
-        )
-
-
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number; bool is rejected."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

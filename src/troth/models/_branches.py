@@ -4,7 +4,6 @@ The rows' own tokens go through the network as one sequence without padding, in 
 text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
 """
 
-from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,12 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
-from transformers.cache_utils import DynamicCache
 
 from troth.core.types import Rows
 from troth.models._changes import swapped
-from troth.models._class_words import Tree
-from troth.models._prefix import KeptStates, Lent, captured, lending
+from troth.models._prefix import Lent
+from troth.models._prompt_reader import Tree
+from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
@@ -60,16 +59,14 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     """
     if int(first.min()) < 0:  # nothing at all is left of a row
         return None
-    numbers: dict[int, int] = {}
-    of_row = torch.tensor([numbers.setdefault(id(encoding), len(numbers)) for encoding in rows.encodings])
-    distinct = {id(encoding): encoding for encoding in rows.encodings}
-    wholes = pad_sequence([encoding.ids for encoding in distinct.values()], batch_first=True, padding_value=-1)
+    distinct, of_row = distinct_encodings(rows)
+    wholes = pad_sequence([encoding.ids for encoding in distinct], batch_first=True, padding_value=-1)
     ids, lengths, first = rows.ids.cpu(), rows.lengths.cpu(), first.cpu()
     width = min(ids.shape[1], wholes.shape[1])
     agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
     starts = torch.minimum(agrees, first).clamp(min=begun)
     # A text is lent up to where a row that is whole begins to be read.
-    ends = torch.tensor([len(encoding.ids) for encoding in distinct.values()])
+    ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
     lent = saved > ends - begun
@@ -95,42 +92,6 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
         trunks=tuple(wholes[number, : int(ends[number])] for number in place_of),
         order=tuple((row, texts[row]) for row in order),
     )
-
-
-class Trunks(KeptStates):
-    """Those of whole texts without their prompt, by the prompt's length and the tokens."""
-
-    def of(self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None) -> list[list[Lent]]:
-        """By text, by layer."""
-        self.forget_changed(body)
-        begun = prompt[0].keys.shape[2] if prompt else 0
-        keys = [(begun, *text.tolist()) for text in texts]
-        missing = [place for place, key in enumerate(keys) if key not in self]
-        if missing:
-            device = next(body.parameters()).device
-            ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
-            places = torch.arange(begun, begun + ids.shape[1], device=device).expand_as(ids)
-            layers = self._run(body, config, ids, places, prompt)
-            for number, place in enumerate(missing):
-                length = len(texts[place]) - begun
-                self[keys[place]] = [
-                    Lent(key[number, None, :, :length], value[number, None, :, :length]) for key, value in layers
-                ]
-        found = [self[key] for key in keys]
-        self.drop_oldest()
-        return found
-
-    @staticmethod
-    def _run(
-        body: Any, config: Any, ids: Tensor, places: Tensor, prompt: list[Lent] | None
-    ) -> list[tuple[Tensor, Tensor]]:
-        with torch.no_grad():
-            if prompt is None:
-                cache = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True).past_key_values
-                return [(layer.keys, layer.values) for layer in cache.layers]
-            with lending(config, prompt) as options, captured() as layers:
-                body(input_ids=ids, position_ids=places, attention_mask=None, **options)
-            return layers
 
 
 def run(

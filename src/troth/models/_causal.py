@@ -7,6 +7,7 @@ right; where erased inputs begin as the whole text does, that beginning is lent,
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,8 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Rows
 from troth.models import families
 from troth.models._changes import unhooked
-from troth.models._class_words import Tree
-from troth.models._prompt_reader import PromptReader
+from troth.models._prompt_reader import PromptReader, Tree
 from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
@@ -60,11 +60,7 @@ class Causal(PromptReader):
             logits = self.logits_of(rows, asked, states)
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
-        return Output(
-            logits,
-            tuple(getattr(output, "attentions", None) or ()),
-            tuple(getattr(output, "hidden_states", None) or ()),
-        )
+        return replace(self.read(output), logits=logits)
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
         """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
@@ -89,8 +85,8 @@ class Causal(PromptReader):
         from troth.models._prefix import lending
 
         begun = 0 if attentions or hidden else self._begun(rows, asked)
-        lent = self._prefixes.of(self._body, rows.ids[0, :begun]) if begun else None
-        begun = begun if lent is not None else 0
+        kept = self._prefixes.of(self._body, self.model.config, [rows.ids[0, :begun]]) if begun else None
+        lent, begun = (None, 0) if kept is None else (kept[0], begun)
         plain = self._has_plain_head
         if (
             plain
@@ -119,6 +115,8 @@ class Causal(PromptReader):
             return None
         config = self.model.config
         trunks = self._trunks.of(self._body, config, plan.trunks, lent)
+        if trunks is None:
+            return None
         return _branches.run(self._body, config, rows, plan, lent, trunks, tree)[plan.index(asked.places)]
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:

@@ -50,19 +50,15 @@ def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
 @contextmanager
 def frozen(model: Any) -> Iterator[None]:
     """Evaluation mode, and no parameter collects gradients."""
-    training = [module for module in model.modules() if module.training]
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    switches = [(module, "training") for module in model.modules() if module.training]
+    switches += [(parameter, "requires_grad") for parameter in model.parameters() if parameter.requires_grad]
     try:
-        for module in training:
-            module.training = False
-        for parameter in trainable:
-            parameter.requires_grad_(False)
+        for owner, name in switches:
+            setattr(owner, name, False)
         yield
     finally:
-        for module in training:
-            module.training = True
-        for parameter in trainable:
-            parameter.requires_grad_(True)
+        for owner, name in switches:
+            setattr(owner, name, True)
 
 
 @contextmanager

@@ -102,12 +102,9 @@ def check_config(config: dict[str, Any]) -> None:
     vocabulary, padding = config.get("vocab_size"), config.get("pad_token_id")
     if isinstance(vocabulary, int) and isinstance(padding, int) and padding >= vocabulary:
         raise BadFileError(f"config.json: pad_token_id is {padding}, but vocab_size is {vocabulary}: ids end before")
-    if config.get("id2label") is not None:
-        _check_names(config["id2label"])
-
-
-def _check_names(names: Any) -> None:
-    """The names of the classes, by their numbers as JSON writes them."""
+    names = config.get("id2label")  # of the classes, by their numbers as JSON writes them
+    if names is None:
+        return
     if not isinstance(names, Mapping) or not names:
         raise BadFileError(f'config.json: id2label is {_short(names)}; it must be like {{"0": "negative", …}}')
     wanted = {str(number) for number in range(len(names))}

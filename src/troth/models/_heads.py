@@ -60,7 +60,7 @@ def pipeline_options(pipeline: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "multi_label": applied == "sigmoid"} if applied in ("sigmoid", "softmax") else options
 
 
-def spec_of(config: Any, outputs: Outputs, threshold: float) -> dict[str, Any]:
-    """The options of load_model that give this meaning, where the configuration alone does not."""
-    spec: dict[str, Any] = {} if outputs == meaning_of(config) else {"multi_label": outputs == "labels"}
+def spec_of(usual: Outputs, outputs: Outputs, threshold: float) -> dict[str, Any]:
+    """The options of load_model that give this meaning, where it is not the usual one of the source."""
+    spec: dict[str, Any] = {} if outputs == usual else {"multi_label": outputs == "labels"}
     return spec | ({"threshold": threshold} if threshold != THRESHOLD else {})

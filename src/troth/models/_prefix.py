@@ -5,13 +5,14 @@ values are never copied for each row; the others get copies, a layer at a time.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
@@ -45,47 +46,68 @@ class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
-    """Keys and values by layer, of the last few texts of a decoder; forgotten as soon as its weights change."""
+    """Keys and values by layer, of the last few texts of a decoder; forgotten as soon as its weights change.
+
+    A text is known by its tokens and by how many of them are a prompt, whose states are kept elsewhere.
+    """
 
     _weights: tuple[int, ...] = ()
+    _refused = False  # a model whose memory is not plain keys and values
 
-    def forget_changed(self, body: Any) -> None:
-        """Drops what other weights have given."""
+    def of(
+        self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None = None
+    ) -> list[list[Lent]] | None:
+        """By text, by layer: of the tokens behind the prompt, [length]; None where they cannot be lent."""
+        if self._refused:
+            return None
         weights = (id(body), *(parameter._version for parameter in body.parameters()))
         if self._weights != weights:
             self.clear()
             self._weights = weights
-
-    def drop_oldest(self) -> None:
+        begun = prompt[0].keys.shape[2] if prompt else 0
+        keys = [(begun, *text.tolist()) for text in texts]
+        missing = [place for place, key in enumerate(keys) if key not in self]
+        if missing:
+            device = next(body.parameters()).device
+            ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
+            layers = _states(body, config, ids, prompt)
+            if not layers:
+                self._refused = True
+                return None
+            for number, place in enumerate(missing):
+                own = slice(len(texts[place]) - begun)
+                self[keys[place]] = [
+                    Lent(key[number, None, :, own], value[number, None, :, own]) for key, value in layers
+                ]
+        for key in keys:
+            self.move_to_end(key)
+        found = [self[key] for key in keys]
         while len(self) > _KEPT:
             self.popitem(last=False)
+        return found
 
     def __deepcopy__(self, memo: Any) -> Self:
         return type(self)()  # a copied model may be about to change
 
 
-class Prefixes(KeptStates):
-    """Those of prompts, by their tokens."""
-
-    _refused = False  # a model whose memory is not plain keys and values
-
-    def of(self, body: Any, ids: Tensor) -> list[Lent] | None:
-        """Keys and values of these tokens, [prefix], by layer; None where they cannot be lent."""
-        if self._refused:
-            return None
-        self.forget_changed(body)
-        key = tuple(ids.tolist())
-        if key not in self:
-            with torch.no_grad():
-                cache = body(input_ids=ids[None], past_key_values=DynamicCache(), use_cache=True).past_key_values
-            layers = getattr(cache, "layers", ())
-            if not layers or any(type(layer) is not DynamicLayer for layer in layers):
-                self._refused = True
-                return None
-            self[key] = [Lent(layer.keys, layer.values) for layer in layers]
-            self.drop_oldest()
-        self.move_to_end(key)
-        return self[key]
+@torch.no_grad()
+def _states(body: Any, config: Any, ids: Tensor, prompt: list[Lent] | None) -> list[tuple[Tensor, Tensor]]:
+    """Keys and values of each layer, [texts, heads, length, size]; none where the model has other things to keep."""
+    if prompt is None:
+        cache = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True).past_key_values
+        layers = getattr(cache, "layers", ())
+        plain = all(type(layer) is DynamicLayer for layer in layers)
+        return [(layer.keys, layer.values) for layer in layers] if plain else []
+    begun = prompt[0].keys.shape[2]
+    places = torch.arange(begun, begun + ids.shape[1], device=ids.device).expand_as(ids)
+    captured: list[tuple[Tensor, Tensor]] = []
+    token = _CAPTURED.set(captured)
+    try:
+        with lending(config, prompt) as options:
+            body(input_ids=ids, position_ids=places, attention_mask=None, **options)
+    finally:
+        _CAPTURED.reset(token)
+    return captured
 
 
 @contextmanager
@@ -104,18 +126,8 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
             _LENT.reset(lent)
 
 
-@contextmanager
-def captured() -> Iterator[list[tuple[Tensor, Tensor]]]:
-    """Keys and values of the tokens that attend to a lent prefix meanwhile, by layer; in order, since layers are."""
-    layers: list[tuple[Tensor, Tensor]] = []
-    token = _CAPTURED.set(layers)
-    try:
-        yield layers
-    finally:
-        _CAPTURED.reset(token)
-
-
 _LENT: ContextVar[list[Lent]] = ContextVar("lent")
+# Where to note keys and values of the tokens that attend to a lent prefix, by layer; in order, since layers are.
 _CAPTURED: ContextVar[list[tuple[Tensor, Tensor]] | None] = ContextVar("captured", default=None)
 
 

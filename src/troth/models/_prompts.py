@@ -146,12 +146,10 @@ def template(
             own[SHOTS + len(own)] = words
     explained = _explained(explain_parts, names, explain_shots)
     start = before.replace(task, _mark(names["task"][0]), 1) if task else before
-    if not shown:
-        marked = _marked(start + block)
-    elif "shots" in fields:
-        marked = _marked(start + block, _marks(shown))
-    else:
-        marked = _marked(start) + _marks(shown) + _marked(block)
+    shots_between = "" if "shots" in fields else "{shots}"
+    marks = {"text": _mark(TEXT), "text_pair": _mark(PAIR)}
+    marks["shots"] = "".join(f"{_mark(segment)}\n\n" for segment in names.get("shots", []))
+    marked = _FIELD.sub(lambda match: marks[match[1]], start + shots_between + block)
     marked = _in_messages(marked, _mark(names["system"][0]) if system else "", tokenizer)
     parts = _parts(marked, [TEXT, *([PAIR] if "text_pair" in fields else [])], own, explained)
     named = frozenset() if explain_parts is None else frozenset({TEXT, PAIR}) - explained
@@ -240,17 +238,8 @@ def _shot(block: str, example: Example, word: str) -> str:
     return f"{filled}{'' if filled[-1:].isspace() else ' '}{word}"
 
 
-def _marks(shown: Sequence[str]) -> str:
-    return "".join(f"{_mark(SHOTS + number)}\n\n" for number in range(len(shown)))
-
-
 def _mark(segment: int) -> str:
     return f"\ue000{segment}\ue001"
-
-
-def _marked(text: str, shots: str = "") -> str:
-    marks = {"text": _mark(TEXT), "text_pair": _mark(PAIR), "shots": shots}
-    return _FIELD.sub(lambda match: marks[match[1]], text)
 
 
 def _parts(marked: str, fields: Sequence[int], own: Mapping[int, str], explained: set[int]) -> tuple[Part, ...]:
@@ -260,11 +249,8 @@ def _parts(marked: str, fields: Sequence[int], own: Mapping[int, str], explained
         raise TrothError("the tokenizer's chat template drops or repeats the message; pass chat=False")
     parts: list[Part] = [(None, pieces[0])]
     for number, words in zip(segments, pieces[2::2], strict=True):
-        if number in own:
-            parts.append((number if number in explained else None, own[number]))
-        else:
-            parts.append((number, ""))
-        parts.append((None, words))
+        is_frozen = number in own and number not in explained
+        parts += [(None if is_frozen else number, own.get(number, "")), (None, words)]
     joined: list[Part] = []
     for segment, words in parts:
         if segment is None and joined and joined[-1][0] is None:

@@ -144,12 +144,8 @@ def are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
 
 def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
     """What a network that cannot read these rows means to a user."""
-    does, length, width = (
-        f"{model.name} ({model.model.config.model_type}) cannot",
-        rows.ids.shape[1],
-        model.call_convention.width,
-    )
-    why = first_line(error) or type(error).__name__
+    does, why = f"{model.name} ({model.model.config.model_type}) cannot", first_line(error) or type(error).__name__
+    length, width = rows.ids.shape[1], model.call_convention.width
     if width is not None and length > width:
         return TrothError(f"{does} read texts of {length} tokens, only of {width}: load it with max_length={width}")
     if rows.embeddings is not None:

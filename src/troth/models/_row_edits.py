@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from troth.core.types import Rows
+from troth.core.types import Encoding, Rows
 from troth.models.base import TextClassifier
 
 _OF_TOKENS = ("ids", "units", "token_types", "embeddings", "attention", "output_factor")  # [rows, length, …]
@@ -23,6 +23,13 @@ def chosen(rows: Rows, which: Tensor | slice) -> Rows:
     tensors = {name: value[which.to(value.device)] for name, value in _tensors(rows).items()}
     own = [rows.encodings[number] for number in which.tolist()]
     return replace(rows, **tensors, encodings=own, lengths_after=None)
+
+
+def distinct_encodings(rows: Rows) -> tuple[list[Encoding], Tensor]:
+    """Each encoding once, and which of them each row has. [rows]"""
+    distinct = {id(encoding): encoding for encoding in rows.encodings}
+    number = {key: place for place, key in enumerate(distinct)}
+    return list(distinct.values()), torch.tensor([number[id(encoding)] for encoding in rows.encodings])
 
 
 def stacked(batches: Sequence[Rows]) -> Rows:

@@ -79,14 +79,10 @@ def _version(model: Encoder) -> int:
     return sum(parameter._version for parameter in model.model.parameters())
 
 
-def texts(model: Encoder) -> list[Encoding]:
-    """A short and a long text."""
-    return model.encode([Example(str(number), text) for number, text in enumerate(_TEXTS)], "token")
-
-
 def short_and_long(model: Encoder, width: int | None = None) -> tuple[Rows, Rows]:
-    """Both texts, a batch each; the long one as long as a network of one length allows."""
-    short, long = (rows_of(model, [encoding]) for encoding in texts(model))
+    """A short and a long text, a batch each; the long one as long as a network of one length allows."""
+    texts = [Example(str(number), text) for number, text in enumerate(_TEXTS)]
+    short, long = (rows_of(model, [encoding]) for encoding in model.encode(texts, "token"))
     return short, long if width is None else shortened(long, width)
 
 

@@ -15,6 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from troth.models._changes import swapped
+
 
 class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """`hidden_size` is that of one direction; `pair` is the form for two texts."""
@@ -78,18 +80,17 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
         vectors = self.embeddings(input_ids, inputs_embeds)
         if self.reads_ids_beside_vectors and input_ids is None:
             raise ValueError("this bilstm_attention needs input_ids beside inputs_embeds, to know its special tokens")
-        if not self.config.pair:
-            states, _ = self._read(self.first, vectors, real)
-            context, weights = self.attention(states, attended(self.config.first_attended_id, input_ids, real))
-            return context, None, weights, (vectors, states)
         if self._has_two_embeddings:
             assert input_ids is not None
             vectors = torch.where(is_second[..., None], self.second_embeddings(input_ids, None), vectors)
-        in_first, in_second = real & ~is_second, real & is_second
-        query_states, query = self._read(self.second, vectors, in_second)
+        in_first = real & ~is_second if self.config.pair else real
         states, _ = self._read(self.first, vectors, in_first)
+        all_states, query = states, None
+        if self.config.pair:
+            query_states, query = self._read(self.second, vectors, real & is_second)
+            all_states = states + query_states
         context, weights = self.attention(states, attended(self.config.first_attended_id, input_ids, in_first), query)
-        return context, query, weights, (vectors, states + query_states)
+        return context, query, weights, (vectors, all_states)
 
     def _read(self, lstm: nn.LSTM, vectors: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """States of the chosen tokens [rows, length, 2 hidden], 0 elsewhere, and the last ones of both directions."""
@@ -211,12 +212,8 @@ class _Lstm(nn.LSTM):
         super().__init__(vectors, size, batch_first=True, bidirectional=True)
 
     def forward(self, *inputs: Any) -> Any:
-        before = self.training
-        self.training = before or torch.is_grad_enabled()
-        try:
+        with swapped(self, training=self.training or torch.is_grad_enabled()):
             return super().forward(*inputs)
-        finally:
-            self.training = before
 
 
 AutoConfig.register("bilstm_attention", BilstmAttentionConfig, exist_ok=True)

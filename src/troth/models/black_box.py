@@ -13,13 +13,12 @@ import torch
 from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
 from troth.core.hashing import digest
-from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.core.user_calls import UserCodeError, calling, said, shown
-from troth.models._heads import checked_threshold
+from troth.models._encoding import Units
+from troth.models._heads import checked_threshold, spec_of
 from troth.models._loading import is_transformers
-from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier, check_choices
 
 _MASKED = -1
@@ -60,18 +59,9 @@ class BlackBox(TextClassifier):
         return is_function and not is_transformers(source)
 
     @classmethod
-    def load(
-        cls,
-        source: Any,
-        *,
-        labels: Iterable[str] | None = None,
-        mask_text: str = "_",
-        multi_label: bool = False,
-        threshold: float | None = None,
-        **_: Any,
-    ) -> TextClassifier:
+    def load(cls, source: Any, *, labels: Iterable[str] | None = None, **options: Any) -> TextClassifier:
         """A callable, or what has predict_proba and perhaps classes_ (scikit-learn)."""
-        how: dict[str, Any] = {"mask_text": mask_text, "multi_label": multi_label, "threshold": threshold}
+        how = {name: value for name, value in options.items() if name in cls.options}
         if not hasattr(source, "predict_proba"):
             return cls(source, labels=labels, **how)
         if labels is None and getattr(source, "classes_", None) is not None:
@@ -80,9 +70,7 @@ class BlackBox(TextClassifier):
 
     @property
     def spec(self) -> dict[str, Any]:
-        if self.outputs == "classes":
-            return {}
-        return {"multi_label": True} | ({} if self.threshold == THRESHOLD else {"threshold": self.threshold})
+        return spec_of("classes", self.outputs, self.threshold)
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known once it has been asked
@@ -95,14 +83,11 @@ class BlackBox(TextClassifier):
     def fingerprint(self) -> str:
         # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
         code = self.code or fingerprint(self.predict)
-        return digest([self.name, self._given, self.mask_text, code, self._meaning])
+        meaning = [] if self.outputs == "classes" else [self.outputs, self.threshold]
+        return digest([self.name, self._given, self.mask_text, code, meaning])
 
     def identify(self, *, whole: bool = False) -> None:
         vars(self).pop("fingerprint", None)
-
-    @property
-    def _meaning(self) -> list[Any]:
-        return [] if self.outputs == "classes" else [self.outputs, self.threshold]
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"

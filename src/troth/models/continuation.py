@@ -18,7 +18,7 @@ from troth.core.types import Encoding, Rows
 from troth.models._causal import Causal, TokenQuestions
 from troth.models._changes import borrowed
 from troth.models._prompts import template
-from troth.models._row_edits import shortened
+from troth.models._row_edits import distinct_encodings, shortened
 from troth.models.base import Output, TextClassifier
 
 WHOLE = "the whole continuation"
@@ -172,10 +172,8 @@ class Continuation(Causal):
             ids = torch.tensor(self.ids, device=rows.ids.device).expand(len(rows), -1)
             lengths = torch.full_like(rows.lengths, len(self.ids))
         else:
-            distinct = {id(encoding): encoding for encoding in rows.encodings}
-            number = {key: place for place, key in enumerate(distinct)}
-            of_row = torch.tensor([number[id(encoding)] for encoding in rows.encodings])
-            written = [torch.tensor([token for token, _ in encoding.written]) for encoding in distinct.values()]
+            distinct, of_row = distinct_encodings(rows)
+            written = [torch.tensor([token for token, _ in encoding.written]) for encoding in distinct]
             ids = pad_sequence(written, batch_first=True)[of_row].to(rows.ids.device)
             lengths = torch.tensor([len(one) for one in written])[of_row].to(rows.ids.device)
         places = (rows.lengths - lengths)[:, None] + torch.arange(ids.shape[1], device=ids.device)

@@ -118,7 +118,7 @@ class Encoder(TextClassifier):
     @property
     def spec(self) -> dict[str, Any]:
         fast = {"precision": "fast"} if self.precision == "fast" else {}
-        return spec_of(self.model.config, self.outputs, self.threshold) | fast
+        return spec_of(meaning_of(self.model.config), self.outputs, self.threshold) | fast
 
     @property
     def columns(self) -> int:
@@ -286,7 +286,7 @@ class Encoder(TextClassifier):
                 raise _reading.refusal(self, rows, error) from error
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        held = (11 if not attentions and self._fused.knows(self.model) else 18) if backward else 10
+        held = (11 if not attentions and self._fused.parts(self.model) is not None else 18) if backward else 10
         scores = attentions or self._implementation == "eager"
         return _reading.bytes_per_row(self.model.config, length, held, scores=scores, backward=backward)
 

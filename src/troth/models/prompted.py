@@ -4,7 +4,7 @@ Of words of one token the last position's logits are the classes' logits; of the
 Of longer words it is the log-probability of all their tokens.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from troth.core.errors import TrothError
 from troth.core.types import Example, Rows
 from troth.models._causal import Causal, TokenQuestions
-from troth.models._class_words import Tree, class_tokens
 from troth.models._endpoint import is_url
+from troth.models._prompt_reader import Tree
 from troth.models._prompts import as_shots, require_words, template
 from troth.models._row_edits import rearranged
 from troth.models._trial import rows_of
@@ -180,3 +180,29 @@ class Prompted(Causal):
 def _require_question(prompt: str, class_words: Sequence[str]) -> None:
     template(prompt)
     require_words(class_words)
+
+
+def class_tokens(
+    name: str, ids_of: Callable[[str], list[int]], prompt: str, words: Sequence[str]
+) -> tuple[tuple[int, ...], ...]:
+    """The tokens that each word adds to a filled prompt, after a space unless there is white space already.
+
+    Where one of the two forms is a single token, that form is taken.
+    """
+    spaces = ("", " ") if prompt[-1:].isspace() else (" ", "")
+    before = ids_of(prompt)
+    tokens: list[tuple[int, ...]] = []
+    for word in words:
+        forms = [ids_of(f"{prompt}{space}{word}") for space in spaces]
+        added = [
+            tuple(form[len(before) :]) for form in forms if form[: len(before)] == before and len(form) > len(before)
+        ]
+        if not added:
+            raise TrothError(
+                f"class word {word!r} changes how {name} reads the end of the prompt; end the prompt with another word"
+            )
+        tokens.append(min(added, key=lambda ids: len(ids) > 1))
+        if tokens[-1] in tokens[:-1]:
+            other = words[tokens.index(tokens[-1])]
+            raise TrothError(f"class words {other!r} and {word!r} are the same tokens; choose other words")
+    return tuple(tokens)

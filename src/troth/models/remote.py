@@ -4,26 +4,22 @@ It is asked with whole prompts in which units were deleted or replaced, so only 
 logit of a class is the log-probability of its word as the next one. Answers are kept on disk: nothing is asked twice.
 """
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 
-from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.models._asking import Asking, KeptAnswers, Prices, Usage, check_options, folder
-from troth.models._endpoint import Endpoint, is_url
+from troth.models._asking import Asking, Prices, Usage, is_number
+from troth.models._encoding import Units
+from troth.models._endpoint import is_url
 from troth.models._prompts import PAIR, SHOTS, TEXT, Roles, as_shots, require_words, template
 from troth.models._protocols import Listed, protocol_of
-from troth.models._units import Units
 from troth.models.base import Output, Segments, TextClassifier
 from troth.models.black_box import BlackBox, erased_texts
 
@@ -56,29 +52,21 @@ class Remote(BlackBox):
         api: str | None = None,
         top: int | None = None,
         unlisted: Literal["refuse", "floor"] = "refuse",
-        parallel: int = 8,
-        retries: int = 5,
-        timeout: float = 60.0,
-        backoff: float = 1.0,
-        key_variable: str | None = None,
         prices: Prices | None = None,
-        cache: bool | str | Path = True,
         extra: Mapping[str, Any] | None = None,
+        **connection: Any,
     ) -> None:
         protocol = protocol_of(url, api)
         top = protocol.usual_top if top is None else top
-        check_options(
-            top=top, parallel=parallel, retries=retries, timeout=timeout, backoff=backoff, prices=prices,
-            key_variable=key_variable,
-        )  # fmt: skip
+        self.url = url
+        self.protocol = protocol(model, top, dict(extra or {}))
+        self.asking = Asking(url, self.protocol, **connection)
+        is_pair = isinstance(prices, list | tuple) and len(prices) == 2
+        if prices is not None and not (is_pair and all(is_number(price) and price >= 0 for price in prices)):
+            raise TrothError(f"prices must be two numbers, per million tokens read and written, not {prices!r}")
         require_words(class_words)
         if unlisted not in ("refuse", "floor"):
             raise TrothError(f"unlisted must be refuse or floor, not {unlisted!r}")
-        self.url = url
-        self.protocol = protocol(model, top, dict(extra or {}))
-        key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
-        endpoint = Endpoint(url, model, key, float(timeout), retries, float(backoff))
-        self.asking = Asking(endpoint, self.protocol, KeptAnswers(_file(cache, url, model)), parallel, prices)
         self.name, self.mask_text, self.class_words = f"{url}#{model}", mask_text, tuple(class_words)
         self._labels = self._given = self.class_words if labels is None else tuple(labels)
         if len(self._labels) != len(self.class_words):
@@ -86,11 +74,11 @@ class Remote(BlackBox):
         self.shots = as_shots(shots, self.class_words, self._labels)
         roles = Roles() if protocol.has_roles else None
         self.template = template(prompt, self.shots, roles, explain_shots, system=system, explain_parts=explain_parts)
-        self.unlisted, self.parallel, self.prices = unlisted, parallel, prices
+        self.unlisted, self.prices = unlisted, prices
         self._said: dict[str, Any] = {
             "model": model, "prompt": prompt, "class_words": list(class_words), "mask_text": mask_text,
             "api": protocol.__name__.lower(), "top": top, "unlisted": unlisted, "system": system, "extra": extra,
-            "explain_shots": explain_shots or None, "key_variable": key_variable,
+            "explain_shots": explain_shots or None, "key_variable": connection.get("key_variable"),
             "explain_parts": None if explain_parts is None else list(explain_parts),
         }  # fmt: skip
         self._missing: Counter[str] = Counter()
@@ -201,16 +189,20 @@ class Remote(BlackBox):
     @property
     def cost(self) -> float | None:
         """What that cost, where `prices` are given."""
-        return self.asking.cost
+        if self.prices is None:
+            return None
+        usage = self.usage
+        return (usage.read * self.prices[0] + usage.written * self.prices[1]) / 1e6
 
     @property
     def spent(self) -> str:
+        usage, reused, cost = self.usage, self.asking.reused, self.cost
+        spent = [f"{usage.requests:,} request{'' if usage.requests == 1 else 's'} to {self.url}"]
+        if reused:
+            spent.append(f"{reused:,} answer{'' if reused == 1 else 's'} known from before")
+        if usage.read or usage.written:
+            spent.append(f"{usage.read:,} tokens read, {usage.written:,} written")
+        if cost is not None:
+            spent.append(f"cost {cost:,.4f} at the prices given")
         missing = (f"{word!r} not listed in {count:,} of {self._texts:,}" for word, count in self._missing.items())
-        return "; ".join([*self.asking.spent(), *missing])
-
-
-def _file(cache: bool | str | Path, url: str, model: str) -> Path | None:
-    if cache is False:
-        return None
-    name = hashlib.sha256(json.dumps([url, model]).encode()).hexdigest()[:16]
-    return (folder() if cache is True else Path(cache)) / f"{name}.txt"
+        return "; ".join([*spent, *missing])

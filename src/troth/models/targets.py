@@ -43,16 +43,14 @@ def class_of(
         raise unknown(_KINDS[outputs], target, labels)
     index = int(target)
     if not 0 <= index < len(labels):
-        kind = _KINDS[outputs]
         raise TrothError(
-            f"example {example.id}: {kind} {index} is outside the model's {len(labels)} {_PLURAL[kind]} "
+            f"example {example.id}: {_KINDS[outputs]} {index} is outside the model's {len(labels)} {outputs} "
             f"({', '.join(labels)})"
         )
     return index
 
 
 _KINDS = {"classes": "class", "labels": "label", "values": "value"}
-_PLURAL = {"class": "classes", "label": "labels", "value": "values"}
 
 
 def each_target(target: Target) -> list[str | int]:
@@ -76,7 +74,8 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
         if not named:
             raise TrothError("target is an empty list; name at least one class or label")
         if len(set(named)) < len(named):
-            raise TrothError(f"target names {_repeated(named)!r} twice")
+            repeated = next(name for place, name in enumerate(named) if name in named[:place])
+            raise TrothError(f"target names {repeated!r} twice")
         if not several and (target == ABOVE or len(named) > 1):
             raise TrothError(
                 f"one target per example is measured here, not {target}; name one label, or use predicted (the most "
@@ -84,10 +83,12 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             )
         for name in named:
             arguments.of_kind("target", name, (str, int), '"predicted", "gold", a class index or a label')
-            if model.outputs == "values" and name not in ("predicted", *model.labels, *_numbers(model.labels)):
+            labels, numbers = model.labels, range(len(model.labels))
+            if model.outputs == "values" and name not in ("predicted", *labels, *numbers, *map(str, numbers)):
+                values = f"one value ({labels[0]})" if len(labels) == 1 else f"values ({', '.join(labels[:12])})"
                 raise TrothError(
-                    f"{model.name} gives {_listed(model.labels)}, no classes, so {name!r} cannot be explained; leave "
-                    "target out or name a value"
+                    f"{model.name} gives {values}, no classes, so {name!r} cannot be explained; leave target out or "
+                    "name a value"
                 )
             if name not in _WORDS:
                 class_of(model.labels, name, Example("0", ""), PREDICTED, model.outputs)
@@ -107,18 +108,6 @@ _MEANINGS = {
     "labels": "labels that each hold or not",
     "values": "values",
 }
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"one value ({names[0]})" if len(names) == 1 else f"values ({', '.join(names[:12])})"
-
-
-def _numbers(names: Sequence[str]) -> list[str | int]:
-    return [*range(len(names)), *map(str, range(len(names)))]
-
-
-def _repeated(names: list[str | int]) -> str | int:
-    return next(name for place, name in enumerate(names) if name in names[:place])
 
 
 def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "classes") -> int:

@@ -61,8 +61,10 @@ class Windowed(Wrapped):
             raise TrothError(
                 f"windows go with a model that reads tokens; {inner.name} is {inner.kind}: cut texts yourself"
             )
-        if isinstance(inner, Prompted) and (TEXT in inner.template.frozen or _explains_more(inner)):
-            raise TrothError("windows go over the text alone; leave explain_parts and explain_shots out")
+        if isinstance(inner, Prompted):
+            more = inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
+            if more or TEXT in inner.template.frozen:
+                raise TrothError("windows go over the text alone; leave explain_parts and explain_shots out")
         self.inner, self.window = inner, inner.max_length
         if self.window >= _ANY_LENGTH:
             raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
@@ -114,10 +116,8 @@ class Windowed(Wrapped):
                 logits = output.logits.new_zeros(len(places), output.logits.shape[1])
             logits = logits.index_copy(0, torch.tensor(chosen, device=logits.device), output.logits)
             if attentions:
-                first = tuple(
-                    layer[:, :, 0] for layer in output.attentions
-                )  # what the classifier's position attends to
-                weights.append((origin, index.masked_fill(~cut.real, -1), first))
+                first = (layer[:, :, 0] for layer in output.attentions)  # what the classifier's position attends to
+                weights.append((origin, index.masked_fill(~cut.real, -1), tuple(first)))
         assert logits is not None
         return Output(self._merged(logits, row_of, len(rows)), averaged(weights, rows) if attentions else ())
 
@@ -196,10 +196,6 @@ class Windowed(Wrapped):
 
     def twin(self) -> Self:
         return type(self)(self.inner.twin(), {"stride": self.stride, "merge": self.merge})
-
-
-def _explains_more(inner: Prompted) -> bool:
-    return inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
 
 
 def settings_of(windows: Any, window: int) -> tuple[int, str]:

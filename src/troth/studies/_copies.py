@@ -37,10 +37,9 @@ from troth.training import bases
 from troth.training import settings as every_setting
 from troth.training.checkpoints import weights_of
 from troth.training.corpus import Corpus, by_length
+from troth.training.fit import fit, fit_stacked
 from troth.training.loop import TrainingCopy, TrainingResult
 from troth.training.settings import Settings
-from troth.training.single import fit
-from troth.training.stacked import fit_stacked
 
 Counted = Literal["share", "tokens"]
 ALL = 10_000  # basis points

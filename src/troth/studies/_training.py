@@ -20,7 +20,7 @@ from troth.store.tables import table_to_examples
 from troth.studies._copies import train_copies
 from troth.sweep.context import Context
 from troth.training import train as fit
-from troth.training.predicting import predict
+from troth.training.quality import predict
 from troth.verbs.fresh import fresh
 
 SPLITS = ("train", "validation", "test")

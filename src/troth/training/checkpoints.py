@@ -4,18 +4,16 @@ A checkpoint is written aside and renamed last, so one that is there is whole; t
 numbers need no saving: they are keyed by what they are drawn for.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -49,7 +47,7 @@ class State:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> State:
+    def of(cls, kept: Mapping[str, Any]) -> Self:
         """From a checkpoint; what cannot have been written there is damage."""
         empty = cls()
         for name, value in dataclasses.asdict(empty).items():
@@ -80,18 +78,11 @@ class Checkpoints:
         """Writes a checkpoint; on a full disk the last good one survives."""
         final = self.folder / f"step-{step:09d}"
         before = self.latest()
-        try:
-            with writing_aside(final, sole_writer=True) as aside:
-                aside.mkdir()
-                save_file(weights_of(model), str(aside / "model.safetensors"))
-                save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
-                (aside / "state.json").write_text(json.dumps(state))
-        except (OSError, SafetensorError) as error:
-            kept = f"; {before} is kept" if before is not None else ""
-            raise TrothError(
-                f"cannot save a checkpoint at step {step} in {self.folder} ({reason(error)}){kept}: "
-                f"{remedy(error)} and run the same command again"
-            ) from error
+        with self._writing(final, f"a checkpoint at step {step}", f"; {before} is kept" if before else "") as aside:
+            aside.mkdir()
+            save_file(weights_of(model), str(aside / "model.safetensors"))
+            save_file(_optimizer_tensors(model, optimizer), str(aside / "optimizer.safetensors"))
+            (aside / "state.json").write_text(json.dumps(state))
         if before is not None and before != final:
             shutil.rmtree(before, ignore_errors=True)
 
@@ -123,13 +114,20 @@ class Checkpoints:
 
     def save_best(self, epoch: int, model: nn.Module) -> None:
         """The weights of the best epoch so far; the checkpoint that follows names it."""
+        what = f"the best weights of epoch {epoch}"
+        with self._writing(self.best_file(epoch), what, "; the last checkpoint is kept") as aside:
+            save_file(weights_of(model), str(aside))
+
+    @contextmanager
+    def _writing(self, path: Path, what: str, kept: str) -> Iterator[Path]:
+        """Where to write a file or folder that is renamed when it is whole; what goes wrong is one line."""
         try:
-            with writing_aside(self.best_file(epoch), sole_writer=True) as aside:
-                save_file(weights_of(model), str(aside))
+            with writing_aside(path, sole_writer=True) as aside:
+                yield aside
         except (OSError, SafetensorError) as error:
             raise TrothError(
-                f"cannot save the best weights of epoch {epoch} in {self.folder} ({reason(error)}); "
-                f"the last checkpoint is kept: {remedy(error)} and run the same command again"
+                f"cannot save {what} in {self.folder} ({reason(error)}){kept}: "
+                f"{remedy(error)} and run the same command again"
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:

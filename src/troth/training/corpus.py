@@ -3,10 +3,9 @@
 Nothing is padded to the longest text, and no text is tokenized twice.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import torch
@@ -27,7 +26,6 @@ class Corpus:
         self,
         encodings: Sequence[Encoding],
         labels: Sequence[int] | Tensor,
-        keeps: Sequence[Tensor] | None = None,
         masking: str | Masking = "mask_token",
     ) -> None:
         self.encodings = list(encodings)
@@ -41,8 +39,6 @@ class Corpus:
         self._types = _flat(types) if len(types) == len(self.encodings) else None
         self._kept: Tensor | None = None  # [tokens] how much of each is left
         self._own_keys: Tensor | None = None  # [examples]
-        if keeps is not None:
-            self._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
 
     def __len__(self) -> int:
         return len(self.encodings)
@@ -59,13 +55,13 @@ class Corpus:
         inside = (self._units >= 0) & (self._units < sizes.repeat_interleave(self.lengths))
         return flat[torch.where(inside, begins + self._units, len(flat) - 1)]
 
-    def erased(self, keeps: Sequence[Tensor]) -> Corpus:
+    def erased(self, keeps: Sequence[Tensor]) -> Self:
         """The same examples with less left of them; what they share is not copied."""
         other = copy.copy(self)
         other._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
         return other
 
-    def to(self, device: torch.device) -> Corpus:
+    def to(self, device: torch.device) -> Self:
         """Its flat tensors moved to a device; lengths and starts stay, so that cutting a batch waits for nobody."""
         self._ids, self._units, self.labels = (part.to(device) for part in (self._ids, self._units, self.labels))
         self._types = None if self._types is None else self._types.to(device)

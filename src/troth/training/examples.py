@@ -1,7 +1,5 @@
 """Labeled examples to train, validate and test on: splits found or held out, classes numbered alike, oddities noted."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter
@@ -76,7 +74,8 @@ def load_labeled(
     training, labels = _numbered(training, training.labels)
     checking, _ = _numbered(checking, labels)
     others = {name: _numbered(data, labels)[0] for name, data in others.items()}
-    labels = _named(labels, [training, checking, *others.values()])
+    highest = max(example.class_index or 0 for data in (training, checking, *others.values()) for example in data)
+    labels = labels or tuple(str(index) for index in range(highest + 1))
     notes += _oddities(training, checking, labels)
     return Labeled(
         name=catalog.name_of(entry) if entry is not None else training.name,
@@ -154,11 +153,6 @@ def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]
     indices, names, _ = index_labels(source, [example.label for example in data], names, unlabelled=False)
     numbered: list[Example] = [replace(example, label=index) for example, index in zip(data, indices, strict=True)]
     return replace(data, examples=numbered), names
-
-
-def _named(names: tuple[str, ...], sets: Iterable[Data]) -> tuple[str, ...]:
-    highest = max(example.class_index or 0 for data in sets for example in data)
-    return names or tuple(str(index) for index in range(highest + 1))
 
 
 def _oddities(training: Data, validation: Data, labels: tuple[str, ...]) -> list[str]:

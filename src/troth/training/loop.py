@@ -1,10 +1,8 @@
-"""The one training loop, for a single model (single.py) and for many copies side by side (stacked.py).
+"""The one training loop, for a single model and for many copies side by side (both in fit.py).
 
 Every random number is keyed: by seed, epoch and example (masks), by seed and epoch (order), by seed and step (dropout).
 So a training that is killed and resumed ends where an undisturbed one does.
 """
-
-from __future__ import annotations
 
 import math
 import time

@@ -4,8 +4,6 @@ A finished folder holds its marker (train.json). From the first file on until th
 after the marker, so that a killed training finds its folder its own.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """The settings of a training: the user's, else a paper's (`--like fmm | roar | soft | saloss`), else the base's."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
@@ -36,6 +34,15 @@ _OF_FINE_TUNING = (
     "batch_size",
 )  # fmt: skip
 _LONG = ("evidence_inference", "multirc", "multirc_superglue")
+# RoBERTa on GLUE (Liu et al., 2019), as ROAR trains it.
+_GLUE: Mapping[str, Any] = {
+    "optimizer": "adamw", "betas": (0.9, 0.98), "learning_rate": 2e-5, "weight_decay": 0.01, "warmup": 0.06,
+    "schedule": "linear", "batch_size": 16,
+}  # fmt: skip
+_ADAMW: Mapping[str, Any] = {
+    "learning_rate": 1e-5, "head_learning_rate": 1e-4, "optimizer": "adamw", "betas": (0.9, 0.999),
+    "weight_decay": 0.01, "schedule": "linear",
+}  # fmt: skip
 
 
 def resolve(
@@ -59,13 +66,13 @@ def resolve(
 
 def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Mapping[str, Any]:
     """The settings a paper trains this data with."""
-    if paper not in _PAPERS:
-        raise unknown("preset", paper, _PAPERS)
-    settings = _PAPERS[paper](recipe, base, data, pair)
-    if isinstance(base, BilstmAttention) and paper != "roar":
-        # Rates for fine-tuning a transformer would hardly move a network that learns from nothing.
-        return {name: value for name, value in settings.items() if name not in _OF_FINE_TUNING}
-    return settings
+    if not isinstance(base, BilstmAttention):
+        return _fine_tuning(paper, recipe, data, pair)
+    if paper == "roar":
+        return roar_bilstm(data, pair=pair)
+    # Rates for fine-tuning a transformer would hardly move a network that learns from nothing.
+    settings = _fine_tuning(paper, recipe, data, pair)
+    return {name: value for name, value in settings.items() if name not in _OF_FINE_TUNING}
 
 
 def held_out(paper: str | None, source: Any) -> float | None:
@@ -116,72 +123,44 @@ def starter(data: str) -> dict[str, Any] | None:
     }
 
 
-def _fmm(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    released = any(isinstance(part, Masked) and part.variant == "released" for part in parts_of(recipe))
-    return {
-        **_glue(),
-        # The paper refers to Liu et al. (2019); its code leaves the optimizer's own values.
-        "weight_decay": 0.01 if released else 0.1,
-        "betas": (0.9, 0.999) if released else (0.9, 0.98),
-        "epsilon": 1e-8 if released else 1e-6,
-        "epochs": _FMM_EPOCHS.get(data, 20),
-        "schedule_over": "examples" if released else "batches",
-    }
-
-
-def _roar(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    if isinstance(base, BilstmAttention):
-        return roar_bilstm(data, pair=pair)
-    # Tables 4 and 5.
-    return {**_glue(), "epochs": 8 if data in _ROAR_BABI else 3, "metric": "accuracy" if pair else "auroc"}
-
-
-def _soft(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    return {
-        **_adamw(1e-5, 1e-4),
-        "batch_size": 4 if data in _LONG else 8,
-        "epochs": 3,
-        "warmup": 0.1 / 3,  # a tenth of the first of three epochs
-        "clip": 1.0,
-        "best_by": "loss",
-    }
-
-
-def _saloss(recipe: Recipe, base: Base, data: str, pair: bool) -> dict[str, Any]:
-    return {
-        **_adamw(*_SALOSS_RATES.get(data, (1e-5, 1e-4))),
-        # The defaults of transformers' AdamW then, which had no decay.
-        "weight_decay": 0.0,
-        "epsilon": 1e-6,
-        # The paper gives no batch size; these are the released configuration's.
-        "batch_size": 4 if data in ("ag_news", *_LONG) else 8,
-        "epochs": 20 if data == "semeval2017_4a" else 10,
-        "warmup": 0.0,
-        "metric": "macro_f1",
-    }
-
-
-def _glue() -> dict[str, Any]:
-    """RoBERTa on GLUE (Liu et al., 2019), as ROAR trains it."""
-    return {
-        "optimizer": "adamw",
-        "betas": (0.9, 0.98),
-        "learning_rate": 2e-5,
-        "weight_decay": 0.01,
-        "warmup": 0.06,
-        "schedule": "linear",
-        "batch_size": 16,
-    }
-
-
-def _adamw(learning_rate: float, head_learning_rate: float) -> dict[str, Any]:
-    rates = {"learning_rate": learning_rate, "head_learning_rate": head_learning_rate}
-    return {**rates, "optimizer": "adamw", "betas": (0.9, 0.999), "weight_decay": 0.01, "schedule": "linear"}
-
-
-_PAPERS: Mapping[str, Callable[[Recipe, Base, str, bool], dict[str, Any]]] = {
-    "fmm": _fmm,
-    "roar": _roar,
-    "soft": _soft,
-    "saloss": _saloss,
-}
+def _fine_tuning(paper: str, recipe: Recipe, data: str, pair: bool) -> dict[str, Any]:
+    """The settings a paper fine-tunes a transformer with."""
+    match paper:
+        case "fmm":
+            released = any(isinstance(part, Masked) and part.variant == "released" for part in parts_of(recipe))
+            return {
+                **_GLUE,
+                # The paper refers to Liu et al. (2019); its code leaves the optimizer's own values.
+                "weight_decay": 0.01 if released else 0.1,
+                "betas": (0.9, 0.999) if released else (0.9, 0.98),
+                "epsilon": 1e-8 if released else 1e-6,
+                "epochs": _FMM_EPOCHS.get(data, 20),
+                "schedule_over": "examples" if released else "batches",
+            }
+        case "roar":  # tables 4 and 5
+            return {**_GLUE, "epochs": 8 if data in _ROAR_BABI else 3, "metric": "accuracy" if pair else "auroc"}
+        case "soft":
+            return {
+                **_ADAMW,
+                "batch_size": 4 if data in _LONG else 8,
+                "epochs": 3,
+                "warmup": 0.1 / 3,  # a tenth of the first of three epochs
+                "clip": 1.0,
+                "best_by": "loss",
+            }
+        case "saloss":
+            learning_rate, head_learning_rate = _SALOSS_RATES.get(data, (1e-5, 1e-4))
+            return {
+                **_ADAMW,
+                "learning_rate": learning_rate,
+                "head_learning_rate": head_learning_rate,
+                # The defaults of transformers' AdamW then, which had no decay.
+                "weight_decay": 0.0,
+                "epsilon": 1e-6,
+                # The paper gives no batch size; these are the released configuration's.
+                "batch_size": 4 if data in ("ag_news", *_LONG) else 8,
+                "epochs": 20 if data == "semeval2017_4a" else 10,
+                "warmup": 0.0,
+                "metric": "macro_f1",
+            }
+    raise unknown("preset", paper, ("fmm", "roar", "soft", "saloss"))

@@ -1,9 +1,7 @@
-"""How well a classifier does: the data sets' metrics and the loss, from logits and classes."""
-
-from __future__ import annotations
+"""What a classifier says of whole examples, and how well it does: the data sets' metrics and the loss."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -11,9 +9,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from troth.core.types import Encoding, Example, Question
+from troth.engine.answers import Answers
+from troth.engine.prober import Prober
+from troth.engine.probes import Probe, keep_all
+from troth.engine.routines import Routine
+from troth.models import TextClassifier
 from troth.performance import indicators, performance
 from troth.statistics import Floats
 from troth.training.settings import Metric, Settings
+
+
+def predict(model: TextClassifier, examples: Iterable[Example]) -> Tensor:
+    """[examples, classes] logits."""
+    return logits_of(model, model.encode(examples, "word"))
+
+
+def logits_of(model: TextClassifier, encodings: Iterable[Encoding]) -> Tensor:
+    """[examples, classes] of whole examples as the model reads them."""
+    found = list(Prober(model).run(_logits(encoding) for encoding in encodings))
+    return torch.stack(found) if found else torch.zeros(0, len(model.labels))
+
+
+def _logits(encoding: Encoding) -> Routine[Tensor]:
+    question = Question(encoding, 0)
+    answers: Answers = yield Probe(question, keep_all(question))
+    return answers.logits[0]
 
 
 def quality(metric: Metric, logits: Tensor, labels: Tensor) -> float:

@@ -3,8 +3,6 @@
 Whoever loads the model reads from it how texts were masked in the training, and which were held out of it.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

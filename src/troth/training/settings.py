@@ -3,8 +3,6 @@
 The optimizer (which parameters decay, which learn at the head's rate), the learning rates, and what each class weighs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing
@@ -38,9 +36,8 @@ class Settings:
     no_decay: tuple[str, ...] = ("bias", "norm")  # biases, layer norms; any other word is a part of a parameter's path
     schedule: Literal["linear", "constant"] = "linear"
     warmup: float = 0.06  # share of all steps
-    schedule_over: Literal["batches", "examples"] = (
-        "batches"  # examples: a step of the plan each, as FMM's released code
-    )
+    # examples: a step of the plan each, as FMM's released code
+    schedule_over: Literal["batches", "examples"] = "batches"
     clip: float | None = None  # largest norm of the gradient
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None  # factor of a row's loss, by its class
     metric: Metric = "accuracy"
@@ -117,11 +114,12 @@ def build_optimizer(
     model: nn.Module, settings: Settings, chosen: Callable[[str, Tensor], Tensor] = lambda name, parameter: parameter
 ) -> torch.optim.Optimizer:
     """Adam or AdamW over groups by rate and decay; `chosen` may put another tensor in a parameter's place."""
-    spared, head = _without_decay(model, settings.no_decay), head_names(model)
+    spared, body = _without_decay(model, settings.no_decay), getattr(model, "base_model_prefix", "")
     found: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            found.setdefault((name in head, name in spared), []).append(chosen(name, parameter))
+            in_head = bool(body) and not name.startswith(f"{body}.")  # all that is not in the model's body
+            found.setdefault((in_head, name in spared), []).append(chosen(name, parameter))
     rates = {True: settings.head_learning_rate or settings.learning_rate, False: settings.learning_rate}
     groups: list[dict[str, Any]] = [
         {"params": parameters, "weight_decay": 0.0 if spare else settings.weight_decay, "full_rate": rates[in_head]}
@@ -130,12 +128,6 @@ def build_optimizer(
     kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
     options = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
     return kind(groups, amsgrad=settings.amsgrad, **options)  # type: ignore[arg-type]
-
-
-def head_names(model: nn.Module) -> set[str]:
-    """Parameters of the classification head: all that is not in the model's body."""
-    prefix = getattr(model, "base_model_prefix", "")
-    return {name for name, _ in model.named_parameters() if prefix and not name.startswith(f"{prefix}.")}
 
 
 def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> None:

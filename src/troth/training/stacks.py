@@ -48,8 +48,9 @@ class Stack(ABC):
     """Weights of all copies; `parameters[name]` is [copies, …]."""
 
     def __init__(self, models: Sequence[Encoder]) -> None:
-        self.first = models[0]
-        self.copies = len(models)
+        self.first, self.copies = models[0], len(models)
+        self.network: nn.Module = self.first.model
+        self.config = self.first.model.config
         networks = [model.model for model in models]
         parameters, self.buffers = stack_module_state(networks)
         trained = {name for name, parameter in networks[0].named_parameters() if parameter.requires_grad}
@@ -73,10 +74,6 @@ class Stack(ABC):
 class MappedStack(Stack):
     """Any transformer that `vmap` can map over its weights."""
 
-    def __init__(self, models: Sequence[Encoder]) -> None:
-        super().__init__(models)
-        self.network: nn.Module = self.first.model
-
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         inputs = self.first.inputs(rows)
         # Building a mask from a 2-D one looks at its values, which cannot be mapped; a 4-D one is taken as it is.
@@ -85,10 +82,10 @@ class MappedStack(Stack):
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
         inputs["attention_mask"] = bias[:, None, None, :].expand(-1, 1, length, -1)
         inputs.pop("position_ids", None)
-        if families.takes(self.first.model, "position_ids"):
+        if families.takes(self.network, "position_ids"):
             steps = torch.arange(length, device=rows.ids.device)
             inputs["position_ids"] = (steps + (self.first.first_position or 0)).expand_as(rows.ids)
-        if "token_type_ids" not in inputs and hasattr(self.first.model.config, "type_vocab_size"):
+        if "token_type_ids" not in inputs and hasattr(self.config, "type_vocab_size"):
             inputs["token_type_ids"] = torch.zeros_like(rows.ids)
         tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
         stacked = {name: value.reshape(self.copies, -1, *value.shape[1:]) for name, value in tensors.items()}
@@ -106,23 +103,17 @@ class MappedStack(Stack):
 class BilstmStack(Stack):
     """Rows, as everywhere in a stack, are those of all copies one after the other."""
 
-    def __init__(self, models: Sequence[Encoder]) -> None:
-        super().__init__(models)
-        self.config = self.first.model.config
-
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         shape = (self.copies, -1, rows.ids.shape[1])
         ids, real = rows.ids.reshape(shape), rows.real.reshape(shape)
-        if not self.config.pair:
-            order = _Order(real)
-            states = order.in_place(self._recur("first", self._embed("embeddings", ids, order)))
-            return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, real), None), None)
-        assert rows.token_types is not None  # a word tokenizer gives them
-        is_second = rows.token_types.reshape(shape) == 1
-        in_first, in_second = real & ~is_second, real & is_second
-        second, first = _Order(in_second), _Order(in_first)
-        of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
-        query = second.last(self._recur("second", self._embed(of_second, ids, second)))
+        in_first, query = real, None
+        if self.config.pair:
+            assert rows.token_types is not None  # a word tokenizer gives them
+            is_second = rows.token_types.reshape(shape) == 1
+            in_first, second = real & ~is_second, _Order(real & is_second)
+            of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
+            query = second.last(self._recur("second", self._embed(of_second, ids, second)))
+        first = _Order(in_first)
         states = first.in_place(self._recur("first", self._embed("embeddings", ids, first)))
         return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, in_first), query), query)
 

@@ -1,7 +1,5 @@
 """`train`: data, a base and a recipe become a model folder that loads anywhere in the Hugging Face world."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +18,9 @@ from troth.training import settings as every_setting
 from troth.training.checkpoints import Checkpoints, reason, weights_of
 from troth.training.corpus import Corpus
 from troth.training.examples import Labeled, Source, entry_of, load_labeled
+from troth.training.fit import fit
 from troth.training.loop import TrainingResult
 from troth.training.settings import Settings
-from troth.training.single import fit
 
 __all__ = ["Trained", "TrainingPlan", "fit", "plan", "train"]
 

@@ -1,7 +1,5 @@
 """A word-level tokenizer made from texts, and pretrained word vectors for it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache

@@ -29,8 +29,7 @@ from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.metrics._erasing import count_at, ranking
 from troth.models import TextClassifier, load_model
-from troth.training.predicting import predict
-from troth.training.quality import quality
+from troth.training.quality import predict, quality
 from troth.training.train import train
 from troth.verbs.explain import explain_each
 

@@ -7,20 +7,18 @@ or adapters, a caller who needs attentions or hidden states or follows each oper
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Rows
-from troth.models._changes import swapped
 from troth.models._row_edits import chosen
-from troth.models.fused.parts import FAMILIES, EncoderParts, PartsCache
+from troth.models.fused.parts import FAMILIES, EncoderParts, parts_of, unchanged_modules
 from troth.models.fused.products import Copies, Exact, Linear
 from troth.models.fused.reading import pack, read
 
@@ -38,7 +36,8 @@ def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> b
     rows = _trial_rows(parts)
     try:
         theirs = _logits_and_gradient(plain, rows, parts)
-        noise = _noise(theirs[0])
+        eps = torch.finfo(theirs[0].dtype).eps
+        noise = max(0.1 * eps**0.5, 32 * eps)
         if bool((theirs[0] - theirs[0][:1]).abs().max() <= noise * theirs[0].abs().max()):
             return False  # it says the same of everything; once it is trained it is asked again
         ours = _logits_and_gradient(fused, rows, parts)
@@ -53,11 +52,6 @@ def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> b
         for own, other, allowed in zip(ours, theirs, (noise, 4 * noise), strict=True)
     )
     return _PROVED[network]
-
-
-def _noise(logits: Tensor) -> float:
-    eps = torch.finfo(logits.dtype).eps
-    return float(max(0.1 * eps**0.5, 32 * eps))
 
 
 def _logits_and_gradient(reader: Reader, rows: Rows, parts: EncoderParts) -> tuple[Tensor, Tensor]:
@@ -96,7 +90,7 @@ def known_precision(precision: str, network: Any, name: str) -> Precision:
     """Refuses a precision that does not exist, or that this network cannot be read in."""
     if precision not in ("exact", "fast"):
         raise TrothError(f"precision must be exact or fast, not {precision!r}")
-    if precision == "fast" and PartsCache().parts(network) is None:
+    if precision == "fast" and FusedEncoder().parts(network) is None:
         kind = type(network).__name__
         raise TrothError(
             f'{name}: precision="fast" reads plain {", ".join(FAMILIES)} classifiers; this is a {kind} of another kind '
@@ -111,23 +105,21 @@ class FusedEncoder:
     def __init__(self, precision: Precision = "exact") -> None:
         copies = Copies()
         self._linear_of_layer: Callable[[int], Linear] = (lambda pieces: copies) if precision == "fast" else Exact
-        self._known = PartsCache()
-        self._closed = False
+        self._modules: list[nn.Module] = []
+        self._parts: EncoderParts | None = None
 
-    def closed(self) -> AbstractContextManager[None]:
-        """The model reads everything itself; whoever calls this holds the model's lock."""
-        return swapped(self, _closed=True)
-
-    def knows(self, network: Any) -> bool:
-        """Whether it may read this network's rows: as long as nobody needs the network's insides."""
-        return not self._closed and self._known.parts(network) is not None
+    def parts(self, network: Any) -> EncoderParts | None:
+        """The network taken apart, again when one of its modules was replaced; None where it must read rows itself."""
+        modules = unchanged_modules(network)
+        if modules is None:
+            return None
+        if modules != self._modules:
+            self._modules, self._parts = modules, parts_of(network)
+        return self._parts
 
     def reads(self, network: Any, device: torch.device, plain: Reader) -> EncoderParts | None:
         """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
-        if self._closed or _is_followed(device):
-            return None
-        parts = self._known.parts(network)
-        if parts is None:
+        if _is_followed(device) or (parts := self.parts(network)) is None:
             return None
         as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
 

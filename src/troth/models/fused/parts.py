@@ -41,10 +41,6 @@ class EncoderLayer:
     norm: nn.LayerNorm
     activation: str  # "none" or "tanh": a GELU; "relu"
 
-    @property
-    def linear(self) -> tuple[nn.Linear, ...]:
-        return self.query, self.key, self.value, self.output, self.up, self.down
-
 
 @dataclass(frozen=True, eq=False)
 class EncoderParts:
@@ -62,36 +58,23 @@ class EncoderParts:
 
     def modules(self) -> Iterator[nn.Module]:
         """Those whose arithmetic is ours, so whose type must be torch's own."""
-        yield from (self.words, self.positions, self.norm)
-        yield from (module for module in (self.types, self.projection) if module is not None)
-        for layer in self.layers:
-            yield from (*layer.linear, layer.attention_norm, layer.norm)
+        for part in (self, *self.layers):
+            yield from (value for value in vars(part).values() if isinstance(value, nn.Module))
 
 
-class PartsCache:
-    """The parts of one network, taken again when one of its modules has been replaced."""
+def unchanged_modules(network: nn.Module) -> list[nn.Module] | None:
+    """All modules; None where one has hooks or a forward of the user's own.
 
-    def __init__(self) -> None:
-        self._modules: list[nn.Module] = []
-        self._parts: EncoderParts | None = None
-
-    def parts(self, network: Any) -> EncoderParts | None:
-        """None where it is of another family or has been changed."""
-        modules = list(_walk(network))
-        if any("forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS) for module in modules):
-            return None
-        if modules != self._modules:
-            self._modules, self._parts = modules, parts_of(network)
-        return self._parts
-
-
-def _walk(network: nn.Module) -> Iterator[nn.Module]:
-    """All modules; as `network.modules()`, which takes longer than a small model."""
-    waiting = [network]
+    As `network.modules()`, which takes longer than a small model.
+    """
+    modules, waiting = [], [network]
     while waiting:
         module = waiting.pop()
-        yield module
+        if "forward" in vars(module) or any(vars(module)[hooks] for hooks in _HOOKS):
+            return None
+        modules.append(module)
         waiting.extend(child for child in module._modules.values() if child is not None)
+    return modules
 
 
 def parts_of(network: Any) -> EncoderParts | None:

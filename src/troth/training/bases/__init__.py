@@ -3,8 +3,6 @@
 A folder or hub name stands for itself: `roberta-base` is `pretrained(path="roberta-base")`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ words begin as standard normal vectors of size `embedding`. The paper does not s
 [MASK], which has none: here as widely spread as the others; in the released code (`variant="released"`) at 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

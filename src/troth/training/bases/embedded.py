@@ -1,7 +1,5 @@
 """The shipped model's weights, with a new classification head where the classes are others: nothing to download."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files

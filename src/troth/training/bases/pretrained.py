@@ -1,7 +1,5 @@
 """Pretrained weights from a folder or the hub, with a new classification head unless theirs is for these classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small BERT with random weights and a word vocabulary made from the training texts: nothing to download."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

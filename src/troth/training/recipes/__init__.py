@@ -68,12 +68,8 @@ class Composed(Recipe):
         return rows
 
     def penalty(self, output: Output, rows: Rows) -> Tensor | None:
-        total: Tensor | None = None
-        for part in self.parts:
-            added = part.penalty(output, rows)
-            if added is not None:
-                total = added if total is None else total + added
-        return total
+        added = [penalty for part in self.parts if (penalty := part.penalty(output, rows)) is not None]
+        return sum(added[1:], start=added[0]) if added else None
 
     def validation(self) -> Mapping[str, Recipe]:
         return {name: change for part in self._deciding for name, change in part.validation().items()}

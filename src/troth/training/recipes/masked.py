@@ -7,8 +7,6 @@ second half (`variant="released"`); which rows stand there is drawn in each epoc
 `validate` are the strategies of the paper's ablation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self

@@ -1,7 +1,5 @@
 """Ordinary fine-tuning: whole inputs and cross-entropy, nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from troth.training.recipes import Recipe

@@ -3,16 +3,16 @@ salient in the text. The paper reports more faithful attention; docs/results/sal
 
 α is what [CLS] attends to in the last layer, mean over heads (in a BiLSTM its attention, in a decoder that of the last
 position), restricted to the text's tokens and renormalized; σ is (salience + 1e-8) over its sum, fixed before training.
-`source` is text_rank, tf_idf, chi_squared, uniform, or a file of anybody's scores (see `StoredScores`). Together with
-`masked`, an erased token's place keeps its salience and a deleted one's is shared out. As in the paper's code, α is
-read behind the attention's dropout. `variant="released"` is that code's loss: both softmaxed again, the divergences
+`source` is text_rank, tf_idf, chi_squared, uniform, or a file of scores as `troth explain --json` writes it. Together
+with `masked`, an erased token's place keeps its salience and a deleted one's is shared out. As in the paper's code, α
+is read behind the attention's dropout. `variant="released"` is that code's loss: both softmaxed again, the divergences
 summed over the mini-batch (those of one pass) and squared, TextRank with a window of 8 and two steps.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -92,8 +92,8 @@ class Salience(Recipe):
         if empty:
             warnings.warn(f"{empty:,} training texts are empty: salience says nothing of them", stacklevel=2)
         if self.source not in NAMES:
-            stored = StoredScores.read(self.source)
-            return [stored.of_tokens(encoding) for encoding in encodings]
+            stored = _read_scores(self.source)
+            return [_scores_of_tokens(stored, encoding, self.source) for encoding in encodings]
         found = [pieces(encoding) for encoding in encodings]
         texts = [names for _, names in found]
         if self.source != "uniform" and len({name for names in texts for name in names}) == 1:
@@ -180,59 +180,46 @@ def _require_attentions(model: TextClassifier, encodings: Sequence[Encoding]) ->
         raise TrothError(line)
 
 
-@dataclass(frozen=True, eq=False)
-class StoredScores:
+def _read_scores(path: str) -> dict[str, Mapping[str, Any]]:
     """Anybody's scores as a salience: attributions as `troth explain --json` writes them, an array or one per line.
 
-    By example id: spans, the text each lies in (0, or 1 for a second one) and how much each matters.
+    By example id: spans, the text each lies in (`segments`: 0, or 1 for a second one) and how much each matters.
     """
-
-    path: str
-    by_id: Mapping[str, Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, path: str) -> Self:
-        """From a file; every entry has id, spans and scores, and segments where there are second texts."""
-        try:
-            text = reading.text(path, reading.DATA)
-            lines = text.splitlines()
-            rows = reading.parse_json(text) if text.lstrip().startswith("[") else [*map(reading.parse_json, lines)]
-        except OSError as error:
-            raise TrothError(f"cannot read the scores in {path}: {error.strerror}") from None
-        except reading.ExcessError as error:
-            raise TrothError(f"{path} {error}") from None
-        except ValueError:
-            raise TrothError(
-                f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"
-            ) from None
-        return cls(path, {str(row["id"]): row for row in _checked(path, rows)})
-
-    def of_tokens(self, encoding: Encoding) -> Tensor:
-        """[length] a unit's absolute score, shared by the tokens that join it; 0 for tokens in none."""
-        row = self.by_id.get(encoding.example.id)
-        if row is None:
-            raise TrothError(
-                f"{self.path} has no scores of example {encoding.example.id}; explain all training examples"
-            )
-        values = np.abs(np.array([0.0 if score is None else score for score in row["scores"]], np.float64))
-        segments = np.array(row.get("segments") or [0] * len(values))
-        of_unit = np.zeros(encoding.n_units)
-        for segment in (0, 1):
-            ours = [unit for unit, place in enumerate(encoding.unit_segments) if place == segment]
-            theirs = np.flatnonzero(segments == segment)
-            if not ours or not len(theirs):
-                continue
-            joined = theirs[join([encoding.unit_spans[unit] for unit in ours], [row["spans"][unit] for unit in theirs])]
-            of_unit[ours] = values[joined] / np.bincount(joined, minlength=len(values))[joined]
-        tokens = torch.bincount(encoding.units[encoding.units >= 0], minlength=encoding.n_units).clamp(min=1)
-        return encoding.per_token((torch.from_numpy(of_unit) / tokens)[None], others=0.0)[0]
-
-
-def _checked(path: str, rows: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
+    try:
+        text = reading.text(path, reading.DATA)
+        lines = text.splitlines()
+        rows = reading.parse_json(text) if text.lstrip().startswith("[") else [*map(reading.parse_json, lines)]
+    except OSError as error:
+        raise TrothError(f"cannot read the scores in {path}: {error.strerror}") from None
+    except reading.ExcessError as error:
+        raise TrothError(f"{path} {error}") from None
+    except ValueError:
+        raise TrothError(
+            f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"
+        ) from None
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping) or not {"id", "spans", "scores"} <= row.keys():
             raise TrothError(f"{path}: entry {number} lacks one of id, spans, scores; write them with troth explain")
         if len(row["spans"]) != len(row["scores"]):
             counts = f"{len(row['scores'])} scores for {len(row['spans'])} spans"
             raise TrothError(f"{path}: entry {number} has {counts}; give one per span")
-        yield row
+    return {str(row["id"]): row for row in rows}
+
+
+def _scores_of_tokens(stored: Mapping[str, Mapping[str, Any]], encoding: Encoding, path: str) -> Tensor:
+    """[length] a unit's absolute score, shared by the tokens that join it; 0 for tokens in none."""
+    row = stored.get(encoding.example.id)
+    if row is None:
+        raise TrothError(f"{path} has no scores of example {encoding.example.id}; explain all training examples")
+    values = np.abs(np.array([0.0 if score is None else score for score in row["scores"]], np.float64))
+    segments = np.array(row.get("segments") or [0] * len(values))
+    of_unit = np.zeros(encoding.n_units)
+    for segment in (0, 1):
+        ours = [unit for unit, place in enumerate(encoding.unit_segments) if place == segment]
+        theirs = np.flatnonzero(segments == segment)
+        if not ours or not len(theirs):
+            continue
+        joined = theirs[join([encoding.unit_spans[unit] for unit in ours], [row["spans"][unit] for unit in theirs])]
+        of_unit[ours] = values[joined] / np.bincount(joined, minlength=len(values))[joined]
+    tokens = torch.bincount(encoding.units[encoding.units >= 0], minlength=encoding.n_units).clamp(min=1)
+    return encoding.per_token((torch.from_numpy(of_unit) / tokens)[None], others=0.0)[0]

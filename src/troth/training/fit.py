@@ -1,27 +1,35 @@
-"""Training one model, on Accelerate: as many devices and whatever precision the user launches it with."""
+"""Carries the loop out: `fit` trains one model, `fit_stacked` many small ones at once.
 
-from __future__ import annotations
+`fit` runs on Accelerate: as many devices and whatever precision the user launches it with. `fit_stacked` trains seeds,
+or erased copies of the data, of one small model as a batched model. Every copy sees the mini-batches, masks and initial
+weights it would see alone, so the results are those of one-by-one training up to rounding (dropout apart: a model that
+has it draws its own in each copy). Float32, one device.
+"""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.memory import ran_out
 from troth.core.types import Rows
 from troth.models import Output, _changes
 from troth.models.encoder import Encoder
-from troth.training import devices, recipes
+from troth.training import recipes
 from troth.training.checkpoints import Checkpoints, DamagedCheckpointError, State, difference, read_weights
 from troth.training.corpus import Corpus
 from troth.training.loop import Loop, TrainingCopy, TrainingResult
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, build_optimizer
+from troth.training.stacks import build
 
 
 def fit(
@@ -41,13 +49,13 @@ def fit(
 ) -> TrainingResult:
     """Trains a model on encodings; with a folder, checkpoints go there and a killed training resumes from them."""
     method = recipes.build(recipe).prepare(model, training.encodings)
-    accelerator = devices.accelerator(settings, cpu)
+    accelerator = accelerator_for(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
     copy = TrainingCopy(model, training, validation, settings.seed, others or {})
     # The same attention implementation for every recipe: another one would draw other dropout, so a recipe that reads
     # attention weights, which only the eager implementation gives, could not be compared with one that does not.
     eager = _changes.eager(model.model)
-    with devices.reproducible(settings, accelerator.device), devices.own_forward(model.model), eager:
+    with reproducible(settings, accelerator.device), own_forward(model.model), eager:
         loop = SingleLoop(copy, method, settings, accelerator, checkpoints, dict(identity or {}))
         try:
             loop.begin(resume=resume)
@@ -170,3 +178,135 @@ def _enough_memory(rows: int) -> Iterator[None]:
             f"{rows} rows do not fit into memory at once; pass --rows-per-pass {max(1, rows // 2)}, "
             "which trains the same mini-batches in more passes, or a smaller --max-length"
         ) from None
+
+
+def fit_stacked(
+    copies: Sequence[TrainingCopy],
+    recipe: recipes.RecipeLike,
+    settings: Settings,
+    *,
+    progress: bool = False,
+    device: str | torch.device | None = None,
+) -> list[TrainingResult]:
+    """Trains all copies side by side; each one's model ends with the weights of its own best epoch."""
+    method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
+    if recipes.reads_attentions(method):
+        raise TrothError(f"{recipes.spec(method)} reads attention weights, which copies side by side do not give")
+    parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}
+    parts |= {name: [copy.others[name] for copy in copies] for name in copies[0].others}
+    for part, corpora in parts.items():
+        sizes = {len(corpus) for corpus in corpora}
+        if len(sizes) > 1:
+            raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    for copy in copies:
+        copy.model.model.to(where)
+    # Eager attention: the fused kernels cannot be mapped over copies everywhere.
+    with reproducible(settings, where), _changes.eager(copies[0].model.model):
+        return StackedLoop(copies, method, settings, where).run(progress=progress)
+
+
+class StackedLoop(Loop):
+    """The loop over copies side by side, whose weights are stacked."""
+
+    def __init__(
+        self, copies: Sequence[TrainingCopy], recipe: Recipe, settings: Settings, device: torch.device
+    ) -> None:
+        super().__init__(copies, recipe, settings, device)
+        self.stack = build([copy.model for copy in copies])
+        stacked = self.stack.parameters
+        self.optimizer = build_optimizer(self.model.model, settings, lambda name, _: stacked[name])
+        self.best = {name: tensor.detach().clone() for name, tensor in stacked.items()}
+
+    def _forward(self, rows: Rows, *, training: bool) -> Output:
+        if rows.embeddings is not None or rows.attention is not None:
+            raise TrothError(
+                "copies side by side can only have tokens replaced or deleted; use mask_token, pad or delete"
+            )
+        return Output(self.stack.logits(rows, training=training))
+
+    def _backward(self, index: Tensor, keys: Tensor) -> list[float]:
+        size = index.shape[1]
+        losses = self._losses(index, keys, torch.arange(size), size).sum(1)
+        torch.autograd.backward((losses / size).sum())
+        of_copies: list[float] = losses.detach().tolist()
+        return of_copies
+
+    def _clip(self, largest: float) -> None:
+        learning = [tensor for tensor in self.stack.parameters.values() if tensor.grad is not None]
+        gradients = [tensor.grad for tensor in learning if tensor.grad is not None]
+        norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)  # [copies]
+        factors = (largest / (norms + 1e-6)).clamp(max=1)
+        for tensor, gradient in zip(learning, gradients, strict=True):
+            # Not in place: the LSTM's two biases share one gradient.
+            tensor.grad = gradient * factors.reshape(-1, *[1] * (gradient.dim() - 1))
+
+    @torch.no_grad()
+    def _keep_best(self, number: int) -> None:
+        for name, tensor in self.stack.parameters.items():
+            self.best[name][number] = tensor[number]
+
+    def _load_best(self) -> None:
+        self.stack.parameters = self.best
+        self.stack.write_back([copy.model for copy in self.copies])
+
+
+def accelerator_for(settings: Settings, cpu: bool) -> Any:
+    """What runs the loop: on the devices, and in the precision, the user launched it with or asked for."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.utils import DistributedType
+
+    precision: str | None = settings.precision
+    if precision == "auto" and "ACCELERATE_MIXED_PRECISION" in os.environ:
+        precision = None  # as launched
+    elif precision == "auto":
+        on_gpu = torch.cuda.is_available() and not cpu
+        precision = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if on_gpu else "no"
+    earlier = AcceleratorState._shared_state
+    before = earlier.get("_mixed_precision"), earlier.get("_cpu")
+    if earlier and earlier["num_processes"] == 1 and before != (precision or before[0], cpu):
+        # An earlier training in this process chose otherwise, and Accelerate remembers.
+        AcceleratorState._reset_state()
+        PartialState._reset_state()
+    found = Accelerator(mixed_precision=precision, cpu=cpu)
+    if found.distributed_type not in (DistributedType.NO, DistributedType.MULTI_GPU, DistributedType.MULTI_CPU):
+        raise TrothError(
+            f"troth trains a copy of the model on each device, not with {found.distributed_type.value}; "
+            "launch it with accelerate launch --multi_gpu"
+        )
+    return found
+
+
+@contextmanager
+def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
+    """Deterministic kernels on a GPU; the user's random state and switches are put back."""
+    exact = settings.deterministic and device.type == "cuda"
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    switches: Any = torch.utils.deterministic
+    filled = switches.fill_uninitialized_memory
+    # The fused kernels of attention add up in any order when they only warn, so that long texts give other weights.
+    attention = sdpa_kernel(SDPBackend.MATH) if exact else nullcontext()
+    with draws.seeded(settings.seed), attention:
+        try:
+            if exact:
+                os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+                torch.use_deterministic_algorithms(True, warn_only=True)
+                switches.fill_uninitialized_memory = False  # only finds errors, and takes a third
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+            switches.fill_uninitialized_memory = filled
+
+
+@contextmanager
+def own_forward(model: Any) -> Iterator[None]:
+    """Accelerate puts mixed precision around a model's forward pass; this takes it off again."""
+    names = ("forward", "_original_forward")
+    before = {name: model.__dict__[name] for name in names if name in model.__dict__}
+    try:
+        yield
+    finally:
+        for name in names:
+            model.__dict__.pop(name, None)
+        model.__dict__.update(before)
