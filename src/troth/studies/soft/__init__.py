@@ -22,7 +22,7 @@ from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import StudyData, TrainedStudy
 from troth.studies.soft import _diagnosticity
-from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment
+from troth.studies.soft._diagnosticity import HARD, METRICS, SOFT, SoftExperiment
 
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
 _FORMS = {"product": "eq. 7", "variance": "eq. 8"}  # of Gaussian noise
