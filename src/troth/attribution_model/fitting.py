@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.model import AttributionModel, Variant
-from troth.attribution_model.reading import ReadBatch, read
+from troth.attribution_model.model import AttributionModel, ReadBatch, Variant, read
 from troth.core import catalog, draws, outputs
 from troth.core.errors import TrothError, unknown
 from troth.core.memory import ran_out

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from troth.attribution_model.fitting import Course, Examples, FitSettings, Found, take_steps
 from troth.attribution_model.losses import repeated
-from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import ReadBatch
+from troth.attribution_model.model import AttributionModel, ReadBatch
 from troth.core.memory import free
 from troth.core.types import Rows
 from troth.models import TextClassifier, families

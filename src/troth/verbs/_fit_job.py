@@ -16,8 +16,7 @@ from torch import Tensor
 from troth.attribution_model.fitting import Course, Examples, FitSettings, is_better, train
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
-from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import ReadBatch
+from troth.attribution_model.model import AttributionModel, ReadBatch
 from troth.attribution_model.search import search, weighted
 from troth.attribution_model.together import most_together, stacked, train_together
 from troth.core.types import Attribution, Question

@@ -24,10 +24,9 @@ from troth.store.cells import Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import PlannedStudy
-from troth.studies.aml._estimate import PROBES, effort, passes_a_text
-from troth.studies.aml._experiment import VARIANTS, AmlExperiment
-from troth.studies.aml._paper import BASELINES, tested
+from troth.studies.aml._experiment import BASELINES, VARIANTS, AmlExperiment, tested
 from troth.studies.aml._sections import SECTIONS, judges_of
+from troth.studies.aml._works import PROBES, effort, passes_a_text
 from troth.training import bases
 from troth.training.examples import load_labeled
 

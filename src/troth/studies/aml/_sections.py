@@ -17,8 +17,18 @@ from troth.engine.prober import Prober
 from troth.models import TextClassifier, short_name
 from troth.studies import Section, published
 from troth.studies._results import Results
-from troth.studies.aml._experiment import AmlExperiment, MethodResults
-from troth.studies.aml._paper import BASELINES, EXAMPLES, METRICS, RELEASED, data_of_paper, of_tables, solvex, tested
+from troth.studies.aml._experiment import (
+    BASELINES,
+    EXAMPLES,
+    METRICS,
+    RELEASED,
+    AmlExperiment,
+    MethodResults,
+    data_of_paper,
+    of_tables,
+    solvex,
+    tested,
+)
 from troth.verbs.explain import as_examples, explain_each
 
 AGREEMENT = "rationale_agreement(top=25)"

@@ -51,10 +51,9 @@ SOURCE_PRINTED = {
     "chi_squared": "chisquared",
 }
 SALIENCES = ("text_rank", "chi_squared", "tf_idf")  # of table 8
-# Rationales by name: the model whose explanations choose them, and the explainer.
-SUPPORTS = {source: (source, "attention") for source in ("plain", "text_rank", "uniform")} | {
-    "random": ("plain", "random")
-}
+GUIDED = ("plain", "text_rank", "uniform")  # models whose explanations choose rationales
+# Rationales by name: the model, and the explainer.
+SUPPORTS = {source: (source, "attention") for source in GUIDED} | {"random": ("plain", "random")}
 # How tokens are erased until the prediction flips: deleted; or, in the released code, replaced by the padding id, with
 # α∇α over its sum, which reverses its order where the sum is negative.
 FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}

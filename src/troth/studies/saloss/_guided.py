@@ -16,6 +16,7 @@ from troth.studies import Section, published
 from troth.studies._results import Results, learning_rates, mean_and_deviation
 from troth.studies._trained_study import StudyData
 from troth.studies.saloss._experiment import (
+    GUIDED,
     METHOD_PRINTED,
     METHODS,
     PRINTED,
@@ -35,7 +36,6 @@ _LEVEL = 0.05
 _SALIENCE = "text_rank"
 _ERASED = {"paper": "deleted", "released": "padded (as the released code does)"}
 _TABLES = {"top_k": "3", "contiguous": "7"}
-_GUIDED = ("plain", "text_rank", "uniform")
 
 
 def data(data_sets: Sequence[StudyData]) -> Section:
@@ -138,12 +138,12 @@ def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Re
             f1[name] = [results.quality(cell) for cell in cells]
         p = statistics.t_test(f1["text_rank"], f1["plain"])[1]
         theirs = [
-            experiment.published("saloss_fresh", "f1", table=table, salience=SOURCE_PRINTED[name]) for name in _GUIDED
+            experiment.published("saloss_fresh", "f1", table=table, salience=SOURCE_PRINTED[name]) for name in GUIDED
         ]
         shown = [_with_deviation(scores) for scores in f1.values()]
         rows.append([f"{experiment.name} ({experiment.ratio:.0%})", *shown, p, *theirs])
         facts[experiment.name] = {"ratio": experiment.ratio, "macro_f1": f1, "p": p}
-    columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in _GUIDED))
+    columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in GUIDED))
     title = f"Table {table}: macro-F1 of classifiers that read {thresholder} rationales alone, attention"
     words = "Means over seeds (standard deviation); p: t-test over seeds of text_rank against plain."
     return Section("fresh", title, columns, rows, words, {thresholder: facts})
