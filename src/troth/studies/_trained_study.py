@@ -95,7 +95,7 @@ class Experiment:
         """The data set's name in the paper; "" where it has none."""
         return self.names_in_paper.get(self.name, "")
 
-    def published(self, table: str, column: str = "value", **wanted: str) -> float | None:
+    def published(self, table: str, column: str = "value", /, **wanted: str) -> float | None:
         """A number that the paper printed for this data set; None where it has none."""
         return published.number(table, column, dataset=self.printed, **wanted)
 
