@@ -186,7 +186,7 @@ def test_a_dry_run_of_data_that_need_a_classifier(place, tmp_path):
 
 def test_beam_search_on_long_texts_is_left_out_or_reckoned(place, tmp_path, monkeypatch):
     study = catalog.build("studies", "aml(examples=3)")
-    monkeypatch.setattr("troth.studies.aml._LONG", 3)
+    monkeypatch.setattr("troth.studies.aml.LONG", 3)
     setting = setting_of(place, tmp_path / "out")
     plan = study.plan("main", setting)
     assert not [cell for cell in plan.of("explanation") if cell.specs["explainer"].startswith("beam_search")]

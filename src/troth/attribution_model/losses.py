@@ -1,7 +1,5 @@
 """The dual-mask loss: what F says of the masked input should stay, of the inversely masked one it should change."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Literal

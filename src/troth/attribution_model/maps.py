@@ -1,7 +1,5 @@
 """Attribution maps of a batch of examples: by one pass of G (pAML), or by some steps on each example alone (fAML)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

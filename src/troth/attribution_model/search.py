@@ -4,8 +4,6 @@ Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol p
 recorded. A trial that is written down is not done again.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence

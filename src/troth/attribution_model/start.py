@@ -5,8 +5,6 @@ Folders record their base: train.json (ours), adapter_config.json (LoRA), `_name
 Where no record leads to an encoder, the classifier's own is taken and the reason is given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """FRESH on a user's own data: support models, rationales and classifiers, next to each other."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A study names an experiment per data set, the cells of each part, and its tables
 is a stored cell, so a study resumes where it stopped.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from abc import abstractmethod

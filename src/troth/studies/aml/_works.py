@@ -5,8 +5,6 @@ is fitted for it. Explainers are tried on a few texts; the time of those that ne
 texts), and of attribution models that do not exist yet, is computed from their passes.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence

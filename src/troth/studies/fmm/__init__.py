@@ -8,8 +8,6 @@ and masked models when the references are the same? A model less than ten points
 converged and has no RACU. Part in_distribution needs all of the chain, so running it first leaves little to the others.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One data set of the FMM study: which models are trained on it, what is asked of them, what the paper printed."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping, Sequence

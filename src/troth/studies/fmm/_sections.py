@@ -2,8 +2,6 @@
 measure is, next to the published areas; whether the erased inputs that were measured are in distribution; wall times.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Reads a retraining benchmark out of its store: curves of performance as more is erased, RACU, sparsity, wall time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of the ROAR study, from what its trainings stored, next to the published numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ Tables 1 to 6, Figures 2 and 3 and Appendix C. Models are fine-tuned as in the p
 that rule, part retention what is left when every attribution keeps the same share of the input (Huang & Chan, 2026).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
