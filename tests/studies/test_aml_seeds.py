@@ -11,7 +11,7 @@ import fakes
 import troth
 from fakes import CORPUS, hf_model, tokenizer_for
 from troth import studies
-from troth.attribution_model.fitting import FitSettings
+from troth.attribution_model.start import FitSettings
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError

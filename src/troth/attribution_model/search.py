@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from troth.attribution_model.fitting import Sampler, is_better
+from troth.attribution_model.fitting import is_better
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import Sampler
 from troth.core import catalog, draws, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json

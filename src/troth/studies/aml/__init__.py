@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from troth.attribution_model.fitting import FitSettings, Sampler
 from troth.attribution_model.model import Variant
+from troth.attribution_model.start import FitSettings, Sampler
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.data import Data

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from troth.attribution_model.fitting import FitSettings
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import FitSettings
 from troth.core import catalog
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.types import Score

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from troth.attribution_model.fitting import FitSettings, choose, train
+from troth.attribution_model.fitting import train
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.start import start
+from troth.attribution_model.start import FitSettings, choose, start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer

@@ -132,10 +132,10 @@ class FmmExperiment(Experiment):
 
     # Results
 
-    def of_masked(
+    def published_for(
         self, training: str, table: str, column: str = "value", explainer: str | None = None, **wanted: str
     ) -> float | None:
-        """What the paper printed, which is of masked fine-tuning only."""
+        """A number of the paper for a training; it has those of masked fine-tuning only."""
         return printed(table, column, self.name, explainer, **wanted) if training == "masked" else None
 
     def curve(self, results: Results, recipe: str, seed: int) -> Floats:

@@ -41,7 +41,7 @@ def performance(experiments: Sequence[FmmExperiment], results: Results) -> Itera
     facts: dict[str, Any] = {}
     for experiment, training in itertools.product(experiments, TRAININGS):
         found = experiment.performed(results, TRAININGS[training])
-        theirs = experiment.of_masked(training, "fmm_performance", quantity="performance")
+        theirs = experiment.published_for(training, "fmm_performance", quantity="performance")
         rows.append(
             [experiment.name, training, *(percent(found[name]) for name in ENDS), 100 * experiment.majority,
              f"{found['converged']} of {len(experiment.seeds)}", theirs]
@@ -148,20 +148,20 @@ def wall_time(
         seeds = experiment.seeds
         for training, recipe in TRAININGS.items():
             cells = [stored.get(experiment.train(recipe, seed).name) for seed in seeds]
-            theirs = experiment.of_masked(training, "fmm_walltime_finetune", "minutes")
+            theirs = experiment.published_for(training, "fmm_walltime_finetune", "minutes")
             rows.append([experiment.name, f"training, {training}", *_time([[cell] for cell in cells]), theirs])
         for training, explainers in asked.items():
             recipe = TRAININGS[training]
             for explainer in explainers:
                 erased = [experiment.erased(recipe, explainer, seed) for seed in seeds]
                 pairs = [[stored.get(cell.parents[0]), stored.get(cell.name)] for cell in erased]
-                theirs = experiment.of_masked(training, "fmm_walltime_importance", "minutes", explainer)
+                theirs = experiment.published_for(training, "fmm_walltime_importance", "minutes", explainer)
                 rows.append([experiment.name, f"{measure_name(explainer)}, {training}", *_time(pairs), theirs])
             checks = [
                 [stored.get(experiment.check(recipe, explainer, seed).name) for explainer in explainers]
                 for seed in seeds
             ]
-            theirs = experiment.of_masked(training, "fmm_walltime_validation", "minutes")
+            theirs = experiment.published_for(training, "fmm_walltime_validation", "minutes")
             rows.append([experiment.name, f"in-distribution, {training}", *_time(checks), theirs])
     columns = ("data", "what", "seconds", "forward rows", "backward rows", "published, minutes")
     words = (
@@ -212,7 +212,7 @@ def faithfulness(
                 notes |= dict.fromkeys(filter(None, [whole["undefined"]]))
                 together.setdefault((training, name), []).append([acu[0], racu[0]])
                 theirs = [
-                    experiment.of_masked(training, "fmm_faithfulness", column, explainer)
+                    experiment.published_for(training, "fmm_faithfulness", column, explainer)
                     for column in ("acu", "racu", "rroar")
                 ]
                 of_texts = (whole["value"], whole["low"], whole["high"])
