@@ -16,7 +16,7 @@ from troth.core import catalog
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.types import Score
 from troth.data import Data, load_data
-from troth.data._classes import matches
+from troth.data._classes import order_of
 from troth.metrics import Metric, Summary
 from troth.store.cells import Cell, Plan
 from troth.store.specs import ModelSpec
@@ -159,7 +159,7 @@ class AmlExperiment:
             options = setting.model_options
             specs = setting.context.model_spec(base, options)
             classes = setting.context.model(specs).labels
-            if not labels or matches(labels, classes):
+            if not labels or order_of(labels, classes) is not None:
                 return specs
             if options and len(classes) == len(labels) and "labels" not in options:
                 # Class words that are not names of classes are in the order of the data's.
