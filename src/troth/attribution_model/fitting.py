@@ -5,8 +5,6 @@ A single training of a small G leaves a GPU waiting for Python. Side by side, ev
 take alone; only what dropout draws differs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
