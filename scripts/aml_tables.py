@@ -17,7 +17,7 @@ import numpy as np
 
 from troth.core import catalog
 from troth.statistics import bca_interval
-from troth.studies.aml._paper import BASELINES, METRICS, RELEASED, of_tables
+from troth.studies.aml._experiment import BASELINES, METRICS, RELEASED, of_tables
 
 Values = dict[str, dict[str, dict[int, dict[str, float]]]]  # method -> metric -> seed -> example -> value
 NAMES = {catalog.parse(spec)[0]: name for name, spec in BASELINES.items()}

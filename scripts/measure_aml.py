@@ -24,8 +24,7 @@ from torch import Tensor
 from troth.attribution_model import saving
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import Map, Tuned
-from troth.attribution_model.model import AttributionModel, from_model
-from troth.attribution_model.reading import read
+from troth.attribution_model.model import AttributionModel, from_model, read
 from troth.core.types import Encoding, Question
 from troth.data import load_data
 from troth.engine.prober import Prober

@@ -19,7 +19,7 @@ import torch
 from troth.core.types import Example
 from troth.engine.prober import Cost, Prober
 from troth.models import TextClassifier, load_model
-from troth.studies.aml._paper import BASELINES, solvex, tested
+from troth.studies.aml._experiment import BASELINES, solvex, tested
 from troth.verbs.explain import explain_each
 
 

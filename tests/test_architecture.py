@@ -104,7 +104,7 @@ READERS = {
     "store/tables.py": "columns of the store",
     "studies/__init__.py": "what was just written as JSON",
     "studies/_writing.py": "what was just written as JSON, and tables of an earlier call to compare with",
-    "studies/fmm/_faithfulness.py": "columns of the store",
+    "studies/fmm/_experiment.py": "columns of the store",
     "studies/published/__init__.py": "the package's own files",
     "sweep/machine.py": "facts of the system",
     "sweep/ray_process.py": "facts of the system",

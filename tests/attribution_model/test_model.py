@@ -6,8 +6,7 @@ from asking import Additive
 from attribution_model.batches import rows_of
 from fakes import FAMILIES, attribution_model, encoder, hf_model, tokenizer_for
 from troth.attribution_model import saving
-from troth.attribution_model.model import from_backbone, from_model
-from troth.attribution_model.reading import NEVER, read
+from troth.attribution_model.model import NEVER, from_backbone, from_model, read
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.models.encoder import Encoder

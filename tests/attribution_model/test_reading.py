@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import torch
 
 from fakes import attribution_model, encoder
-from troth.attribution_model.reading import read
+from troth.attribution_model.model import read
 from troth.core import catalog
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober

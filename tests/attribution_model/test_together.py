@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from fakes import CORPUS, attribution_model, encoder, prompted
-from troth.attribution_model import together
-from troth.attribution_model.fitting import Course, FitSettings, choose, is_better, train
+from troth.attribution_model import fitting
+from troth.attribution_model.fitting import Course, is_better, most_together, train, train_together
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import whole_maps
-from troth.attribution_model.together import most_together, train_together
+from troth.attribution_model.start import FitSettings, choose
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.explainers.attributive_masking import AttributiveMasking
@@ -185,7 +185,7 @@ def test_every_copy_has_its_own_dropout():
 
 def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
     """As on a GPU: all trials at once, and all metrics, of which one is lost after the first run."""
-    for place in (together, _fit_job):
+    for place in (fitting, _fit_job):
         monkeypatch.setattr(place, "most_together", lambda *_: 3)
     model = encoder("bert", classes=2)
     settings = FitSettings(

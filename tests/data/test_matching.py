@@ -14,7 +14,7 @@ from troth.cli import app
 from troth.commands._model_options import asked_of
 from troth.core.errors import TrothError
 from troth.data import Data, load_data
-from troth.data._classes import Label, match_labels, matches, without_labels
+from troth.data._classes import Label, match_labels, order_of, without_labels
 from troth.models._prompts import as_shots
 from troth.models.encoder import Encoder
 from troth.report.board import leaderboards
@@ -131,9 +131,9 @@ def test_the_names_travel_with_single_examples(tmp_path):
 
 
 def test_whether_two_lists_are_of_the_same_classes():
-    assert matches(("neg", "pos"), ("positive", "negative"))
-    assert not matches(("neg", "pos"), ("negative", "neutral", "positive"))
-    assert not matches(("sadness", "joy"), ("negative", "positive"))
+    assert order_of(("neg", "pos"), ("positive", "negative")) == [1, 0]
+    assert order_of(("neg", "pos"), ("negative", "neutral", "positive")) is None
+    assert order_of(("sadness", "joy"), ("negative", "positive")) is None
 
 
 def test_a_data_set_without_its_labels():

@@ -13,7 +13,7 @@ from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.studies import published
-from troth.studies.aml._paper import BASELINES, EXAMPLES, METRICS, of_tables
+from troth.studies.aml._experiment import BASELINES, EXAMPLES, METRICS, of_tables
 
 TINY = (
     "aml(examples=4, methods=('DCMP', 'SIG', 'GXI'), steps=1, fit_examples=10, fit_epochs=1, validation=4, trials=1, "

@@ -11,7 +11,7 @@ import fakes
 import troth
 from fakes import CORPUS, hf_model, tokenizer_for
 from troth import studies
-from troth.attribution_model.fitting import FitSettings
+from troth.attribution_model.start import FitSettings
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -20,10 +20,9 @@ from troth.statistics import bca_interval
 from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
-from troth.studies.aml import _estimate as _aml_estimate
-from troth.studies.aml import _paper as _aml_paper
-from troth.studies.aml._experiment import reduced
-from troth.studies.aml._paper import METRICS
+from troth.studies.aml import _experiment as _aml_experiment
+from troth.studies.aml import _works as _aml_works
+from troth.studies.aml._experiment import METRICS, reduced
 from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 
@@ -107,8 +106,8 @@ def test_every_seed_has_its_own_attribution_models(place, tmp_path):
 )
 def test_the_papers_test_splits(name, split, monkeypatch):
     asked = []
-    monkeypatch.setattr(_aml_paper, "load_data", lambda name, split, limit: asked.append((name, split, limit)))
-    _aml_paper.tested(name, 7)
+    monkeypatch.setattr(_aml_experiment, "load_data", lambda name, split, limit: asked.append((name, split, limit)))
+    _aml_experiment.tested(name, 7)
     assert asked == [(name, split, 7)]
     if name == "sst2":  # its test labels are hidden: without a split, validation is taken
         assert "test" not in catalog.build("data", name).split_names
@@ -138,7 +137,7 @@ def test_what_a_dry_run_counts_is_what_a_fit_does(place, tmp_path, monkeypatch, 
     attributive_masking.fit(
         str(place / "model"), str(place / "data.jsonl"), tmp_path / "g", metrics=metrics, settings=settings
     )
-    foretold = _aml_estimate.effort(settings, metrics)
+    foretold = _aml_works.effort(settings, metrics)
     assert (foretold.trainings, foretold.rows, foretold.judged) == (len(trained), sum(trained), sum(judged))
     assert foretold.trainings == (4 if per_metric else 2) + 2
     assert (foretold.forward, foretold.backward) == (2 * sum(trained) + sum(judged), 2 * sum(trained))
@@ -179,21 +178,21 @@ def test_a_dry_run_of_data_that_need_a_classifier(place, tmp_path):
     setting = studies.Setting(tmp_path / "out", (str(data),), str(place / "model"))
     plan = catalog.build("studies", TINY.format(more="")).plan("main", setting)
     (classifier,) = plan.of("classifier")
-    assert _aml_estimate.seconds_of_classifier(classifier, plan.tables, setting.context) > 0
+    assert _aml_works.seconds_of_classifier(classifier, plan.tables, setting.context) > 0
     (fit,) = plan.of("attribution_models")
-    assert _aml_estimate.seconds_of_fit(fit, plan.tables, setting.context) > 0
+    assert _aml_works.seconds_of_fit(fit, plan.tables, setting.context) > 0
     assert len(setting.context.model(ModelSpec.of(fit)).labels) == 3
     assert {cell.specs["split"] for cell in plan.of("data")} == {"test"}
 
 
 def test_beam_search_on_long_texts_is_left_out_or_reckoned(place, tmp_path, monkeypatch):
     study = catalog.build("studies", "aml(examples=3)")
-    monkeypatch.setattr("troth.studies.aml._LONG", 3)
+    monkeypatch.setattr("troth.studies.aml.LONG", 3)
     setting = setting_of(place, tmp_path / "out")
     plan = study.plan("main", setting)
     assert not [cell for cell in plan.of("explanation") if cell.specs["explainer"].startswith("beam_search")]
     model = setting.context.model_spec(str(place / "model"))
-    data = _aml_paper.tested(str(place / "data.jsonl"), 3)
+    data = _aml_experiment.tested(str(place / "data.jsonl"), 3)
     lengths = [one.n_units for one in setting.context.model(model).encode(data.examples, "token")]
     (experiment,) = study.experiments(setting, plan)
     known, (why,) = study._affordable(experiment, data), experiment.notes
@@ -207,10 +206,10 @@ def test_beam_search_on_long_texts_is_left_out_or_reckoned(place, tmp_path, monk
         if cell.specs["explainer"].startswith("beam_search")
     }
     # Reckoned from its passes, not tried: a text of 225 tokens takes 2.5 million.
-    monkeypatch.setattr(_aml_estimate, "_MOST", 10)
-    monkeypatch.setattr(_aml_estimate, "_seconds_a_pass", lambda *about: 0.5)
-    monkeypatch.setattr(_aml_estimate, "explain_each", lambda *about, **options: pytest.fail("it was tried"))
-    seconds = _aml_estimate.seconds_of_explanation(beam, plan.tables, setting.context)
+    monkeypatch.setattr(_aml_works, "_MOST", 10)
+    monkeypatch.setattr(_aml_works, "_seconds_a_pass", lambda *about: 0.5)
+    monkeypatch.setattr(_aml_works, "explain_each", lambda *about, **options: pytest.fail("it was tried"))
+    seconds = _aml_works.seconds_of_explanation(beam, plan.tables, setting.context)
     assert seconds == pytest.approx(0.5 * 3 * passes)
 
 

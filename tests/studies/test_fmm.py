@@ -21,7 +21,7 @@ from troth.studies._results import Results, estimate
 from troth.studies._trained_study import load
 from troth.studies.fmm import Fmm
 from troth.studies.fmm._experiment import MARGIN, MEASURES, TRAININGS, areas, curves, measure_name, printed, strategy
-from troth.studies.fmm._performance import everywhere
+from troth.studies.fmm._sections import everywhere
 from troth.studies.fmm._works import REFERENCES, left_at, references_of
 from troth.validity.checking import VARIANTS, check
 from troth.validity.masf import HIDDEN_STATES, data_set_p_value, largest

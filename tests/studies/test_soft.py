@@ -15,7 +15,7 @@ from troth.store.store import Store
 from troth.studies import published
 from troth.studies._results import Results
 from troth.studies.soft import Soft
-from troth.studies.soft._experiment import METHODS, METRICS, PRINTED, Pairs, at_ratios
+from troth.studies.soft._diagnosticity import METHODS, METRICS, PRINTED, Pairs, at_ratios
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 

@@ -12,8 +12,9 @@ from asking import Additive
 from fakes import attribution_model, encoder, hf_model, tokenizer_for
 from troth.attribution_model import saving
 from troth.attribution_model import search as _attributive_search
-from troth.attribution_model.fitting import choose, is_better, stratified, train
+from troth.attribution_model.fitting import is_better, train
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import choose, stratified
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.core.types import Example

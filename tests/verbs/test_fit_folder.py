@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from fakes import hf_model, tokenizer_for
 from troth.attribution_model import saving
 from troth.attribution_model import search as _attributive_search
-from troth.attribution_model.fitting import FitSettings
+from troth.attribution_model.start import FitSettings
 from troth.core.errors import TrothError
 from troth.training import output
 from troth.verbs import _fit_job

@@ -1,97 +1,36 @@
-"""The training of an attribution model G: its examples, its steps, and how good its maps are."""
+"""The training of an attribution model G: one, or several side by side on the same examples in the same order, each
+with weights of its own for the losses.
 
-from __future__ import annotations
+A single training of a small G leaves a GPU waiting for Python. Side by side, every copy of G takes the steps it would
+take alone; only what dropout draws differs.
+"""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from troth.attribution_model.losses import DualMask
-from troth.attribution_model.model import AttributionModel, Variant
-from troth.attribution_model.reading import ReadBatch, read
-from troth.core import catalog, draws, outputs
-from troth.core.errors import TrothError, unknown
-from troth.core.memory import ran_out
-from troth.core.types import Encoding, Example, Rows
-from troth.core.units import UnitName
-from troth.models import TextClassifier
+from troth.attribution_model.losses import DualMask, repeated
+from troth.attribution_model.model import AttributionModel, ReadBatch, read
+from troth.attribution_model.start import Examples, FitSettings
+from troth.core import catalog, draws
+from troth.core.errors import TrothError
+from troth.core.memory import free, ran_out
+from troth.core.types import Rows
+from troth.models import TextClassifier, families
 from troth.training.corpus import Corpus
 from troth.training.loop import TrainingBar
-from troth.training.quality import logits_of
-from troth.training.settings import MOST_EPOCHS
 
 Found = Mapping[str, float]  # metric -> mean
-Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the weights of the losses
+_SHARE = 0.1  # of a GPU's free memory that copies may take
+_COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
+_NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
 
-
-@dataclass(frozen=True)
-class FitSettings:
-    """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
-
-    examples: int = 1000
-    validation: int = 200
-    epochs: float = 10
-    batch_size: int = 20
-    rows_per_pass: int | None = None  # at most so many at a time, if memory is short
-    learning_rate: float = 4e-5
-    weight_decay: float = 0.01
-    validate_every: float = 0.32  # epochs
-    trials: int = 30
-    trial_examples: int = 450
-    trial_epochs: float = 2
-    trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
-    search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
-    together: int | None = 1  # trainings side by side on a GPU at most; None = what memory holds
-    units: UnitName = "token"
-    # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
-    variant: Variant = "paper"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "trials", "trial_epochs"):
-            value = getattr(self, name)
-            if not 0 < value <= MOST_EPOCHS:
-                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and at most {MOST_EPOCHS:,}, not {value}")
-        for name in (
-            "examples", "validation", "trial_examples", "batch_size", "rows_per_pass", "learning_rate",
-            "validate_every", "together",
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and finite, not {value}")
-        if self.search not in get_args(Sampler):
-            raise unknown("search", self.search, get_args(Sampler))
-
-    def steps(self, examples: int, epochs: float) -> int:
-        """Of a training on so many examples."""
-        return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
-
-
-def settings_of(**options: Any) -> FitSettings:
-    """Settings from options by name; None leaves the default."""
-    known = {field.name for field in fields(FitSettings)}
-    for name in options:
-        if name not in known:
-            raise unknown("setting", name, known)
-    return FitSettings(**{name: value for name, value in options.items() if value is not None})
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Texts as the classifier reads them, and what it says of each whole."""
-
-    encodings: Sequence[Encoding]
-    probabilities: Tensor  # [examples, classes]
-
-    def first(self, count: int) -> Examples:
-        """The first so many; they are in an order that mixes the classes."""
-        return Examples(self.encodings[:count], self.probabilities[:count])
+Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]  # weights of all copies -> how good each is
 
 
 @dataclass(eq=False)
@@ -115,45 +54,6 @@ class Course:
 
     def keep(self, weights: Mapping[str, Tensor]) -> None:
         self.weights = {name: weight.detach().clone() for name, weight in weights.items()}
-
-
-def choose(model: TextClassifier, examples: Sequence[Example], settings: FitSettings) -> tuple[Examples, Examples]:
-    """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
-    if len(examples) < 6:
-        raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
-    if all(example.label is not None for example in examples):
-        strata = [str(example.label) for example in examples]
-    else:
-        said = _probabilities(model, model.encode(examples, settings.units))
-        strata = [str(index) for index in said.argmax(-1).tolist()]
-    order = stratified(strata, draws.key(settings.seed, "attributive examples"))
-    checking = min(settings.validation, len(order) // 6)
-    chosen = [examples[place] for place in order[: checking + settings.examples]]
-    encodings = [encoding for encoding in model.encode(chosen, settings.units) if encoding.n_units]
-    if len(encodings) <= checking:
-        empty = len(chosen) - len(encodings)
-        raise TrothError(
-            f"{empty:,} of {len(chosen):,} texts are empty, so none is left to fit on; give texts of words"
-        )
-    probabilities = _probabilities(model, encodings)
-    return Examples(encodings[checking:], probabilities[checking:]), Examples(
-        encodings[:checking], probabilities[:checking]
-    )
-
-
-def stratified(strata: Sequence[str], seed: int) -> list[int]:
-    """An order of which every beginning has the classes in about their shares.
-
-    >>> classes = "baabaa"
-    >>> "".join(classes[place] for place in stratified(classes, 0))
-    'abaaba'
-    """
-    random = np.random.default_rng(seed)
-    places = []
-    for name in sorted(set(strata)):
-        members = random.permutation([place for place, stratum in enumerate(strata) if stratum == name])
-        places += [((turn + 0.5) / len(members), name, int(place)) for turn, place in enumerate(members)]
-    return [place for _, _, place in sorted(places)]
 
 
 def train(
@@ -254,11 +154,6 @@ def is_better(metric: str) -> Callable[[Found, Found], bool]:
     return better
 
 
-def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
-    """What the classifier says of whole texts. [examples, classes]"""
-    return outputs.probabilities(logits_of(model, encodings), model.outputs)
-
-
 def batch(count: int, size: int, step: int, seed: int) -> Tensor:
     """The examples of a step; every epoch has an order of its own."""
     epoch, turn = divmod(step, -(-count // size))
@@ -274,3 +169,65 @@ def parts_of(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | N
         groups = [index[lengths == length] for length in set(lengths.tolist())]
     for group in groups:
         yield from torch.split(group, most or len(group))
+
+
+def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: FitSettings) -> int:
+    """How many copies may be trained side by side; 1 where that is no gain (a CPU) or cannot be done."""
+    if own.device.type != "cuda" or own.backbone.config.model_type not in families.MAPPED:
+        return 1
+    if settings.together is not None:
+        return settings.together
+    weights = sum(weight.numel() * weight.element_size() for weight in own.trained_weights().values())
+    tokens = settings.batch_size * max(len(encoding.ids) for encoding in examples.encodings)
+    read_back = _NUMBERS * tokens * (2 * _depth(getattr(model, "model", None)) + _depth(own.backbone))
+    return max(1, int(free(own.device) * _SHARE) // (_COPIES * weights + read_back))
+
+
+def _depth(network: Any) -> int:
+    """Bytes of a token's vectors, one per layer."""
+    config, dtype = getattr(network, "config", None), getattr(network, "dtype", torch.float32)
+    dimensions, layers = getattr(config, "hidden_size", 768), getattr(config, "num_hidden_layers", 12)
+    return int(dimensions * layers * dtype.itemsize)
+
+
+def train_together(
+    model: TextClassifier, own: AttributionModel, training: Examples, copies: Sequence[Course], settings: FitSettings,
+    *, epochs: float, watch: Watch | None = None, progress: bool = False,
+) -> None:  # fmt: skip
+    """As `fitting.train` for each copy; all begin with G's weights, which stay as they are."""
+    begun = time.perf_counter()
+    count, form = len(copies), copies[0].loss
+    lambdas = torch.tensor([copy.loss.weights for copy in copies], device=own.device)  # [copies, 3]
+    weights = stacked([own.trained_weights()] * count)
+    for weight in weights.values():
+        weight.requires_grad_()
+
+    def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
+        scores = own.scores_of_copies(weights, page, said).flatten(0, 1)  # [copies · rows, units]
+        terms = form.terms(model, repeated(rows, count), scores, page.present.repeat(count, 1), said.repeat(count, 1))
+        return (terms.view(count, len(said), 3) * lambdas[:, None]).sum(-1)
+
+    last = settings.steps(len(training.encodings), epochs)
+
+    def look(step: int, is_due: bool) -> None:
+        if watch is not None and is_due:
+            own.eval()
+            for place, (copy, found) in enumerate(zip(copies, watch(weights), strict=True)):
+                copy.look(step, found, _one_of(weights, place))
+        elif watch is None and step == last:
+            for place, copy in enumerate(copies):
+                copy.keep(_one_of(weights, place))
+
+    take_steps(model, own, training, weights.values(), losses, look, settings, epochs=epochs, progress=progress)
+    own.eval()
+    for copy in copies:
+        copy.seconds = time.perf_counter() - begun
+
+
+def stacked(each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Several sets of weights as one, [copies, …] each."""
+    return {name: torch.stack([weights[name].detach() for weights in each]) for name in each[0]}
+
+
+def _one_of(weights: Mapping[str, Tensor], place: int) -> dict[str, Tensor]:
+    return {name: weight[place] for name, weight in weights.items()}

@@ -1,10 +1,8 @@
 """The dual-mask loss: what F says of the masked input should stay, of the inversely masked one it should change."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ from troth.core.types import Rows, spread
 from troth.engine.probes import at_least_single
 from troth.maskings.mix import Mix
 from troth.models import TextClassifier
+from troth.models._row_edits import stacked
 
 Inverse = Literal["log", "probability", "negative_entropy"]
 Sparsity = Literal["cross_entropy", "l1"]
@@ -102,8 +101,5 @@ def sparsity_loss(scores: Tensor, present: Tensor, form: Sparsity = "cross_entro
 
 def repeated(rows: Rows, times: int) -> Rows:
     """All rows, and all of them again."""
-    parts: dict[str, Any] = {
-        name: torch.cat([part] * times) for name, part in vars(rows).items() if isinstance(part, Tensor)
-    }
     after = None if rows.lengths_after is None else np.tile(rows.lengths_after, times)
-    return replace(rows, encodings=list(rows.encodings) * times, lengths_after=after, **parts)
+    return replace(stacked([rows] * times), lengths_after=after)

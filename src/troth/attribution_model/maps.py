@@ -1,23 +1,21 @@
 """Attribution maps of a batch of examples: by one pass of G (pAML), or by some steps on each example alone (fAML)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.model import AttributionModel
-from troth.attribution_model.reading import ReadBatch, read, read_whole
+from troth.attribution_model.model import AttributionModel, ReadBatch, read, read_whole
 from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
 from troth.core.types import Encoding, Rows
 from troth.engine.probes import PREDICTED, Passes, Reading, Readout, at_least_single
 from troth.models import TextClassifier
+from troth.models._row_edits import chosen
 
 Decay = Literal["linear", "constant"]
 
@@ -63,7 +61,7 @@ class Tuned(Readout):
         parts = []
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            parts.append(self._tune(model, take(rows, part), page.take(part), prediction[part]))
+            parts.append(self._tune(model, chosen(rows, part), page.take(part), prediction[part]))
         count, steps = len(rows), self.steps
         more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
         return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
@@ -135,12 +133,6 @@ def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Ten
     asked = torch.nn.functional.one_hot(rows.target.clamp(min=0), logits.shape[-1]).to(said)
     predicted = (rows.target == PREDICTED) | (rows.target == strongest(logits, model.outputs))
     return read(own, rows), torch.where(predicted[:, None], said, asked)
-
-
-def take(rows: Rows, part: slice) -> Rows:
-    """Some of the rows."""
-    parts: dict[str, Any] = {name: value[part] for name, value in vars(rows).items() if isinstance(value, Tensor)}
-    return replace(rows, encodings=list(rows.encodings)[part], **parts)
 
 
 def _fitting(own: AttributionModel) -> int:

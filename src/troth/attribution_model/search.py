@@ -4,8 +4,6 @@ Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol p
 recorded. A trial that is written down is not done again.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from troth.attribution_model.fitting import Sampler, is_better
+from troth.attribution_model.fitting import is_better
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import Sampler
 from troth.core import catalog, draws, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_json

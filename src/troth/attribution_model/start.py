@@ -1,26 +1,144 @@
-"""What an attribution model starts from: the pretrained encoder that its classifier was fine-tuned from (the paper),
-the classifier's own encoder (the released code), or any encoder the user names.
+"""What a fit starts from: its settings, the examples to train and to validate on, and the attribution model.
 
-Folders record their base: train.json (ours), adapter_config.json (LoRA), `_name_or_path` in config.json (Hugging Face).
-Where no record leads to an encoder, the classifier's own is taken and the reason is given.
+That is the pretrained encoder that its classifier was fine-tuned from (the paper), the classifier's own encoder (the
+released code), or any encoder the user names. Folders record their base: train.json (ours), adapter_config.json (LoRA),
+`_name_or_path` in config.json (Hugging Face). Where no record leads to an encoder, the classifier's own is taken and
+the reason is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
+
+import numpy as np
+from torch import Tensor
 
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
-from troth.core import catalog, reading, trust
-from troth.core.errors import TrothError
+from troth.core import catalog, draws, outputs, reading, trust
+from troth.core.errors import TrothError, unknown
 from troth.core.hub import offline_where_unreachable
+from troth.core.types import Encoding, Example
+from troth.core.units import UnitName
 from troth.models import TextClassifier, short_name
+from troth.training.quality import logits_of
+from troth.training.settings import MOST_EPOCHS
 
 EXPLAINED = "explained"
 _COPY = "a copy of the explained model's encoder"
+Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the weights of the losses
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
+
+    examples: int = 1000
+    validation: int = 200
+    epochs: float = 10
+    batch_size: int = 20
+    rows_per_pass: int | None = None  # at most so many at a time, if memory is short
+    learning_rate: float = 4e-5
+    weight_decay: float = 0.01
+    validate_every: float = 0.32  # epochs
+    trials: int = 30
+    trial_examples: int = 450
+    trial_epochs: float = 2
+    trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
+    search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
+    together: int | None = 1  # trainings side by side on a GPU at most; None = what memory holds
+    units: UnitName = "token"
+    # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
+    variant: Variant = "paper"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "trials", "trial_epochs"):
+            value = getattr(self, name)
+            if not 0 < value <= MOST_EPOCHS:
+                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and at most {MOST_EPOCHS:,}, not {value}")
+        for name in (
+            "examples", "validation", "trial_examples", "batch_size", "rows_per_pass", "learning_rate",
+            "validate_every", "together",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise TrothError(f"{name.replace('_', ' ')} must be above 0 and finite, not {value}")
+        if self.search not in get_args(Sampler):
+            raise unknown("search", self.search, get_args(Sampler))
+
+    def steps(self, examples: int, epochs: float) -> int:
+        """Of a training on so many examples."""
+        return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
+
+
+def settings_of(**options: Any) -> FitSettings:
+    """Settings from options by name; None leaves the default."""
+    known = {field.name for field in fields(FitSettings)}
+    for name in options:
+        if name not in known:
+            raise unknown("setting", name, known)
+    return FitSettings(**{name: value for name, value in options.items() if value is not None})
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Texts as the classifier reads them, and what it says of each whole."""
+
+    encodings: Sequence[Encoding]
+    probabilities: Tensor  # [examples, classes]
+
+    def first(self, count: int) -> Examples:
+        """The first so many; they are in an order that mixes the classes."""
+        return Examples(self.encodings[:count], self.probabilities[:count])
+
+
+def choose(model: TextClassifier, examples: Sequence[Example], settings: FitSettings) -> tuple[Examples, Examples]:
+    """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
+    if len(examples) < 6:
+        raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
+    if all(example.label is not None for example in examples):
+        strata = [str(example.label) for example in examples]
+    else:
+        said = _probabilities(model, model.encode(examples, settings.units))
+        strata = [str(index) for index in said.argmax(-1).tolist()]
+    order = stratified(strata, draws.key(settings.seed, "attributive examples"))
+    checking = min(settings.validation, len(order) // 6)
+    chosen = [examples[place] for place in order[: checking + settings.examples]]
+    encodings = [encoding for encoding in model.encode(chosen, settings.units) if encoding.n_units]
+    if len(encodings) <= checking:
+        empty = len(chosen) - len(encodings)
+        raise TrothError(
+            f"{empty:,} of {len(chosen):,} texts are empty, so none is left to fit on; give texts of words"
+        )
+    probabilities = _probabilities(model, encodings)
+    return Examples(encodings[checking:], probabilities[checking:]), Examples(
+        encodings[:checking], probabilities[:checking]
+    )
+
+
+def stratified(strata: Sequence[str], seed: int) -> list[int]:
+    """An order of which every beginning has the classes in about their shares.
+
+    >>> classes = "baabaa"
+    >>> "".join(classes[place] for place in stratified(classes, 0))
+    'abaaba'
+    """
+    random = np.random.default_rng(seed)
+    places = []
+    for name in sorted(set(strata)):
+        members = random.permutation([place for place, stratum in enumerate(strata) if stratum == name])
+        places += [((turn + 0.5) / len(members), name, int(place)) for turn, place in enumerate(members)]
+    return [place for _, _, place in sorted(places)]
+
+
+def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
+    """What the classifier says of whole texts. [examples, classes]"""
+    return outputs.probabilities(logits_of(model, encodings), model.outputs)
 
 
 @dataclass(frozen=True, eq=False)

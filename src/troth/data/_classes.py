@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -111,18 +111,10 @@ def without_labels(data: Data) -> Data:
     return replace(data, examples=[replace(example, label=None) for example in data], labels=())
 
 
-def matches(names: Iterable[str], classes: Sequence[str]) -> bool:
-    """Whether the names of two lists of classes stand for the same classes, one to one, in whatever order."""
-    ours, theirs = tuple(names), tuple(classes)
-    places = _places(ours, theirs, ordered=True)
-    return len(ours) == len(theirs) and sorted(place for place in places if place is not None) == [*range(len(theirs))]
-
-
 def order_of(names: Sequence[str], classes: Sequence[str]) -> list[int] | None:
-    """The class that each name stands for, where the two lists are of the same classes; None where they are not."""
-    if not matches(names, classes):
-        return None
-    return [place for place in _places(tuple(names), tuple(classes), ordered=True) if place is not None]
+    """The class that each name stands for; None where the two lists are not of the same classes, one to one."""
+    places = [place for place in _places(tuple(names), tuple(classes), ordered=True) if place is not None]
+    return places if len(names) == len(classes) and sorted(places) == [*range(len(classes))] else None
 
 
 def class_number(label: int | str, classes: Names) -> int:

@@ -6,8 +6,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from troth.data._base import rows
-from troth.data.sources.published import PaperSplits
+from troth.data.sources.published import PaperSplits, rows
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ The papers validate on its own validation split; ROAR has 1,242 test notes, FMM 
 
 from dataclasses import dataclass
 
-from troth.data._base import rows
-from troth.data.sources.published import Published
+from troth.data.sources.published import Published, rows
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from troth.core.errors import TrothError
-from troth.data._base import rows
-from troth.data.sources.published import PaperSplits
+from troth.data.sources.published import PaperSplits, rows
 from troth.data.sources.readers import Table
 
 _BODY = re.compile(r"\s*\bBODY\.")  # sections are marked: TITLE, ABSTRACT.METHODS, BODY.INTRODUCTION

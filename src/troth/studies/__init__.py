@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from troth.core import catalog, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
-from troth.core.sheet import Exportable, Sheet, TableCell, plain_sheet, without_nan
+from troth.core.sheet import Exportable, Sheet, plain_sheet, without_nan
 from troth.data import find_data
 from troth.report.exhibits import Exhibit
 from troth.store.cells import Plan
@@ -162,12 +162,3 @@ def as_json(sections: Iterable[Any]) -> dict[str, Any]:
         facts.setdefault(section.part, {}).update(section.facts)
     plain: dict[str, Any] = json.loads(json.dumps(without_nan(facts)))
     return next(iter(plain.values())) if len(plain) == 1 else plain
-
-
-def shown(value: Any) -> str:
-    """A table's cell as text.
-
-    >>> shown(0.12345), shown(float("nan")), shown(None), shown(3), shown("x")
-    ('0.123', '–', '–', '3', 'x')
-    """
-    return TableCell(value).text

@@ -6,8 +6,6 @@ its result and perhaps its model. All folders of a cell appear at once and are t
 cell that was killed did either nothing or everything.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

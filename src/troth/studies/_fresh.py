@@ -1,7 +1,5 @@
 """FRESH on a user's own data: support models, rationales and classifiers, next to each other."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +8,16 @@ from typing import Any
 
 from troth import statistics
 from troth.core import locks
-from troth.store.cells import Cell, Plan
+from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.studies import Setting
 from troth.studies._results import Results, mean_and_deviation
-from troth.studies._trained_study import Experiment, load
+from troth.studies._trained_study import load
+from troth.studies.saloss._experiment import GUIDED, SalossExperiment
 from troth.sweep.run import Progress
 from troth.training import bases
 from troth.training.output import require_writable
 from troth.verbs.fresh import require
-
-# The recipes of support models, by name.
-SUPPORTS = {"plain": "plain", "text_rank": "salience", "uniform": "salience(source=uniform)"}
 
 
 @dataclass(frozen=True)
@@ -61,34 +57,28 @@ def compare(
 
     `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
     """
-    from troth.verbs.tune import with_salience
-
     require(ratio, thresholder)
     setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
     Store(setting.out)  # somebody else's folder is refused before any work
     with locks.held(setting.out):
         plan, splits = Plan(), load(data, like=like, limit=limit)
-        experiment = Experiment(splits, base, plan, seeds, settings, like)
+        experiment = SalossExperiment(splits, base, plan, seeds, settings, like, weight)
         # A base that cannot be trained is refused now, not by every cell.
         bases.build(base).build(splits.splits["train"].examples, splits.labels, 0, None)
-        full = [experiment.train("plain", seed) for seed in seeds]
-        kinds: dict[str, list[Cell]] = {}
-
-        def classifiers(name: str, models: Sequence[Any], method: str) -> None:
-            kinds[name] = [
-                experiment.train_on_rationales(model, method, ratio, thresholder, seed)
-                for model, seed in zip(models, seeds, strict=True)
-            ]
-
+        full = [experiment.model("plain", seed) for seed in seeds]
+        chosen: dict[str, tuple[Any, str]] = {source: (source, explainer) for source in GUIDED}
         if support is not None:
-            own = [setting.context.model_spec(support)] * len(seeds)
-            classifiers("support", own, explainer)
-            classifiers("random", own, "random")
-        else:
-            for name, recipe in SUPPORTS.items():
-                guided: Any = recipe if name == "plain" or weight is None else with_salience(recipe, weight=weight)
-                classifiers(name, [experiment.train(guided, seed) for seed in seeds], explainer)
-            classifiers("random", full, "random")
+            chosen = {"support": (setting.context.model_spec(support), explainer)}
+        chosen["random"] = (next(iter(chosen.values()))[0], "random")
+        kinds = {
+            name: [
+                experiment.train_on_rationales(
+                    experiment.model(model, seed) if isinstance(model, str) else model, method, ratio, thresholder, seed
+                )
+                for seed in seeds
+            ]
+            for name, (model, method) in chosen.items()
+        }
         store, _ = setting.carry_out(plan)
         results = Results(store)
         f1 = {name: [results.quality(cell) for cell in cells] for name, cells in {"full text": full, **kinds}.items()}

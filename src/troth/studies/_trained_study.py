@@ -4,8 +4,6 @@ A study names an experiment per data set, the cells of each part, and its tables
 is a stored cell, so a study resumes where it stopped.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from abc import abstractmethod
@@ -24,7 +22,7 @@ from troth.data import Data
 from troth.store.cells import Cell, Plan
 from troth.store.specs import DataSpec, ExplanationSpec, MetricSpec, ModelSpec, SourceSpec
 from troth.store.tables import examples_to_table
-from troth.studies import Section, Setting, Study
+from troth.studies import Section, Setting, Study, published
 from troth.studies._results import Results
 from troth.studies._training import SPLITS, FreshSpec, TrainingSpec
 from troth.training import bases, presets, recipes
@@ -77,6 +75,8 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
 class Experiment:
     """One data set of a study: plans the models trained on it, one per seed, and what is asked of them."""
 
+    names_in_paper: ClassVar[Mapping[str, str]] = {}  # of data sets, as the paper's tables print them
+
     data: StudyData
     base: str
     plan: Plan
@@ -87,6 +87,15 @@ class Experiment:
     @property
     def name(self) -> str:
         return self.data.name
+
+    @property
+    def printed(self) -> str:
+        """The data set's name in the paper; "" where it has none."""
+        return self.names_in_paper.get(self.name, "")
+
+    def published(self, table: str, column: str = "value", /, **wanted: str) -> float | None:
+        """A number that the paper printed for this data set; None where it has none."""
+        return published.number(table, column, dataset=self.printed, **wanted)
 
     def data_cell(self, split: str) -> Cell:
         """The examples of a split."""

@@ -1,7 +1,5 @@
 """The works of studies that train models: a training, and a classifier that reads rationales alone."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

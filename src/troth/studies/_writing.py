@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
-from troth.core.sheet import without_nan
+from troth.core.sheet import TableCell, without_nan
 from troth.models import short_name
 from troth.report import figures
 from troth.store import records
@@ -102,8 +102,6 @@ def _add(folder: Path, study: Study, section: Section, setting: Setting, hardwar
 
 def page(study: Study, sections: Sequence[Kept]) -> str:
     """The study as Markdown; options, base, seeds and limit are shown where sections differ in them."""
-    from troth.studies import shown
-
     ways = {json.dumps(section.how, sort_keys=True) for section in sections}
     lines = [f"# {catalog.summary('studies', catalog.name_of(study))}", ""]
     for section in sections:
@@ -114,7 +112,9 @@ def page(study: Study, sections: Sequence[Kept]) -> str:
         if section.rows:
             lines.append(f"| {' | '.join(section.columns)} |")
             lines.append("|---|" + "--:|" * (len(section.columns) - 1))
-            lines += [f"| {' | '.join(shown(cell).replace('|', '∣') for cell in row)} |" for row in section.rows]
+            lines += [
+                f"| {' | '.join(TableCell(cell).text.replace('|', '∣') for cell in row)} |" for row in section.rows
+            ]
             lines.append("")
         if section.figure:
             lines += [f"![{section.title}]({section.figure})", ""]

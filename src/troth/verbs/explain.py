@@ -12,11 +12,10 @@ from troth.core.progress import track
 from troth.core.results import Attributions, Explanations
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span
-from troth.data import Data
+from troth.data import Data, read_texts
+from troth.data import Texts as Texts
+from troth.data import as_examples as as_examples
 from troth.data._classes import match_labels
-from troth.data._items import Texts as Texts
-from troth.data._items import as_examples as as_examples
-from troth.data._items import read_texts
 from troth.engine.prober import PENDING_ELEMENTS, ROWS, Prober
 from troth.engine.probes import LOGITS, PREDICTED, Readout, whole_inputs
 from troth.engine.routines import Routine, T

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from troth.attribution_model import saving
-from troth.attribution_model.fitting import Examples, choose
-from troth.attribution_model.fitting import FitSettings as Settings
-from troth.attribution_model.fitting import settings_of as settings_of
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.search import LAMBDAS, weighted
 from troth.attribution_model.search import lambdas_of as lambdas_of
-from troth.attribution_model.start import start
+from troth.attribution_model.start import Examples, choose, start
+from troth.attribution_model.start import FitSettings as Settings
+from troth.attribution_model.start import settings_of as settings_of
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json

@@ -30,7 +30,7 @@ def tables_in(folder: Path) -> Tables:
         name = _record(folder / "state.json").get("_split") or "all"
         return {str(name): partial(_saved, folder, str(name))}
     files = sorted(path for path in folder.iterdir() if is_data_file(path) and path.name != "dataset_infos.json")
-    if is_eraser(folder):
+    if (folder / "docs").is_dir() or (folder / "docs.jsonl").exists():  # ERASER
         splits = [path for path in files if not path.name.startswith("docs.")]
         return {split_name(path): partial(read_eraser, folder, path, split_name(path)) for path in splits}
     if not files and (folder / "data").is_dir():
@@ -88,10 +88,6 @@ def _record(path: Path) -> dict[str, Any]:
 def _not_saved(folder: Path, reason: str) -> TrothError:
     first_line = reason.partition("\n")[0][:100]
     return TrothError(f"{folder} cannot be read as a saved `datasets` folder ({first_line})")
-
-
-def is_eraser(folder: Path) -> bool:
-    return (folder / "docs").is_dir() or (folder / "docs.jsonl").exists()
 
 
 def read_eraser(folder: Path, annotations: Path, split: str) -> Table:

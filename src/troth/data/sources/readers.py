@@ -67,7 +67,12 @@ def read_file(path: Path) -> Table:
     require_readable(path)
     kind = file_format(path)
     try:
-        table = _parquet(path) if kind == "parquet" else _parse(path, kind)
+        if kind == "parquet":
+            table = _parquet(path)
+        elif kind in ("csv", "tsv"):
+            table = _delimited(path, kind)
+        else:
+            table = Table.of(path.name, _json(path) if kind == "json" else read_lines(path))
     except OSError as problem:
         raise TrothError(f"{path}: {problem.strerror}") from None
     if not table.rows:
@@ -78,14 +83,6 @@ def read_file(path: Path) -> Table:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON-lines file."""
     return _objects(path.name, reading.lines(path))
-
-
-def _parse(path: Path, kind: str) -> Table:
-    if kind == "jsonl":
-        return Table.of(path.name, read_lines(path))
-    if kind == "json":
-        return Table.of(path.name, _json(path))
-    return _delimited(path, kind)
 
 
 def _objects(source: str, lines: Iterable[str]) -> list[dict[str, Any]]:

@@ -5,8 +5,6 @@ Seeds are those of explaining: each draws its own sample, weights of the losses 
 methods that draw (LIME, SHAP, random). The explained model and the test examples are the same for all of them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from troth.attribution_model.fitting import FitSettings, Sampler
 from troth.attribution_model.model import Variant
+from troth.attribution_model.start import FitSettings, Sampler
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.data import Data
@@ -24,17 +22,15 @@ from troth.store.cells import Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import PlannedStudy
-from troth.studies.aml._estimate import PROBES, effort, passes_a_text
-from troth.studies.aml._experiment import VARIANTS, AmlExperiment
-from troth.studies.aml._paper import BASELINES, tested
+from troth.studies.aml._experiment import BASELINES, LONG, VARIANTS, AmlExperiment, tested
 from troth.studies.aml._sections import SECTIONS, judges_of
+from troth.studies.aml._works import PROBES, effort, passes_a_text
 from troth.training import bases
 from troth.training.examples import load_labeled
 
 _HUMAN = ("DCMP", "SIG", "random")
 _EVERY = ("main", "examples")  # parts that are run for every data set, others for the first
 _ON_THE_SPOT = ("runtime", "examples")  # parts that store nothing but attribution models
-_LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
 
 
 @dataclass(frozen=True)
@@ -159,13 +155,9 @@ class Aml(PlannedStudy[AmlExperiment]):
         """The baselines; without Solvex on long texts, as in the paper, unless it is asked for by name."""
         chosen, model = self.methods_of_paper(), experiment.setting.context.model(experiment.model)
         lengths = [encoding.n_units for encoding in model.encode(data.examples, "token")]
-        if "SLVX" not in chosen or "SLVX" in self.methods or np.mean(lengths) <= _LONG:
+        if "SLVX" not in chosen or "SLVX" in self.methods or np.mean(lengths) <= LONG:
             return chosen
         passes = passes_a_text(catalog.build("explainers", chosen.pop("SLVX")), lengths)
         words = f"SLVX is left out, as in the paper: it would take about {passes:,.0f} passes per text here."
         experiment.notes.append(f"{words} methods=('SLVX', …) runs it all the same.")
         return chosen
-
-    def is_too_long(self, method: str, tokens: float) -> bool:
-        """Whether a method is left out on texts of this mean length."""
-        return method.startswith("SLVX") and tokens > _LONG

@@ -1,65 +1,80 @@
-"""One data set of the AML study: the explained model, its attribution models, and what every explainer scores."""
+"""One data set of the AML study: the explained model, its attribution models, and what every explainer scores; the
+methods, metrics and test splits of the paper under our names, and its numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import torch
-
-from troth.attribution_model.fitting import FitSettings
 from troth.attribution_model.losses import DualMask
+from troth.attribution_model.start import FitSettings
 from troth.core import catalog
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.types import Score
 from troth.data import Data, load_data
-from troth.data._classes import matches
+from troth.data._classes import order_of
 from troth.metrics import Metric, Summary
-from troth.store.cells import Cell, CellOutput, Plan
-from troth.store.specs import ModelSpec, Spec
+from troth.store.cells import Cell, Plan
+from troth.store.specs import ModelSpec
 from troth.store.store import Store
 from troth.store.tables import table_to_scores
-from troth.studies import Setting
-from troth.studies.aml._paper import DRAWN, METRICS
-from troth.sweep.context import Context
+from troth.studies import Setting, published
+from troth.studies.aml._works import AttributionModelsSpec, ClassifierSpec
 from troth.sweep.crossing import cross
-from troth.training import train as training
-from troth.verbs import fit as attributive_masking
+from troth.training.examples import entry_of, splits_of
 from troth.verbs import methods
 
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
 
-
-@dataclass(frozen=True, kw_only=True)
-class ClassifierSpec(Spec):
-    kind = "classifier"
-    work = "troth.studies.aml._experiment:train_classifier"
-
-    base: str
-    data: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    limit: int | None
-    seed: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttributionModelsSpec(ModelSpec):
-    kind = "attribution_models"
-    work = "troth.studies.aml._experiment:fit_attribution_models"
-
-    data: str
-    backbone: str | None
-    metrics: Sequence[str]
-    recipe: str  # the variant of the loss
-    without: Sequence[str]
-    form: Mapping[str, Any]
-    settings: Mapping[str, Any]
+# The paper's short names, in the order of its tables; IG and SIG of the largest logit over its L2 norm, as there.
+_IG = "baseline='mask', rule='gauss_legendre', of='largest_logit', normalize=True"
+BASELINES: Mapping[str, str] = {
+    "SIG": "sequential_integrated_gradients(steps=50, of='largest_logit', normalize=True)",
+    "ALTI": "alti",
+    "DCMP": "decomp_x",
+    "SLVX": "beam_search(preset='solvex')",
+    "LIFT": "deep_lift",
+    "GLOB": "glob_enc",
+    "SHAP": "gradient_shap",
+    "GXI": "input_x_gradient",
+    "IG": f"integrated_gradients(steps=50, {_IG})",
+    "LIME": "lime",
+    "random": "random",
+}
+LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
+DRAWN = ("SHAP", "LIME", "random")  # the baselines that another seed changes
+METRICS: Mapping[str, str] = {
+    "suff": "sufficiency",
+    "lo": "log_odds",
+    "comp": "comprehensiveness",
+    "aopc_suff": "aopc_sufficiency",
+    "aopc_comp": "aopc_comprehensiveness",
+}
+RELEASED: Mapping[str, str] = {  # as the released code computes them, shown next to the paper's definition
+    "aopc_suff": "aopc_sufficiency(variant='released')",
+    "aopc_comp": "aopc_comprehensiveness(variant='released')",
+}
+# Table 6. SST-2's are in neither of its labeled splits; the first of EMR's is a film review of Rotten Tomatoes.
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "SST2": (
+        "a modest pleasure that accomplishes its goals with ease and confidence .",
+        "finds a way to tell a simple story , perhaps the simplest story of all , in a way that seems compelling and "
+        "even original .",
+        "a grim , flat and boring werewolf movie that refuses to develop an energy level .",
+        "there 's something fundamental missing from this story : something or someone to care about .",
+    ),
+    "EMR": (
+        "hawke draws out the best from his large cast in beautifully articulated portrayals that are subtle and so "
+        "expressive they can sustain the poetic flights in burdette 's dialogue .",
+        "i was feeling really troubled and down over what my dad said",
+    ),
+}
+_DATA = {"sst2": "SST2", "sst": "SST2", "rotten_tomatoes": "RTN", "imdb": "IMDB", "emotion": "EMR"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +159,7 @@ class AmlExperiment:
             options = setting.model_options
             specs = setting.context.model_spec(base, options)
             classes = setting.context.model(specs).labels
-            if not labels or matches(labels, classes):
+            if not labels or order_of(labels, classes) is not None:
                 return specs
             if options and len(classes) == len(labels) and "labels" not in options:
                 # Class words that are not names of classes are in the order of the data's.
@@ -230,45 +245,24 @@ def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> MethodResu
     return MethodResult(judge.summarize(*by_seed.values()), values)
 
 
-def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """A plainly fine-tuned model folder; the row says how good it is."""
-    spec = ClassifierSpec.of(cell)
-    with context.new_folder(cell) as folder:
-        trained = training.train(
-            "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size,
-            learning_rate=spec.learning_rate, limit=spec.limit, seed=spec.seed,
-        )  # fmt: skip
-    _give_back()
-    metric = trained.report["metric"]
-    score = trained.scores["validation"]["unmasked"][metric]
-    rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
-    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
+def solvex(width: int) -> str:
+    """Solvex with a beam of another width."""
+    return f"beam_search(width={width}, objective='comp_minus_suff', of='probability', drop_duplicates=False)"
 
 
-def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """A folder with an attribution model for each metric; a row for each, with the weights of its losses."""
-    spec = AttributionModelsSpec.of(cell)
-    with context.new_folder(cell) as folder:
-        fitted = attributive_masking.fit(
-            context.model(spec), spec.data, folder, backbone=spec.backbone, metrics=spec.metrics, without=spec.without,
-            form=DualMask(**spec.form), settings=FitSettings(**spec.settings),
-        )  # fmt: skip
-        rows = [
-            {
-                "metric": metric,
-                "split": report["data"]["split"],
-                "backbone": report["backbone"],
-                "sampler": report["search"]["sampler"],
-                "seconds": report["seconds"],
-                **{name: float(report["loss"][name]) for name in ("prediction", "sparsity", "inverse")},
-            }
-            for metric, report in fitted.reports.items()
-        ]
-    _give_back()
-    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
+def of_tables(name: str, model: str, method: str, metric: str) -> float | None:
+    """A number of table 1 (encoders) or table 2 (decoders)."""
+    about = {"dataset": data_of_paper(name), "model": model, "method": method, "metric": metric}
+    values = (published.number(table, **about) for table in ("aml_encoder", "aml_decoder"))
+    return next((value for value in values if value is not None), None)
 
 
-def _give_back() -> None:
-    """Memory of a GPU that a training needed and nobody uses any more; other processes may wait for it."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+def data_of_paper(name: str) -> str:
+    """A data set's name in the paper's tables; our own where it has none."""
+    return _DATA.get(Path(name).name, Path(name).name)
+
+
+def tested(name: str, count: int | None) -> Data:
+    """The first examples of what the paper tests on: the test split, or validation where there is none (SST-2)."""
+    splits = splits_of(name, entry_of(name)) or ()
+    return load_data(name, split="test" if "test" in splits else None, limit=count)

@@ -8,8 +8,6 @@ and masked models when the references are the same? A model less than ten points
 converged and has no RACU. Part in_distribution needs all of the chain, so running it first leaves little to the others.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +21,7 @@ from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import StudyData, TrainedStudy, load
 from troth.studies.fmm._experiment import MEASURES, RANDOM, TRAIN, TRAININGS, VALIDATE, FmmExperiment, strategy
-from troth.studies.fmm._faithfulness import faithfulness, in_distribution
-from troth.studies.fmm._performance import ablation, performance, wall_time
+from troth.studies.fmm._sections import ablation, faithfulness, in_distribution, performance, wall_time
 from troth.training import presets
 from troth.training.examples import entry_of, load_labeled, splits_of
 

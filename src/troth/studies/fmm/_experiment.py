@@ -1,8 +1,8 @@
 """One data set of the FMM study: which models are trained on it, what is asked of them, what the paper printed."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -53,6 +53,7 @@ SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
 RANDOM = "random"
 ENDS = {"unmasked": 0, "all masked": -1}  # places of a curve
 INTERVAL = "Intervals: 95 %, BCa over seeds, as in the paper."
+Case = tuple[str, str, str, str]  # training, references, variant of the test, explainer
 MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
 
 
@@ -131,6 +132,12 @@ class FmmExperiment(Experiment):
 
     # Results
 
+    def published_for(
+        self, training: str, table: str, column: str = "value", explainer: str | None = None, **wanted: str
+    ) -> float | None:
+        """A number of the paper for a training; it has those of masked fine-tuning only."""
+        return printed(table, column, self.name, explainer, **wanted) if training == "masked" else None
+
     def curve(self, results: Results, recipe: str, seed: int) -> Floats:
         """[ratios] performance on the test set as ever more units are masked at random; NaN where that failed."""
         if (recipe, seed) not in self._curves:
@@ -142,6 +149,33 @@ class FmmExperiment(Experiment):
         """The seeds whose model has learned its task: at least ten points better than the class majority."""
         needed = self.majority + MARGIN
         return [seed for seed in self.seeds if self.curve(results, recipe, seed)[0] >= needed]
+
+    def summarized(self, results: Results, recipe: str, explainer: str, seeds: Sequence[int]) -> dict[str, Any]:
+        """What `summary` has stored; NaN where there is none, or what it has is undefined."""
+        rows = results.rows(self.summary(recipe, explainer, seeds)) if seeds else []
+        if not rows:
+            return {**dict.fromkeys(("value", "low", "high"), np.nan), "acu": [np.nan] * 3, "count": 0, "undefined": ""}
+        (row,) = rows
+        extra = json.loads(row["extra"])
+        acu = [extra["acu"], *extra["acu_interval"]] if "acu" in extra else [np.nan] * 3
+        return {**{key: np.nan if value is None else value for key, value in row.items()}, "acu": acu}
+
+    def p_values(
+        self, results: Results, asked: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[Case, list[Floats]], dict[tuple[str, ...], float]]:
+        """p-values of every text at every ratio, an array per seed; the smallest p that each test could have given."""
+        by_text: dict[Case, list[Floats]] = {}
+        smallest: dict[tuple[str, ...], float] = {}
+        for training, explainers in asked.items():
+            for explainer, seed in itertools.product(explainers, self.seeds):
+                by_test: dict[Case, list[list[float]]] = {}
+                for row in results.rows(self.check(TRAININGS[training], explainer, seed)):
+                    test = (training, row["references"], row["variant"])
+                    by_test.setdefault((*test, explainer), []).append(row["p"])
+                    smallest[test] = max(row["smallest"], smallest.get(test, 0.0))
+                for key, values in by_test.items():
+                    by_text.setdefault(key, []).append(np.array(values))
+        return by_text, smallest
 
     def performed(self, results: Results, recipe: str) -> dict[str, Any]:
         """Performance on whole and on all masked texts, over seeds; the curve of each seed, and how many converged."""

@@ -2,8 +2,6 @@
 that were measured are in distribution, and the areas between the curves.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The papers' printed numbers, one csv per table, to be shown next to ours."""
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 from pathlib import Path

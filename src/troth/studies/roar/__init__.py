@@ -5,8 +5,6 @@ the data sets named with --data, and print RACU next to table 2. By default 10 %
 `roar(step=0.2, epochs=3)` is cheaper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,6 @@
 """Reads a retraining benchmark out of its store: curves of performance as more is erased, RACU, sparsity, wall time."""
 
-from __future__ import annotations
-
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from troth.metrics.sparsity import RATIOS, TOPS
 from troth.statistics import Floats
 from troth.store.store import Store
 from troth.studies._copies import ALL, Training, importance
-from troth.studies._results import Range, estimate
+from troth.studies._results import Range, Results, estimate
 from troth.studies.roar._plan import Planner, Way
 from troth.training.quality import quality
 from troth.training.settings import Metric
@@ -120,20 +119,17 @@ class Reader:
     """What a store holds of the trainings and importances of a planned benchmark."""
 
     def __init__(self, planner: Planner, store: Store, *, variant: Variant = "paper") -> None:
-        self.planner, self.store, self.variant = planner, store, variant
-        test = planner.subject.labeled.others["test"]
-        self.labels = torch.tensor([example.class_index or 0 for example in test])
+        self.planner, self.subject, self.results, self.variant = planner, planner.subject, Results(store), variant
+        self.labels = torch.tensor([example.class_index or 0 for example in self.subject.sets["test"]])
         self.scores: dict[str, float] = {}  # by training
         self.seconds: dict[str, float] = {}
         self.still_learned: dict[str, bool] = {}  # by training on partly erased texts: whether its last epoch was best
-        metric, classes = planner.subject.score, len(planner.subject.labeled.labels)
-        for cell in planner.plan.of("training"):
-            if store.has(cell.name):
-                for row in store.table(cell.name).to_pylist():
-                    self.scores[row["training"]] = performance(metric, row["predicted"], self.labels, classes)
-                    self.seconds[row["training"]] = row["seconds"]
-                    if row["trail"] and (row["counted"] == "tokens" or row["trail"][-1] < ALL):
-                        self.still_learned[row["training"]] = row["best_epoch"] == planner.subject.settings.epochs
+        metric, classes = self.subject.score, len(self.subject.labeled.labels)
+        for row in itertools.chain.from_iterable(map(self.results.rows, planner.plan.of("training"))):
+            self.scores[row["training"]] = performance(metric, row["predicted"], self.labels, classes)
+            self.seconds[row["training"]] = row["seconds"]
+            if row["trail"] and (row["counted"] == "tokens" or row["trail"][-1] < ALL):
+                self.still_learned[row["training"]] = row["best_epoch"] == self.subject.settings.epochs
 
     @property
     def too_short(self) -> str:
@@ -141,13 +137,13 @@ class Reader:
         late, trained = sum(self.still_learned.values()), len(self.still_learned)
         if late < _MANY * trained or not late:
             return ""
-        epochs = self.planner.subject.settings.epochs
+        epochs = self.subject.settings.epochs
         late_ones = f"{late} of {trained} models of erased texts were best in their last epoch ({epochs})"
         return f"{late_ones}: with more epochs the curves may change"
 
     def curves(self, way: Way) -> list[Curve]:
         """Those whose trainings all succeeded."""
-        curves = [self.curve(explainer, way) for explainer in self.planner.subject.methods]
+        curves = [self.curve(explainer, way) for explainer in self.subject.methods]
         return [curve for curve in curves if curve is not None]
 
     def curve(self, explainer: Explainer, way: Way) -> Curve | None:
@@ -172,15 +168,15 @@ class Reader:
 
     def sparsity(self, explainer: Explainer, split: str = "test") -> dict[str, Floats] | None:
         """[seeds, tops or ratios] share of all importance the top tokens hold, on a split's texts and the 0 % model."""
-        sizes = {name: len(data) for name, data in self.planner.subject.sets.items()}
+        sizes = {name: len(data) for name, data in self.subject.sets.items()}
         place = list(sizes).index(split)  # an importance has the splits one after the other
         begin = sum(list(sizes.values())[:place])
         by_top, by_ratio = [], []
         for seed in self.planner.seeds:
             cell = self.planner.importances[Training(seed)][catalog.spec(explainer, full=True)]
-            if not self.store.has(cell.name):
+            if (stored := self.results.table(cell)) is None:
                 return None
-            table = self.store.table(cell.name).slice(begin, sizes[split])
+            table = stored.slice(begin, sizes[split])
             _, scores = importance(table)
             lengths = [len(row) for row in table.column("scores").to_pylist()]
             parts = [part for part in np.split(scores, np.cumsum(lengths)[:-1]) if len(part)]
@@ -196,9 +192,9 @@ class Reader:
 
     def times(self) -> dict[str, dict[str, float]]:
         """Mean seconds of one training and of one importance of all examples, by measure."""
-        cells = {cell.name: cell.seconds for cell in self.store.cells() if not cell.error}
+        cells = {cell.name: cell.seconds for cell in self.results.store.cells() if not cell.error}
         times = {}
-        for explainer in (Random(), *self.planner.subject.methods):
+        for explainer in (Random(), *self.subject.methods):
             by = catalog.spec(explainer, full=True)
             names = [training.name(self.planner.common) for training in self.planner.trained_in if training.by == by]
             importances = [

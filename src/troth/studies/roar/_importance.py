@@ -1,7 +1,5 @@
 """The importance of every token to a trained model, and how long trainings and importances would take."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

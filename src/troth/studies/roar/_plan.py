@@ -1,7 +1,5 @@
 """The plan of a retraining benchmark: what is retrained, how much is erased at each step, trainings and importances."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

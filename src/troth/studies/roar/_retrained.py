@@ -1,7 +1,5 @@
 """The tables of the ROAR study, from what its trainings stored, next to the published numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -33,22 +31,13 @@ class Retrained(Reader):
     """A benchmark's results on one data set, next to the paper's."""
 
     @property
-    def data(self) -> str:
-        return self.planner.subject.name
-
-    @property
-    def metric(self) -> str:
-        return self.planner.subject.score
-
-    @property
     def printed(self) -> dict[str, str]:
         """What the paper's tables call the data set and the model; "" where they have none."""
-        subject = self.planner.subject
-        if isinstance(subject.base, BilstmAttention):
+        if isinstance(self.subject.base, BilstmAttention):
             model = "lstm"
         else:
-            model = "roberta" if subject.model.model.config.model_type == "roberta" else ""
-        return {"dataset": _NAMES.get(self.data, ""), "model": model}
+            model = "roberta" if self.subject.model.model.config.model_type == "roberta" else ""
+        return {"dataset": _NAMES.get(self.subject.name, ""), "model": model}
 
     def published(self, table: str, explainer: str) -> dict[str, str]:
         """The paper's row for a measure; empty where it has none."""
@@ -65,25 +54,27 @@ class Retrained(Reader):
 
     def nothing_done(self) -> TrothError:
         """Where nothing can be shown, the first error is the user's to fix."""
-        failures = [self.store.failure(name) for name in self.planner.plan.cells]
-        return TrothError(next((found.error for found in failures if found), f"{self.data}: no training was done"))
+        failures = [self.results.store.failure(name) for name in self.planner.plan.cells]
+        return TrothError(
+            next((found.error for found in failures if found), f"{self.subject.name}: no training was done")
+        )
 
     def section(
         self, part: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], facts: Mapping[str, Any],
         words: Sequence[str], draw: Callable[[Any], None] | None = None,
     ) -> Section:  # fmt: skip
-        subject = self.planner.subject
+        subject = self.subject
         about = {
-            "seeds": list(self.planner.seeds), "metric": self.metric, "model": subject.model.model.config.model_type,
+            "seeds": list(self.planner.seeds), "metric": subject.score, "model": subject.model.model.config.model_type,
             "trainings": len(self.planner.trained_in),
             "examples": {name: len(data) for name, data in subject.sets.items()},
         }  # fmt: skip
-        facts = {self.data: {**about, **facts}}
-        return Section(part, f"{title}: {self.data}", columns, rows, " ".join(words), facts, draw)
+        facts = {self.subject.name: {**about, **facts}}
+        return Section(part, f"{title}: {self.subject.name}", columns, rows, " ".join(words), facts, draw)
 
     def words(self, curves: Sequence[Curve]) -> list[str]:
         """How good the models are, what leaks, whether they were trained long enough, what has no RACU."""
-        random, metric = curves[0].random, self.metric.replace("_", "-")
+        random, metric = curves[0].random, self.subject.score.replace("_", "-")
         quality = f"{metric} {random[:, 0].mean():.3f} with nothing erased"
         if curves[0].counted == "share":
             quality += f", {random[:, -1].mean():.3f} with everything"
@@ -104,7 +95,7 @@ def _faithfulness(retrained: Retrained) -> Section:
         "curves": [curve.to_dict() for curve in curves],
         "racu": {curve.explainer: 100 * curve.faithfulness[0] for curve in curves},
     }
-    draw = _draw({"Recursive ROAR": curves}, retrained.metric)
+    draw = _draw({"Recursive ROAR": curves}, retrained.subject.score)
     columns = ["measure", "RACU % [95 %]", "published"]
     return retrained.section("faithfulness", "Recursive ROAR", columns, rows, facts, retrained.words(curves), draw)
 
@@ -126,7 +117,7 @@ def _comparison(retrained: Retrained) -> Section:
         "recursive": [curve.to_dict() for curve in recursive],
         "racu": racu,
     }
-    draw = _draw({"ROAR": once, "Recursive ROAR": recursive}, retrained.metric)
+    draw = _draw({"ROAR": once, "Recursive ROAR": recursive}, retrained.subject.score)
     words = [*retrained.words(recursive), *(curve.warning + " (ROAR)." for curve in once if curve.warning)]
     return retrained.section("comparison", "ROAR against Recursive ROAR", columns, rows, facts, words, draw)
 
@@ -136,13 +127,13 @@ def _one_token(retrained: Retrained) -> Section:
     rows: list[list[Any]] = [["random", *curves[0].random.mean(0).tolist(), None]]
     rows += [[curve.explainer, *curve.mean, float(curve.acu.mean())] for curve in curves]
     facts = {"curves": [curve.to_dict() for curve in curves]}
-    draw = _draw({"one token per step": curves}, retrained.metric)
+    draw = _draw({"one token per step": curves}, retrained.subject.score)
     columns = ["measure", *(f"{place:.0f}" for place in curves[0].places), "area below random"]
     return retrained.section("one_token", "One token per step", columns, rows, facts, retrained.words(curves), draw)
 
 
 def _performance(retrained: Retrained) -> Section:
-    subject, found = retrained.planner.subject, retrained.performances()
+    subject, found = retrained.subject, retrained.performances()
     if not found:
         raise retrained.nothing_done()
     quality, model = estimate(found), retrained.printed["model"]
@@ -154,7 +145,7 @@ def _performance(retrained: Retrained) -> Section:
 
     rows: list[list[Any]] = [[split, f"{len(data):,}", theirs(f"{split}_size")] for split, data in subject.sets.items()]
     rows.append(["tokens per text", f"{np.mean(lengths):.1f}", theirs("sequence_length")])
-    rows.append([f"{retrained.metric.replace('_', '-')} %", percent(quality), theirs("performance", model)])
+    rows.append([f"{retrained.subject.score.replace('_', '-')} %", percent(quality), theirs("performance", model)])
     facts = {"performance": found, "tokens": float(np.mean(lengths))}
     words = ["Tokens are those of the training texts that may be erased; the released code counts begin and end, too."]
     return retrained.section("performance", "Data and models", ["of", "here", "published"], rows, facts, words)
@@ -165,7 +156,7 @@ def _sparsity(retrained: Retrained) -> Section:
     shares = {
         split: {
             catalog.spec(method): share
-            for method in (*retrained.planner.subject.methods, Random())
+            for method in (*retrained.subject.methods, Random())
             if (share := retrained.sparsity(method, split)) is not None
         }
         for split in splits

@@ -7,8 +7,6 @@ tokens are masked, the highest scores first, of equal ones the earlier; train, v
 magnitudes (`absolute=False`: signed), for the gold class's logit. RACU is the area between the curves, per seed.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence

@@ -8,8 +8,6 @@ performance at once; the released code clips it to [−1, 1] (`variant="released
 erased means class leakage, which is warned of.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

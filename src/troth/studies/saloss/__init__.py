@@ -6,8 +6,6 @@ for λ is `weight=search`. Attributions explain the predicted class's probabilit
 words.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

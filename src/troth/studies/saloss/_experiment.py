@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
+from troth.statistics import Floats
 from troth.store.cells import Cell
 from troth.studies._results import Results
 from troth.studies._trained_study import Experiment
@@ -48,10 +51,9 @@ SOURCE_PRINTED = {
     "chi_squared": "chisquared",
 }
 SALIENCES = ("text_rank", "chi_squared", "tf_idf")  # of table 8
-# Rationales by name: the model whose explanations choose them, and the explainer.
-SUPPORTS = {source: (source, "attention") for source in ("plain", "text_rank", "uniform")} | {
-    "random": ("plain", "random")
-}
+GUIDED = ("plain", "text_rank", "uniform")  # models whose explanations choose rationales
+# Rationales by name: the model, and the explainer.
+SUPPORTS = {source: (source, "attention") for source in GUIDED} | {"random": ("plain", "random")}
 # How tokens are erased until the prediction flips: deleted; or, in the released code, replaced by the padding id, with
 # α∇α over its sum, which reverses its order where the sum is negative.
 FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}
@@ -61,14 +63,11 @@ FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}
 class SalossExperiment(Experiment):
     """Models by what guided their attention ("plain": nothing) and seed."""
 
+    names_in_paper: ClassVar[Mapping[str, str]] = PRINTED
+
     weight: float | None = None  # λ; None: the paper's
     variant: str = "paper"
     ratio: float = 0.2  # of rationales
-
-    @property
-    def printed(self) -> str:
-        """The data set's name in the paper; "" where it has none."""
-        return PRINTED.get(self.name, "")
 
     def at(self, weight: float) -> SalossExperiment:
         """The same with another λ."""
@@ -94,6 +93,10 @@ class SalossExperiment(Experiment):
         """How much must go before a model's prediction flips, by an attribution method."""
         over_sum = way == "released" and method == "attention_x_gradient"
         return self.score(self.explanation(source, method, seed, over_sum=over_sum), FLIPS[way])
+
+    def flip_values(self, results: Results, source: str, method: str, way: str = "paper") -> list[Floats]:
+        """What `flips` found, by seed."""
+        return [results.values(self.flips(source, method, seed, way)) for seed in self.seeds]
 
     def development_flips(self, source: str, seed: int) -> Cell:
         """How much must go by attention before a prediction on the development set flips: what λ is chosen by."""

@@ -16,6 +16,7 @@ from troth.studies import Section, published
 from troth.studies._results import Results, learning_rates, mean_and_deviation
 from troth.studies._trained_study import StudyData
 from troth.studies.saloss._experiment import (
+    GUIDED,
     METHOD_PRINTED,
     METHODS,
     PRINTED,
@@ -35,7 +36,6 @@ _LEVEL = 0.05
 _SALIENCE = "text_rank"
 _ERASED = {"paper": "deleted", "released": "padded (as the released code does)"}
 _TABLES = {"top_k": "3", "contiguous": "7"}
-_GUIDED = ("plain", "text_rank", "uniform")
 
 
 def data(data_sets: Sequence[StudyData]) -> Section:
@@ -57,15 +57,15 @@ def performance(experiments: Sequence[SalossExperiment], results: Results) -> Se
     rows, facts = [], {}
     for experiment in experiments:
         row: list[Any] = [experiment.name]
-        scores, about = {}, {"dataset": experiment.printed}
+        scores = {}
         for source, model in (("plain", "baseline"), ("text_rank", "saloss")):
             scores[source] = [results.quality(experiment.model(source, seed)) for seed in experiment.seeds]
-            theirs = published.number("saloss_performance", **about, model=model, quantity="f1_macro")
+            theirs = experiment.published("saloss_performance", model=model, quantity="f1_macro")
             row += [*mean_and_deviation(scores[source]), theirs]
         recipe, _ = experiment.settled(experiment.recipe("text_rank"))
         parts = recipes.parts_of(recipes.build(recipe))
         weight = next(part.strength for part in parts if isinstance(part, Salience))
-        theirs = published.number("saloss_performance", **about, quantity="lambda")
+        theirs = experiment.published("saloss_performance", quantity="lambda")
         rows.append([*row, f"{weight:g}", None if theirs is None else f"{theirs:g}"])
         facts[experiment.name] = {**scores, "lambda": weight}
     return Section("performance", "Table 1: macro-F1 on the test set, mean over seeds", columns, rows, "", facts)
@@ -94,22 +94,19 @@ def flips(experiment: SalossExperiment, results: Results, way: str) -> Section:
     columns = ("model", "attribution", "flip fraction", "low", "high", "published", "p", "sooner than plain",
                "published")  # fmt: skip
     rows, facts = [], {}
-    by_model = {
-        (source, method): [results.values(experiment.flips(source, method, seed, way)) for seed in experiment.seeds]
-        for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS))
-    }
-    for (source, method), values in by_model.items():
+    for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS)):
+        values = experiment.flip_values(results, source, method, way)
         mean, low, high = seeds.over_seeds(values)
-        about = {"table": "2", "dataset": experiment.printed, "method": METHOD_PRINTED[method]}
+        about = {"table": "2", "method": METHOD_PRINTED[method]}
         about |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
-        theirs = published.row("saloss_decision_flip", **about)
         p, sooner, marked = np.nan, "", ""
         if source != "plain":
-            plain = seeds.per_example(by_model["plain", method])
+            plain = seeds.per_example(experiment.flip_values(results, "plain", method, way))
             p = statistics.wilcoxon_rank_sum(seeds.per_example(values), plain)[1]
             sooner = "†" if p < _LEVEL and mean < np.nanmean(plain) else "no"
+            theirs = published.row("saloss_decision_flip", dataset=experiment.printed, **about)
             marked = {"true": "†", "false": "no"}.get(theirs.get("significant_vs_baseline", ""), "–")
-        fraction = published.number("saloss_decision_flip", "fraction", **about)
+        fraction = experiment.published("saloss_decision_flip", "fraction", **about)
         rows.append([source, method, mean, low, high, fraction, p, sooner, marked])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
     test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
@@ -121,10 +118,9 @@ def flips(experiment: SalossExperiment, results: Results, way: str) -> Section:
 def saliences(experiment: SalossExperiment, results: Results, way: str) -> Section:
     rows, facts = [], {}
     for source, method in itertools.product(SALIENCES, METHODS):
-        values = [results.values(experiment.flips(source, method, seed, way)) for seed in experiment.seeds]
-        mean, low, high = seeds.over_seeds(values)
-        about = {"dataset": experiment.printed, "salience": SOURCE_PRINTED[source], "method": METHOD_PRINTED[method]}
-        theirs = published.number("saloss_decision_flip", "fraction", table="8", **about)
+        mean, low, high = seeds.over_seeds(experiment.flip_values(results, source, method, way))
+        about = {"table": "8", "salience": SOURCE_PRINTED[source], "method": METHOD_PRINTED[method]}
+        theirs = experiment.published("saloss_decision_flip", "fraction", **about)
         rows.append([source, method, mean, low, high, theirs])
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
     columns = ("salience", "attribution", "flip fraction", "low", "high", "published")
@@ -141,19 +137,21 @@ def fresh(thresholder: str, experiments: Sequence[SalossExperiment], results: Re
             cells = [experiment.fresh(source, explainer, thresholder, seed) for seed in experiment.seeds]
             f1[name] = [results.quality(cell) for cell in cells]
         p = statistics.t_test(f1["text_rank"], f1["plain"])[1]
-        about = {"table": table, "dataset": experiment.printed}
-        theirs = [published.number("saloss_fresh", "f1", **about, salience=SOURCE_PRINTED[name]) for name in _GUIDED]
-        means = [mean_and_deviation(scores) for scores in f1.values()]
-        spreads = ["" if np.isnan(spread) else f" ({spread:.3f})" for _, spread in means]
-        shown = [
-            "–" if np.isnan(mean) else f"{mean:.3f}{spread}" for (mean, _), spread in zip(means, spreads, strict=True)
+        theirs = [
+            experiment.published("saloss_fresh", "f1", table=table, salience=SOURCE_PRINTED[name]) for name in GUIDED
         ]
+        shown = [_with_deviation(scores) for scores in f1.values()]
         rows.append([f"{experiment.name} ({experiment.ratio:.0%})", *shown, p, *theirs])
         facts[experiment.name] = {"ratio": experiment.ratio, "macro_f1": f1, "p": p}
-    columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in _GUIDED))
+    columns = ("data", "full text", *SUPPORTS, "p", *(f"{name}, published" for name in GUIDED))
     title = f"Table {table}: macro-F1 of classifiers that read {thresholder} rationales alone, attention"
     words = "Means over seeds (standard deviation); p: t-test over seeds of text_rank against plain."
     return Section("fresh", title, columns, rows, words, {thresholder: facts})
+
+
+def _with_deviation(scores: Sequence[float]) -> str:
+    mean, deviation = mean_and_deviation(scores)
+    return "–" if np.isnan(mean) else f"{mean:.3f}{'' if np.isnan(deviation) else f' ({deviation:.3f})'}"
 
 
 def _named(experiment: SalossExperiment, way: str) -> str:
@@ -181,7 +179,6 @@ def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[
         why = "No weights were named, so this part is left out: pass, say, 'saloss(weights=(0.001, 0.1, 10.0))'."
         return Section("weights", title, columns, [], why, {experiment.name: None})
     sigma = _scores(results, experiment, "plain", _SALIENCE, experiment.seeds[0])
-    flips: dict[tuple[float, str], list[Floats]] = {}
     development: dict[float, list[float]] = {}
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
@@ -195,13 +192,10 @@ def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[
         row: list[Any] = [f"{weight:g}", *means]
         found: dict[str, Any] = {"macro_f1": f1, "divergence": moved, "development_flips": development[weight]}
         for method in METHODS:
-            values = [results.values(model.flips(source, method, seed)) for seed in model.seeds]
-            flips[weight, method] = values
+            values, plain = model.flip_values(results, source, method), experiment.flip_values(results, "plain", method)
             mean, low, high = seeds.over_seeds(values)
-            p = statistics.wilcoxon_rank_sum(*map(seeds.per_example, (values, flips[0.0, method])))[1]
-            mark = (
-                "" if p >= _LEVEL or np.isnan(p) else " †" if mean < seeds.over_seeds(flips[0.0, method])[0] else " ‡"
-            )
+            p = statistics.wilcoxon_rank_sum(*map(seeds.per_example, (values, plain)))[1]
+            mark = "" if p >= _LEVEL or np.isnan(p) else " †" if mean < seeds.over_seeds(plain)[0] else " ‡"
             row.append("–" if np.isnan(mean) else f"{mean:.3f}{mark}")
             found[method] = {"flip_fraction": mean, "interval": [low, high], "p": p if weight else np.nan}
         rows.append(row)

@@ -6,8 +6,6 @@ Tables 1 to 6, Figures 2 and 3 and Appendix C. Models are fine-tuned as in the p
 that rule, part retention what is left when every attribution keeps the same share of the input (Huang & Chan, 2026).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ from troth.studies import Section, Setting
 from troth.studies._results import Results
 from troth.studies._trained_study import StudyData, TrainedStudy
 from troth.studies.soft import _diagnosticity
-from troth.studies.soft._experiment import HARD, METRICS, SOFT, SoftExperiment
+from troth.studies.soft._diagnosticity import HARD, METRICS, SOFT, SoftExperiment
 
 _VARIANCES = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0)
 _FORMS = {"product": "eq. 7", "variance": "eq. 8"}  # of Gaussian noise

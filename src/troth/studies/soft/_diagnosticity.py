@@ -1,24 +1,132 @@
-"""The tables of the soft-metrics study, most of them of diagnosticity, from stored rows."""
+"""What the soft-metrics study asks of one data set, and its tables, most of them of diagnosticity, from stored rows."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from troth import statistics
+from troth.core.types import Score
+from troth.metrics import formulas
 from troth.metrics._erasing import AOPC_RATIOS
-from troth.statistics import mean
+from troth.seeds import mean_over_seeds
+from troth.statistics import Floats, mean
+from troth.store.cells import Cell
 from troth.studies import Section, published
 from troth.studies._results import Line, Results, draw_lines, learning_rates, mean_and_deviation, with_interval
-from troth.studies.soft._experiment import COUNTERPARTS, HARD, METHODS, METRICS, PRINTED, SOFT, Pairs, SoftExperiment
+from troth.studies._trained_study import Experiment
 
+PRINTED = {
+    "sst": "SST",
+    "ag_news": "AG",
+    "evidence_inference": "Ev.Inf",
+    "multirc": "M.RC",
+    "multirc_superglue": "M.RC",
+}
+# The paper's attributions by the name its tables give them.
+METHODS = {
+    "Attention": "attention",
+    "Scaled attention": "attention_x_gradient",
+    "Gradients": "input_x_gradient",
+    "IG": "integrated_gradients",
+    "Deeplift": "deep_lift",
+}
+HARD = {"NS": "normalized_sufficiency", "NC": "normalized_comprehensiveness"}
+SOFT = {"Soft-NS": "soft_sufficiency", "Soft-NC": "soft_comprehensiveness"}
+METRICS = (*HARD, *SOFT)
+COUNTERPARTS = {"Soft-NS": "NS", "Soft-NC": "NC"}
 Specs = Mapping[str, Sequence[str]]  # metric of the paper's tables -> specs
 Curves = Mapping[tuple[str, ...], Sequence[float]]  # data, metric and perhaps attribution -> values by ratio
 _RATIOS = tuple(f"{ratio:.0%}" for ratio in AOPC_RATIOS)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftExperiment(Experiment):
+    """A plain model per seed, its explanations, and their scores."""
+
+    names_in_paper: ClassVar[Mapping[str, str]] = PRINTED
+
+    def scores(self, method: str, metric: str, seed: int, split: str = "test") -> Cell:
+        """The scores that a metric's spec gives one method's explanations (or the random ones) of a seed's model."""
+        explainer = METHODS.get(method, method)
+        return self.score(self.explain(self.train("plain", seed), explainer, split=split), metric)
+
+    def add_scores(self, specs: Sequence[str], split: str = "test") -> None:
+        """The scores of every attribution and seed."""
+        for seed, method, spec in itertools.product(self.seeds, (*METHODS, "random"), specs):
+            self.scores(method, spec, seed, split)
+
+    def pairs(self, results: Results, method: str, metric: str, split: str = "test") -> Pairs:
+        """A metric's scores of one method and of random explanations; NaN for texts of a cell that failed."""
+        count, sides = len(self.data.splits[split]), []
+        for name in (method, "random"):
+            by_seed = [results.values(self.scores(name, metric, seed, split)) for seed in self.seeds]
+            sides.append(np.stack([values if len(values) else np.full(count, np.nan) for values in by_seed]))
+        return Pairs(*sides)
+
+    def diagnosticity(self, results: Results, spec: str, split: str = "test") -> float:
+        """A metric's, mean over attributions."""
+        return mean([self.pairs(results, method, spec, split).diagnosticity for method in METHODS])
+
+    def by_ratio(self, results: Results, method: str, metric: str, spec: str) -> Floats:
+        """[seeds, examples, ratios] NS or NC at each rationale length; NaN for texts of a cell that failed."""
+        values = np.full((len(self.seeds), len(self.data.splits["test"]), len(AOPC_RATIOS)), np.nan)
+        for place, seed in enumerate(self.seeds):
+            for number, score in enumerate(results.scores(self.scores(method, spec, seed))):
+                values[place, number] = at_ratios(metric, score)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """One metric's scores of a method and of random explanations, a row per seed. [seeds, examples]"""
+
+    explained: Floats
+    random: Floats
+
+    @property
+    def won(self) -> Floats:
+        """[examples] the share of seeds in which the explanation beats the random one; NaN where undefined in all."""
+        return mean_over_seeds(np.where(self._undefined, np.nan, self.explained > self.random))
+
+    @property
+    def won_or_tied(self) -> Floats:
+        """[examples] the same, with ties counted as won, as the released code does."""
+        return mean_over_seeds(np.where(self._undefined, np.nan, self.explained >= self.random))
+
+    @property
+    def undefined(self) -> int:
+        """How many pairs have no order."""
+        return int(self._undefined.sum())
+
+    @property
+    def _undefined(self) -> Any:
+        return np.isnan(self.explained) | np.isnan(self.random)
+
+    @property
+    def diagnosticity(self) -> float:
+        """Equation 6: the share of pairs that the metric orders rightly; a tie is not."""
+        return mean(self.won)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, over examples: seeds of one example are averaged first."""
+        return statistics.bca_interval(self.won)
+
+
+def at_ratios(metric: str, score: Score) -> Floats:
+    """[ratios] NS or NC at each rationale length, from what was stored for their mean."""
+    record = score.record
+    if "p_zero" not in record:
+        return np.full(len(AOPC_RATIOS), np.nan)
+    if metric == "NS":
+        return np.asarray(formulas.normalized_sufficiency(record["p_full"], record["p_kept"], record["p_zero"]))
+    return np.asarray(formulas.normalized_comprehensiveness(record["p_full"], record["p_erased"], record["p_zero"]))
 
 
 def data(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
@@ -27,14 +135,13 @@ def data(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) 
         scores = [results.quality(experiment.train("plain", seed)) for seed in experiment.seeds]
         average, deviation = mean_and_deviation(scores)
         _, settings = experiment.settled("plain")
-        f1 = published.number("soft_datasets", dataset=experiment.printed, quantity="f1_avg")
+        f1 = experiment.published("soft_datasets", quantity="f1_avg")
         ours = [settings["epochs"], settings["batch_size"], *learning_rates(settings)]
         theirs = [
             published.text("soft_hparams", dataset=experiment.printed, parameter=name)
             for name in ("epochs", "batch_size", "learning_rate", "learning_rate_linear")
         ]
-        sizes = experiment.data.sizes
-        rows.append([experiment.name, *sizes, 100 * average, 100 * deviation, f1, *ours, *theirs])
+        rows.append([experiment.name, *experiment.data.sizes, 100 * average, 100 * deviation, f1, *ours, *theirs])
         facts[experiment.name] = {"macro_f1": scores, "settings": dict(settings)}
     settled = ("epochs", "batch", "learning rate", "of the head")
     columns = ("data", "train", "validation", "test", "words", "macro-F1 %", "(deviation)", "published", *settled,
@@ -48,12 +155,10 @@ def diagnosticity(experiments: Sequence[SoftExperiment], results: Results, specs
         row: list[Any] = [experiment.name, method]
         for metric in METRICS:
             compared = experiment.pairs(results, method, specs[metric][0])
-            low, high = compared.interval
-            row.append(with_interval((compared.diagnosticity, low, high)))
-            about = {"dataset": experiment.printed, "method": method, "metric": metric}
-            row.append(published.number("soft_diagnosticity", **about))
+            theirs = experiment.published("soft_diagnosticity", method=method, metric=metric)
+            row += [with_interval((compared.diagnosticity, *compared.interval)), theirs]
             facts[f"{experiment.name} {method} {metric}"] = {
-                "diagnosticity": compared.diagnosticity, "interval": [low, high],
+                "diagnosticity": compared.diagnosticity, "interval": list(compared.interval),
                 "ties_won": mean(compared.won_or_tied), "undefined": compared.undefined,
             }  # fmt: skip
         rows.append(row)
@@ -92,8 +197,7 @@ def _tests(shares: Mapping[tuple[str, str, str], float]) -> Section:
     samples = {metric: [value for key, value in shares.items() if key[0] == metric] for metric in METRICS}
     tests = {soft: statistics.wilcoxon_rank_sum(samples[soft], samples[hard]) for soft, hard in COUNTERPARTS.items()}
     adjusted = statistics.holm([p for _, p in tests.values()])
-    rows: list[list[Any]] = []
-    facts = {}
+    rows, facts = [], {}
     for (soft, (statistic, p)), holm in zip(tests.items(), adjusted, strict=True):
         hard = COUNTERPARTS[soft]
         both = [pair for pair in zip(samples[soft], samples[hard], strict=True) if not np.isnan(pair).any()]
@@ -114,12 +218,11 @@ def lengths(experiments: Sequence[SoftExperiment], results: Results, specs: Spec
         by_method = {name: experiment.by_ratio(results, name, metric, spec) for name in (*METHODS, "random")}
         for name, scores in by_method.items():
             by_place = scores.reshape(-1, len(AOPC_RATIOS)).T
-            faithfulness[experiment.name, metric, name] = [statistics.mean(values) for values in by_place]
+            faithfulness[experiment.name, metric, name] = [mean(values) for values in by_place]
+        at_places = [{name: scores[..., place] for name, scores in by_method.items()} for place in range(len(_RATIOS))]
         shares[experiment.name, metric] = [
-            statistics.mean([Pairs(by_method[name][..., place], by_method["random"][..., place]).diagnosticity
-                             for name in METHODS])
-            for place in range(len(AOPC_RATIOS))
-        ]  # fmt: skip
+            mean([Pairs(scores[name], scores["random"]).diagnosticity for name in METHODS]) for scores in at_places
+        ]
     soft: dict[tuple[str, ...], list[float]] = {
         (experiment.name, metric): [experiment.diagnosticity(results, specs[metric][0])] * len(AOPC_RATIOS)
         for experiment, metric in itertools.product(experiments, SOFT)

@@ -1,32 +1,32 @@
-"""What the AML study would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine.
+"""What the AML study does besides explaining and measuring: it trains classifiers and fits attribution models.
 
-Nothing is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes (beam
-search on long texts), and of attribution models that do not exist yet, is computed from their passes.
+And what that would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine. Nothing
+is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes (beam search on long
+texts), and of attribution models that do not exist yet, is computed from their passes.
 """
-
-from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from troth.attribution_model.fitting import FitSettings, choose, train
+from troth.attribution_model.fitting import train
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.start import start
+from troth.attribution_model.start import FitSettings, choose, start
 from troth.core import catalog
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
 from troth.explainers.attributive_masking import AttributiveMasking
 from troth.metrics import Metric
 from troth.metrics._erasing import Erasure
-from troth.store.cells import Cell
-from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
+from troth.store.cells import Cell, CellOutput
+from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec, Spec
 from troth.store.tables import table_to_examples
 from troth.sweep.context import Context
 from troth.training import train as training
@@ -35,15 +35,87 @@ from troth.verbs import fit as attributive_masking
 from troth.verbs.explain import explain_each
 
 PROBES = {
-    "classifier": "troth.studies.aml._estimate:seconds_of_classifier",
-    "attribution_models": "troth.studies.aml._estimate:seconds_of_fit",
-    "explanation": "troth.studies.aml._estimate:seconds_of_explanation",
-    "metric": "troth.studies.aml._estimate:seconds_of_metric",
+    "classifier": "troth.studies.aml._works:seconds_of_classifier",
+    "attribution_models": "troth.studies.aml._works:seconds_of_fit",
+    "explanation": "troth.studies.aml._works:seconds_of_explanation",
+    "metric": "troth.studies.aml._works:seconds_of_metric",
 }
 _TEXTS = 2  # of a try
 _MOST = 200  # passes per text that are tried; with more, the time is computed from them
 _STEPS = 2  # of a training that is tried
 _CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training that is tried
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSpec(Spec):
+    kind = "classifier"
+    work = "troth.studies.aml._works:train_classifier"
+
+    base: str
+    data: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    limit: int | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributionModelsSpec(ModelSpec):
+    kind = "attribution_models"
+    work = "troth.studies.aml._works:fit_attribution_models"
+
+    data: str
+    backbone: str | None
+    metrics: Sequence[str]
+    recipe: str  # the variant of the loss
+    without: Sequence[str]
+    form: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
+    """A plainly fine-tuned model folder; the row says how good it is."""
+    spec = ClassifierSpec.of(cell)
+    with context.new_folder(cell) as folder:
+        trained = training.train(
+            "plain", spec.data, spec.base, folder, epochs=spec.epochs, batch_size=spec.batch_size,
+            learning_rate=spec.learning_rate, limit=spec.limit, seed=spec.seed,
+        )  # fmt: skip
+    _give_back()
+    metric = trained.report["metric"]
+    score = trained.scores["validation"]["unmasked"][metric]
+    rows = [{"metric": metric, "value": score, "seconds": trained.report["seconds"]}]
+    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
+
+
+def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
+    """A folder with an attribution model for each metric; a row for each, with the weights of its losses."""
+    spec = AttributionModelsSpec.of(cell)
+    with context.new_folder(cell) as folder:
+        fitted = attributive_masking.fit(
+            context.model(spec), spec.data, folder, backbone=spec.backbone, metrics=spec.metrics, without=spec.without,
+            form=DualMask(**spec.form), settings=FitSettings(**spec.settings),
+        )  # fmt: skip
+        rows = [
+            {
+                "metric": metric,
+                "split": report["data"]["split"],
+                "backbone": report["backbone"],
+                "sampler": report["search"]["sampler"],
+                "seconds": report["seconds"],
+                **{name: float(report["loss"][name]) for name in ("prediction", "sparsity", "inverse")},
+            }
+            for metric, report in fitted.reports.items()
+        ]
+    _give_back()
+    return CellOutput(pa.Table.from_pylist(rows), folders=(cell.name,))
+
+
+def _give_back() -> None:
+    """Memory of a GPU that a training needed and nobody uses any more; other processes may wait for it."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @dataclass(frozen=True)
