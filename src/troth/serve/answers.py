@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import Request
@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
 from troth.core.user_calls import UserCodeError
-from troth.serve.jobs import Event, Job, TooSlowError
-from troth.serve.work_queue import FullError, WorkQueue
+from troth.serve.work_queue import Event, FullError, Job, TooSlowError, WorkQueue
 
 Shape = Callable[[list[Any]], Any]  # the results of all jobs as one
 
@@ -71,7 +70,7 @@ async def results(request: Request, queue: WorkQueue, jobs: Sequence[Job]) -> li
     """The result of every job."""
     queue.submit(*jobs)
     found = []
-    async with _told(request.receive, queue, jobs) as events:
+    async with aclosing(_events(request.receive, queue, jobs)) as events:
         async for event in events:
             if event.name == "error":
                 raise event.data
@@ -80,37 +79,30 @@ async def results(request: Request, queue: WorkQueue, jobs: Sequence[Job]) -> li
     return found
 
 
-@asynccontextmanager
-async def _told(receive: Receive, queue: WorkQueue, jobs: Sequence[Job]) -> AsyncIterator[AsyncIterator[Event]]:
-    """What is told of the jobs; they are withdrawn at the end, whatever ends it."""
+async def _events(receive: Receive, queue: WorkQueue, jobs: Sequence[Job]) -> AsyncGenerator[Event]:
+    """What is told of one job after the other, until all are done or one fails; raises when the browser leaves.
+
+    The jobs are withdrawn at the end, whatever ends it.
+    """
     leaving = asyncio.ensure_future(_left(receive))
     try:
-        yield _events(jobs, leaving)
+        for job in jobs:
+            event = None
+            while event is None or not event.is_last:
+                coming = asyncio.ensure_future(job.events.get())
+                try:
+                    await asyncio.wait({coming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if not coming.done():
+                        raise LeftError
+                    event = coming.result()
+                finally:
+                    coming.cancel()
+                yield event
+            if event.name == "error":
+                return
     finally:
         leaving.cancel()
         queue.withdraw(*jobs)
-
-
-async def _events(jobs: Sequence[Job], leaving: asyncio.Future[None]) -> AsyncIterator[Event]:
-    """Of one job after the other, until all are done or one fails; raises when the browser leaves."""
-    for job in jobs:
-        event = None
-        while event is None or not event.is_last:
-            yield (event := await _next(job, leaving))
-        if event.name == "error":
-            return
-
-
-async def _next(job: Job, leaving: asyncio.Future[None]) -> Event:
-    coming = asyncio.ensure_future(job.events.get())
-    try:
-        either: set[asyncio.Future[Any]] = {coming, leaving}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not coming.done():
-            raise LeftError
-        return coming.result()
-    finally:
-        coming.cancel()
 
 
 async def _left(receive: Receive) -> None:
@@ -132,7 +124,7 @@ class _EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found: list[Any] = []
         try:
-            async with _told(receive, self._queue, self._jobs) as events:
+            async with aclosing(_events(receive, self._queue, self._jobs)) as events:
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
                 async for event in events:
                     if event.name == "result":

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
@@ -17,7 +16,7 @@ import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
-from troth.serve import limits, plain_forms, plain_page, replies, requests
+from troth.serve import limits, plain_page, replies, requests
 from troth.serve.answers import Json, LeftError, Page, answer, problem, results
 from troth.serve.guard import App, Guard
 from troth.serve.limits import Limits
@@ -26,20 +25,19 @@ from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": replies.Problem, "description": "The body cannot be read."},
-    403: {"model": replies.Problem, "description": "Another site's page, or another name for this one."},
-    404: {"model": replies.Problem, "description": "There is nothing of this name."},
-    413: {"model": replies.Problem, "description": "The body is too large."},
-    422: {"model": replies.Problem, "description": "What was asked cannot be done; the line says why."},
-    500: {"model": replies.Problem, "description": "The model itself failed; what troth serve printed says how."},
-    503: {"model": replies.Problem, "description": "As many requests as fit are under way; try again."},
-    504: {"model": replies.Problem, "description": "It took longer than a request may."},
+    status: {"model": replies.Problem, "description": why}
+    for status, why in {
+        400: "The body cannot be read.",
+        403: "Another site's page, or another name for this one.",
+        404: "There is nothing of this name.",
+        413: "The body is too large.",
+        422: "What was asked cannot be done; the line says why.",
+        500: "The model itself failed; what troth serve printed says how.",
+        503: "As many requests as fit are under way; try again.",
+        504: "It took longer than a request may.",
+    }.items()
 }
-_EVENTS: dict[str, type[BaseModel]] = {
-    "queued": replies.Queued,
-    "progress": replies.ProgressReply,
-    "error": replies.Failed,
-}
+_EVENTS = {"queued": replies.Queued, "progress": replies.ProgressReply, "error": replies.Failed}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The result; with `Accept: text/event-stream` events: `queued`, `progress`, and at the end "
@@ -96,7 +94,7 @@ def build(
             }
         )  # fmt: skip
 
-    @app.post("/api/explain", responses=_STREAM, response_model=list[replies.ExplanationReply | replies.TokenMatrix])
+    @app.post("/api/explain", responses=_STREAM, response_model=replies.Explanations)
     async def explain(request: Request, asked: requests.Explain) -> Response:
         """One explanation per explainer (and target), with its proof: what `troth explain --json` prints."""
         return await answer(request, queue, [served.explaining(asked, asked.model)], lambda found: found[0])
@@ -116,7 +114,7 @@ def build(
         """What the model says when only these units are kept."""
         return Json((await results(request, queue, [served.erasing(asked)]))[0])
 
-    @app.get("/api/runs", response_model=list[replies.Run])
+    @app.get("/api/runs", response_model=replies.list_of(replies.Run))
     def list_runs() -> Json:
         """What `troth runs --json` prints."""
         return Json(runs.listed())
@@ -126,7 +124,7 @@ def build(
         """How far a run is."""
         return Json(_named(runs.one, name))
 
-    @app.get("/api/runs/{name}/report", response_model=list[replies.Board])
+    @app.get("/api/runs/{name}/report", response_model=replies.list_of(replies.Board))
     def report(name: str) -> Json:
         """What `troth report RUN --format json` prints; of a run under way what is there so far."""
         with reporting:
@@ -141,16 +139,13 @@ def build(
     @app.get("/assets/{name}", response_class=FileResponse, include_in_schema=False)
     def asset(name: str) -> FileResponse:
         """A file of the front end."""
-        return FileResponse(_named(lambda name: _one_of("file", name, plain_page.assets()), name))
+        files = plain_page.assets()
+        if name not in files:
+            raise HTTPException(404, str(unknown("file", name[:200], files)))
+        return FileResponse(files[name])
 
-    plain_forms.add(app, queue, served, runs)
+    plain_page.add(app, queue, served, runs)
     return Guard(app, port)
-
-
-def _one_of(kind: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        raise unknown(kind, name[:200], known)
-    return known[name]
 
 
 def _named(find: Any, name: str) -> Any:
