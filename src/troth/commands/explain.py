@@ -35,29 +35,25 @@ def explain(
             "--explainer", "-e", help="Methods: random,integrated_gradients(steps=50).", kind="explainers"
         ),
     ] = None,
-    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
+    pair: Annotated[str | None, "The second text, for models that read two."] = None,
+    segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
     target: _options.Targets = None,
-    against: Annotated[str | None, typer.Option(help="Explain why the target rather than this class.")] = None,
+    against: Annotated[str | None, "Explain why the target rather than this class."] = None,
     masking: _options.Masking = "mask_token",
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
-    proof: Annotated[
-        bool, typer.Option(help="Erase each method's top words, and random ones, and show what the model then says.")
-    ] = True,
+    html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
+    proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[
         str | None, typer.Option("--data", "-d", help="Explain this data set, file or folder in place of texts.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Which part of the data.")] = None,
-    limit: Annotated[int, typer.Option(help="At most this many examples of the data; 0 takes all.")] = 0,
+    split: Annotated[str | None, "Which part of the data."] = None,
+    limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Keep a record of every decision in this folder; see troth verify.")
-    ] = None,
+    record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
@@ -88,8 +84,7 @@ def explain(
     from troth.verbs.methods import by_name
 
     _options.quieten()
-    if segments not in ("first", "both"):
-        raise TrothError(f"--segments must be first or both, not {segments!r}")
+    _options.one_of("--segments", segments, "first", "both")
     _options.require("--limit", limit, limit >= 0, "0 or more")
     methods = by_name(explainer or ["integrated_gradients"])
     columns = {"text": text, "text_pair": text_pair, "label": label}

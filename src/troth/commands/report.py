@@ -28,10 +28,8 @@ def report(
     run: _options.Run,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
-            "By default report.html in the run's folder."
-        ),
+        "Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
+        "By default report.html in the run's folder.",
     ] = None,
     form: Annotated[
         str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")

@@ -32,8 +32,8 @@ def serve(
         list[str] | None,
         _options.several("--model", "-m", help="Models to choose from; by default the embedded one."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Where the page is; 0 takes any free port.")] = 8765,
-    runs: Annotated[str, typer.Option(help="The folder whose runs can be opened.")] = "runs",
+    port: Annotated[int, "Where the page is; 0 takes any free port."] = 8765,
+    runs: Annotated[str, "The folder whose runs can be opened."] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
     asked: Asked = dict,
@@ -67,7 +67,6 @@ def serve(
         url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(shown_name(opened))}")
         if as_json:
             _options.print_json({"url": url})
-            sys.stdout.flush()  # whoever started it reads on
         else:
             terminal.echo(f"open {url} in a browser on this machine; Ctrl-C stops")
         config = uvicorn.Config(

@@ -34,7 +34,7 @@ def study(
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
     asked: Asked = dict,
-    out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
+    out: Annotated[Path | None, "The study's folder; runs/study-NAME by default."] = None,
     workers: _options.Workers = None,
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -45,6 +47,10 @@ def text_of(value: Any) -> str:
 
 def status_of(error: BaseException) -> tuple[int, str]:
     """The status and the line for an error."""
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail)
+    if isinstance(error, RequestValidationError):
+        return 422, "; ".join(_lines(error.errors()))
     if isinstance(error, UserCodeError):
         return 500, f"the model failed ({type(error.__cause__).__name__}); see what troth serve printed"
     if not isinstance(error, TrothError):
@@ -53,10 +59,23 @@ def status_of(error: BaseException) -> tuple[int, str]:
     return next(code for kind, code in codes if isinstance(error, kind)), str(error)
 
 
-def problem(error: BaseException) -> Json:
-    """An error as a response."""
+def _lines(errors: Sequence[Any]) -> list[str]:
+    """What is wrong with a request, field by field, without what was sent."""
+    return [
+        f"the body is not JSON at character {each['loc'][-1]}"
+        if each["type"] == "json_invalid"
+        else f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}"
+        for each in errors[:5]
+    ]
+
+
+async def problem(_: Request, error: Exception) -> Response:
+    """An error as a response: one line of JSON."""
+    if isinstance(error, LeftError):
+        return Response(status_code=499)  # nobody reads it
     status, line = status_of(error)
-    return Json({"error": line}, status, headers={"retry-after": "1"} if status == 503 else None)
+    headers = error.headers if isinstance(error, HTTPException) else {"retry-after": "1"} if status == 503 else None
+    return Json({"error": line}, status, headers=headers)
 
 
 async def answer(request: Request, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> Response:

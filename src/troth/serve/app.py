@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from threading import Lock
 from typing import Any
@@ -76,7 +76,8 @@ def build(
         docs_url=None, redoc_url=None, default_response_class=Json, responses=_PROBLEMS,
     )  # fmt: skip
     app.state.queue = queue
-    _handle_errors(app)
+    for kind in (TrothError, HTTPException, RequestValidationError, LeftError, Exception):
+        app.add_exception_handler(kind, problem)
 
     @app.get("/api/about", response_model=replies.About)
     def about() -> Json:
@@ -169,37 +170,3 @@ def _described(name: str, model: TextClassifier) -> dict[str, Any]:
 
 def _summaries(kind: str, names: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name, "summary": catalog.summary(kind, name)} for name in names]
-
-
-def _handle_errors(app: FastAPI) -> None:
-    """Every error is one line of JSON."""
-
-    @app.exception_handler(TrothError)
-    async def fixable(_: Request, error: TrothError) -> Response:
-        return problem(error)
-
-    @app.exception_handler(HTTPException)
-    async def usual(_: Request, error: HTTPException) -> Response:
-        return Json({"error": str(error.detail)}, error.status_code, headers=dict(error.headers or {}))
-
-    @app.exception_handler(LeftError)
-    async def gone(_: Request, error: LeftError) -> Response:
-        return Response(status_code=499)  # nobody reads it
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return Json({"error": "; ".join(_lines(error.errors()))}, 422)
-
-    @app.exception_handler(Exception)
-    async def fault(_: Request, error: Exception) -> Response:
-        return problem(error)
-
-
-def _lines(errors: Sequence[Any]) -> list[str]:
-    """What is wrong, field by field, without what was sent."""
-    return [
-        f"the body is not JSON at character {each['loc'][-1]}"
-        if each["type"] == "json_invalid"
-        else f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}"
-        for each in errors[:5]
-    ]

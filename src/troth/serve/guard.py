@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
 from troth.serve import limits
@@ -39,7 +40,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        refused = self._refused(scope["headers"])
+        refused = self._refused(Headers(scope=scope))
         if refused is not None:
             await _answer(send, *refused)
             return
@@ -55,29 +56,20 @@ class Guard:
 
         async def safe(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in _HEADERS.items()
-                        if name.encode() not in given
-                    ),
-                ]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, counted, safe)
 
-    def _refused(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        values: dict[str, list[str]] = {}
-        for name, value in headers:
-            values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        hosts, origins = values.get("host", []), values.get("origin", [])
+    def _refused(self, headers: Headers) -> tuple[int, str] | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 403, "this page answers only to its own address; open the one that troth serve printed"
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return 403, "another site's page sent this; troth serve answers only its own"
-        length = values.get("content-length", ["0"])[0]
+        length = headers.get("content-length", "0")
         is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= limits.BODY
         return None if is_small else _TOO_LARGE
 

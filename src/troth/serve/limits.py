@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from troth.core import catalog, trust, user_code
 from troth.core.errors import TrothError
@@ -65,10 +64,6 @@ def _check(kind: str, spec: str) -> None:
     """Refuses a spec of a request in which something is large or reaches out."""
     trust.Origin("a request").spec(kind, spec)
     name, options = catalog.parse(spec)
-    _refuse_large(name, options)
-
-
-def _refuse_large(name: str, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if is_number and not (math.isfinite(value) and abs(value) <= _NUMBER):
