@@ -63,7 +63,7 @@ def test_the_paragraph_of_a_run(tmp_path):
 
 def test_methods_of_ones_own_have_no_reference():
     one = board({"mine": [0.5, 0.5], "random": [0.1, 0.1]}, {"rationale_agreement(top=5)": True, "theirs": True},
-                stamps={"theirs": Stamp(0.5)})  # fmt: skip
+                stamps={"theirs": Stamp(0.5)}, plausible=("rationale_agreement(top=5)",))  # fmt: skip
     text = citing.paragraph(one)
     assert "explained with mine and compared" in text
     assert "measured with theirs." in text

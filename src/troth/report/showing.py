@@ -17,8 +17,8 @@ from troth.core.display import MOST, more
 from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution
-from troth.report import evidence, explanation, export, matrix
-from troth.report.evidence import line as attribution_line  # noqa: F401
+from troth.report import explanation, export, matrix
+from troth.report.explanation import line as attribution_line  # noqa: F401
 from troth.report.export import frame  # noqa: F401
 
 _UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
@@ -40,12 +40,12 @@ def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Any:
 
 def attribution_parts(attribution: Attribution) -> Iterable[str]:
     """One explanation for a notebook."""
-    return explanation.html(attribution), evidence.legend_html([attribution])
+    return explanation.html(attribution), explanation.legend_html([attribution])
 
 
 def matrix_parts(shown: Matrix) -> Iterable[str]:
     """The explanations of one text for several targets, for a notebook."""
-    return matrix.html(shown), evidence.legend_html(shown.attributions)
+    return matrix.html(shown), explanation.legend_html(shown.attributions)
 
 
 def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
