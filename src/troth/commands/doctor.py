@@ -30,7 +30,7 @@ def doctor(as_json: _options.Json = False) -> None:
 
     import torch
 
-    from troth.commands._listing import data_folder, data_folder_is_there
+    from troth.commands.list import data_folder, data_folder_is_there
     from troth.core.hub import unreachable
 
     _options.quieten()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.types import Receive
 
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
@@ -81,7 +81,8 @@ async def problem(_: Request, error: Exception) -> Response:
 async def answer(request: Request, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> Response:
     """The jobs' result as JSON, or their events where the browser asks for those."""
     if "text/event-stream" in request.headers.get("accept", ""):
-        return _EventStream(queue, jobs, shape)
+        queue.submit(*jobs)  # refused before anything is sent
+        return StreamingResponse(_stream(request.receive, queue, jobs, shape), media_type="text/event-stream")
     return Json(shape(await results(request, queue, jobs)))
 
 
@@ -129,31 +130,18 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-class _EventStream(Response):
+async def _stream(receive: Receive, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> AsyncGenerator[bytes]:
     """Server-sent events: queued and progress of every job, then one result or error."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> None:
-        queue.submit(*jobs)  # refused before anything is sent
-        super().__init__()
-        del self.headers["content-length"]
-        self._queue, self._jobs, self._shape = queue, jobs, shape
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found: list[Any] = []
-        try:
-            async with aclosing(_events(receive, self._queue, self._jobs)) as events:
-                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-                async for event in events:
-                    if event.name == "result":
-                        found.append(event.data)
-                        if len(found) < len(self._jobs):
-                            continue
-                        event = Event("result", self._shape(found))
-                    await send({"type": "http.response.body", "body": _line(event), "more_body": not event.is_last})
-        except LeftError:
-            pass
+    found: list[Any] = []
+    with suppress(LeftError):
+        async with aclosing(_events(receive, queue, jobs)) as events:
+            async for event in events:
+                if event.name == "result":
+                    found.append(event.data)
+                    if len(found) < len(jobs):
+                        continue
+                    event = Event("result", shape(found))
+                yield _line(event)
 
 
 def _line(event: Event) -> bytes:

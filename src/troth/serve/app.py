@@ -88,12 +88,10 @@ def build(
                 "models": [_described(name, model) for name, model in models.items()],
                 "explainers": _summaries("explainers", limits.offered()),
                 "maskings": _summaries("maskings", catalog.names("maskings")),
-                "limits": {
-                    "text": limits.TEXT, "units": limits.UNITS, "explainers": limits.EXPLAINERS, "rows": limits.ROWS,
-                },
+                "limits": {name: getattr(limits, name.upper()) for name in replies.Most.model_fields},
                 "run": opened,
             }
-        )  # fmt: skip
+        )
 
     @app.post("/api/explain", responses=_STREAM, response_model=replies.Explanations)
     async def explain(request: Request, asked: requests.Explain) -> Response:
@@ -158,14 +156,8 @@ def _named(find: Any, name: str) -> Any:
 
 
 def _described(name: str, model: TextClassifier) -> dict[str, Any]:
-    return {
-        "name": name,
-        "labels": list(model.labels),
-        "outputs": model.outputs,
-        "continues": model.continues,
-        "threshold": model.threshold if model.outputs == "labels" else None,
-        "fingerprint": model.fingerprint,
-    }
+    facts = {field: getattr(model, field) for field in replies.ServedModel.model_fields}
+    return {**facts, "name": name, "threshold": model.threshold if model.outputs == "labels" else None}
 
 
 def _summaries(kind: str, names: Iterable[str]) -> list[dict[str, str]]:

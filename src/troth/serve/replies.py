@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from troth.core.outputs import Outputs
 from troth.core.proof import Proof
 from troth.core.types import Attribution, Encoding, Example
 from troth.metrics import Summary
@@ -37,7 +38,9 @@ def _reply(name: str, about: str, /, *sources: tuple[type, str], **own: Any) -> 
     for source, names in sources:
         hints, comments = get_type_hints(source), dict(_COMMENT.findall(getsource(source)))
         for each in names.split():
-            declared[each] = (_as_json(hints[each]), Field(description=comments.get(each)))
+            meaning = comments.get(each, "").replace("None", "null")
+            sentence = f"{meaning[0].upper()}{meaning[1:]}." if meaning else None
+            declared[each] = (_as_json(hints[each]), Field(description=sentence))
     for each, kind in own.items():
         kind, meaning = kind if isinstance(kind, tuple) else (kind, None)
         declared[each] = (kind, Field(description=meaning)) if isinstance(meaning, str | None) else (kind, meaning)
@@ -69,16 +72,18 @@ ProofReply = _reply(
     "ProofReply",
     "Probabilities of the target (of a model that gives values, the values), and what erasing did to them.",
     (Proof, " ".join(each.name for each in fields(Proof) if each.name != "random")),
+    without_top=(Number, "Without the units that the explanation ranks highest."),
 )
 _SOURCES = (
     (Example, "id text text_pair label"),
     (Encoding, "unit_kind truncated"),
-    (Attribution, "outputs signed explainer model note"),
+    (Attribution, "signed explainer model note"),
 )
 _EXPLAINED: Mapping[str, Any] = {
     "units": (list[str], "What is scored and erased, in reading order."),
     "spans": (list[Span], "Characters of each unit in its text."),
     "segments": (list[int], "Where each unit is: 0 text, 1 text_pair, 2 + i shot i of a prompt."),
+    "outputs": (Outputs, "What the probabilities are: of classes, of labels, or values."),
     "threshold": Number,
     "seed": int,
     "prompt": (list[PromptPart], "A prompt's parts: its words, or the text inside it."),
@@ -112,7 +117,8 @@ Compared = _reply("Compared", "The same explanations of two models.", models=lis
 Erased = _reply(
     "Erased",
     "What the model says of the whole text, and of what each row of `keep` leaves.",
-    (TextClassifier, "labels outputs"),
+    (TextClassifier, "labels"),
+    outputs=Outputs,
     units=list[str],
     spans=list[Span],
     segments=list[int],
@@ -124,7 +130,9 @@ Erased = _reply(
 ServedModel = _reply(
     "ServedModel",
     "A model that can be chosen.",
-    (TextClassifier, "name labels outputs continues"),
+    (TextClassifier, "name labels"),
+    outputs=Outputs,
+    continues=(bool, "A language model whose continuation is explained."),
     threshold=Number,
     fingerprint=str,
 )
@@ -161,8 +169,9 @@ Run = _reply(
 )
 MeasuredReply = _reply(
     "MeasuredReply",
-    "One metric of one explainer.",
-    (Summary, "value low high undefined seeds"),
+    "One metric of one explainer, with the 95 % interval over examples.",
+    (Summary, "value low high seeds"),
+    undefined=(dict[str, int], "Why, and of how many examples."),
     group=(str, "A shared letter: no significant difference."),
     beats_random=bool | None,
     examples=int,
