@@ -98,6 +98,7 @@ def check(
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
     loaded = load_model(model, device=device, **prompted)
     require_class(loaded, target)
+    facts: Any
     show: Callable[[], None]
     if randomization:
         examples = load_data(data, split, limit or None)

@@ -40,8 +40,9 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
         except LeftError:
             raise
         except Exception as error:
-            invalid = isinstance(error, ValidationError)
-            status, line = (422, str(error.errors()[0]["msg"])) if invalid else status_of(error)
+            status, line = status_of(error)
+            if isinstance(error, ValidationError):
+                status, line = 422, str(error.errors()[0]["msg"])
             shown = [f'<p role="alert">{html.escape(line)}</p>']
         return Page(page.render("troth", [_form(names, sent), *shown]), status)
 
