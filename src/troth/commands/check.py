@@ -81,7 +81,7 @@ def check(
     from troth.data import load_data
     from troth.models import load_model
     from troth.models.targets import require_class
-    from troth.report import check_page, page
+    from troth.report import page, run_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
     from troth.validity.randomization import parameter_randomization
@@ -108,7 +108,7 @@ def check(
         about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
         facts, show = [result.to_dict() for result in results], partial(_print_randomization, about, results)
         if html is not None:
-            check_page.write_randomization(html, about, results, _MEANING)
+            run_page.write_randomization(html, about, results, _MEANING)
     else:
         tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
         with warnings.catch_warnings():
@@ -119,7 +119,7 @@ def check(
             )  # fmt: skip
         facts, show = found.to_dict(), partial(_print, found)
         if html is not None:
-            check_page.write_check(html, found, checking.LEVEL)
+            run_page.write_check(html, found, checking.LEVEL)
     if as_json:
         _options.print_json(facts)
         return

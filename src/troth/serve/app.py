@@ -18,7 +18,7 @@ from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
 from troth.serve import limits, plain_page, replies, requests
 from troth.serve.answers import Json, LeftError, Page, answer, problem, results
-from troth.serve.guard import App, Guard
+from troth.serve.guard import Guard
 from troth.serve.limits import Limits
 from troth.serve.runs import Runs
 from troth.serve.served import Served
@@ -59,7 +59,7 @@ def build(
     port: int,
     opened: str | None = None,
     limit: Limits | None = None,
-) -> App:
+) -> Guard:
     """The application, behind its guard; it answers as 127.0.0.1 at this port."""
     queue = WorkQueue(models, limit or Limits())
     served = Served(models)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from troth.serve import limits
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from troth.serve.answers import Json
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HEADERS = {
@@ -26,23 +19,25 @@ _HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 }
+_TOO_LARGE = (413, f"the request is too large; at most {limits.BODY:,} bytes are read")
 
 
 class Guard:
     """A page elsewhere that a browser has open can send requests here, or point its own name here; both are refused."""
 
-    def __init__(self, app: App, port: int) -> None:
+    def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
         self._hosts = {f"{host}:{port}" for host in LOCAL} | ({*LOCAL} if port == 80 else set())
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
         refused = self._refused(Headers(scope=scope))
         if refused is not None:
-            await _answer(send, *refused)
+            status, line = refused
+            await Json({"error": line}, status, {"connection": "close", **_HEADERS})(scope, receive, send)
             return
         size = 0
 
@@ -72,13 +67,3 @@ class Guard:
         length = headers.get("content-length", "0")
         is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= limits.BODY
         return None if is_small else _TOO_LARGE
-
-
-_TOO_LARGE = (413, f"the request is too large; at most {limits.BODY:,} bytes are read")
-
-
-async def _answer(send: Send, status: int, line: str) -> None:
-    headers = {"content-type": "application/json", "connection": "close", **_HEADERS}
-    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": json.dumps({"error": line}).encode()})
