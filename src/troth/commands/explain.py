@@ -19,7 +19,7 @@ from troth.core.terminal import Console
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from troth.core.types import Attribution, Example
+    from troth.core.types import Attribution
     from troth.models import TextClassifier
 
 
@@ -77,6 +77,7 @@ def explain(
     """
     import troth
     from troth.core.types import Example
+    from troth.data import load_data
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, matrix, page
@@ -87,14 +88,20 @@ def explain(
     _options.one_of("--segments", segments, "first", "both")
     _options.require("--limit", limit, limit >= 0, "0 or more")
     methods = by_name(explainer or ["integrated_gradients"])
-    columns = {"text": text, "text_pair": text_pair, "label": label}
+    columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
         if texts or pair is not None:
             raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
-        examples, notes = _from_data(data, split, limit, columns, target == ["gold"])
+        # Classes are needed only where they are explained.
+        found = load_data(data, split, limit or None, unlabelled=target != ["gold"], **columns)
+        if not found:
+            raise TrothError(f"{data} holds no examples: there is nothing to explain")
+        examples, notes = list(found), found.notes
     else:
-        _refuse_without_data(split=split, limit=limit or None, **columns)
+        for name, value in {"split": split, "limit": limit or None, **columns}.items():
+            if value is not None:
+                raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
         given = texts or _lines()
         if not any(each.strip() for each in given):
             raise TrothError("the text is empty: there is nothing to explain")
@@ -118,19 +125,21 @@ def explain(
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
-    sections: Any
-    show: Any
+    sections: Any = explanation.sections
+    show: Any = explanation_screen.show
     if chosen == EACH:
         by_text = list(zip(*(found.matrices() for found in by_method.values()), strict=True))
-        title, sections, show = "What was written", matrix.sections, explanation_screen.show_matrices
+        sections, show = matrix.sections, explanation_screen.show_matrices
     else:
         if proof:
             by_method = troth.prove(classifier, by_method)
         by_text = list(zip(*by_method.values(), strict=True))
-        notes += _unexplained(examples, by_text, chosen, classifier.threshold)
-        title, sections, show = "Explanations", explanation.sections, explanation_screen.show
+        above = f"no label is above the threshold {classifier.threshold:g}"
+        why = above if chosen == "above_threshold" else "no label is given"
+        explained = {row[0].example.id for row in by_text}
+        notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
-        page.write(html, title, sections(by_text))
+        page.write(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
         written = keep_records(record, by_text, classifier, model, model_options, settings, key)
@@ -145,33 +154,6 @@ def explain(
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
-
-
-def _from_data(
-    data: str, split: str | None, limit: int, columns: dict[str, Any], labeled: bool
-) -> tuple[list[Any], tuple[str, ...]]:
-    """The examples of the data, and what was guessed or left out; classes are needed only where they are explained."""
-    from troth.data import load_data
-
-    found = load_data(data, split, limit or None, unlabelled=not labeled, **columns)
-    if not found:
-        raise TrothError(f"{data} holds no examples: there is nothing to explain")
-    return list(found), found.notes
-
-
-def _unexplained(
-    examples: Sequence[Example], by_text: Sequence[Sequence[Attribution]], target: str | list[str], threshold: float
-) -> tuple[str, ...]:
-    """A line for each text of which no label was explained."""
-    explained = {row[0].example.id for row in by_text}
-    why = f"no label is above the threshold {threshold:g}" if target == "above_threshold" else "no label is given"
-    return tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
-
-
-def _refuse_without_data(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
 
 
 def _lines() -> list[str]:
@@ -220,14 +202,10 @@ def keep_records(
     # One of several targets is its record's own; so is a label, however it was chosen.
     several = isinstance(settings.get("target"), list) or model.outputs == "labels"
     used = versions()
-
-    def of(row: Sequence[Attribution]) -> dict[str, Any]:
-        return {**settings, **({"target": row[0].target} if several else {}), "proof": proving}
-
     decisions = [
         records.decision(
-            row, model, source=source, options=asked, settings=of(row), run=run,
-            versions=used, comparison=sentence(row), key=key,
+            row, model, source=source, options=asked, run=run, versions=used, comparison=sentence(row), key=key,
+            settings={**settings, **({"target": row[0].target} if several else {}), "proof": proving},
         )
         for row in by_text
     ]  # fmt: skip

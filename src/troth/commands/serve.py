@@ -49,7 +49,11 @@ def serve(
     Needs fastapi and uvicorn: pip install "troth[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
-    uvicorn = _uvicorn()
+    try:
+        import fastapi as fastapi
+        import uvicorn
+    except ImportError as error:
+        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
     from troth.serve.app import build
     from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run
@@ -80,15 +84,6 @@ def serve(
                 webbrowser.open(url)  # the socket listens already
             uvicorn.Server(config).run(sockets=[place])
         terminal.echo("stopped", err=True)
-
-
-def _uvicorn() -> Any:
-    try:
-        import fastapi as fastapi
-        import uvicorn
-    except ImportError as error:
-        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
-    return uvicorn
 
 
 def _bound(port: int) -> socket.socket:

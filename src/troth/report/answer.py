@@ -46,9 +46,8 @@ def _clusters(board: Leaderboard) -> list[str]:
     """What was counted, where it is not every example."""
     if board.clusters is None:
         return []
-    which = "examples of one group, and equal or nearly equal texts," if board.clustering.has_groups else (
-        "equal or nearly equal texts"
-    )  # fmt: skip
+    copies = "equal or nearly equal texts"
+    which = f"examples of one group, and {copies}," if board.clustering.has_groups else copies
     count = "1 cluster" if board.clusters == 1 else f"{board.clusters} clusters"
     return [
         f"The {board.examples} examples are {count}: {which} count as one, by the mean of their scores, in every "

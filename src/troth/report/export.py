@@ -123,7 +123,8 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
     for row in sheet.rows:
         lines.append(_latex_row(_latex_value(cell) for cell in row))
         if intervals and any(cell.interval for cell in row):
-            lines.append(_latex_row(_latex_interval(cell) for cell in row))
+            small = (rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else "" for cell in row)
+            lines.append(_latex_row(small))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -132,10 +133,6 @@ def _latex_value(cell: TableCell) -> str:
     text = cell.text.replace("-", "$-$") if number else latex_escaped(cell.text)
     raised = rf"\textsuperscript{{{latex_escaped(cell.letters)}}}" if cell.letters else ""
     return (rf"\textbf{{{text}}}" if cell.best else text) + raised
-
-
-def _latex_interval(cell: TableCell) -> str:
-    return rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else ""
 
 
 def _latex_row(cells: Iterable[str]) -> str:

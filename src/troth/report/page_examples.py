@@ -143,15 +143,14 @@ def curve_of(record: Mapping[str, Any], inserts: bool = False) -> ErasureCurve |
     ratios = record.get("ratios")
     if not ratios:
         return None
-    for key, kept in (("p_erased", False), ("log_p_erased", False), ("p_kept", True), ("log_p_kept", True)):
-        if key not in record:
-            continue
-        full, left = record[key.replace("erased", "full").replace("kept", "full")], record[key]
-        if key.startswith("log_"):
-            full, left = np.exp(full), np.exp(left)
-        if kept:
-            return ErasureCurve(tuple(ratios), tuple(left), kept=True)
-        return ErasureCurve((0.0, *ratios), (float(full), *left))
+    for key in ("p_erased", "log_p_erased", "p_kept", "log_p_kept"):
+        if key in record:
+            full, left = record[key.replace("erased", "full").replace("kept", "full")], record[key]
+            if key.startswith("log_"):
+                full, left = np.exp(full), np.exp(left)
+            if key.endswith("kept"):
+                return ErasureCurve(tuple(ratios), tuple(left), kept=True)
+            return ErasureCurve((0.0, *ratios), (float(full), *left))
     if "p_explained" in record:
         return ErasureCurve(tuple(ratios), tuple(record["p_explained"]))
     if "p" in record and len(record["p"]) == len(ratios):

@@ -155,8 +155,6 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
 def _over_seeds(seeds: Sequence[Explained]) -> dict[str, float]:
     """Each word's score in one text, averaged over the seeds that define it."""
     every = [_relative(one) for one in seeds]
-    if len(every) == 1:
-        return every[0]
     names = dict.fromkeys(name for found in every for name in found)
     return {name: fmean(found[name] for found in every if name in found) for name in names}
 
@@ -168,7 +166,7 @@ def _relative(one: Explained) -> dict[str, float]:
     if largest > 0:
         for word, score in zip(one.words, (one.scores / largest).tolist(), strict=True):
             name = word.casefold().strip()
-            if name.isalnum() or any(letter.isalnum() for letter in name):
+            if any(letter.isalnum() for letter in name):
                 found[name] = max(found.get(name, -1.0), score)
     return found
 
