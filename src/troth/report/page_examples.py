@@ -21,7 +21,7 @@ from troth import seeds, statistics
 from troth.core.copies import Ints, numbered
 from troth.core.sheet import without_nan
 from troth.core.types import Score
-from troth.report.page_overview import Explained
+from troth.report.page_overview import Explained, rounded
 from troth.store.measured import Key
 
 Floats = NDArray[np.float64]
@@ -180,9 +180,9 @@ def mean_curve(
     bands = [statistics.bca_interval(column) for column in values.T]
     return {
         "ratios": [round(ratio, 4) for ratio in ratios],
-        "mean": _rounded(values.mean(0)),
-        "low": _rounded([low for low, _ in bands]),
-        "high": _rounded([high for _, high in bands]),
+        "mean": list(map(rounded, values.mean(0))),
+        "low": [rounded(low) for low, _ in bands],
+        "high": [rounded(high) for _, high in bands],
         "kept": examples[0][0].kept,
         "examples": len(examples),
     }
@@ -215,7 +215,3 @@ def erased_at(score: Score, scores: NDArray[np.float32]) -> list[int] | None:
     rank[order] = np.arange(len(order))
     gone = rank[:, None] < np.array(counts)  # [units, places]
     return [int(place) for place in np.where(gone.any(1), gone.argmax(1), len(counts))]
-
-
-def _rounded(values: Any) -> list[float]:
-    return [round(float(value), 4) for value in values]

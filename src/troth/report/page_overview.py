@@ -110,17 +110,18 @@ def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[s
     low, high = statistics.bca_interval(right)
     bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     calibration = [
-        {"sure": _round(sure[inside].mean()), "right": _round(right[inside].mean()), "examples": int(inside.sum())}
+        {"sure": rounded(sure[inside].mean()), "right": rounded(right[inside].mean()), "examples": int(inside.sum())}
         for place in range(_BINS)
         if (inside := bins == place).any()
     ]
+    error = sum(part["examples"] * abs(part["sure"] - part["right"]) for part in calibration) / len(known)
     classes = max(probabilities.shape[1], int(gold.max()) + 1)
     confusion = np.zeros((classes, classes), int)
     np.add.at(confusion, (gold, predicted), 1)
     return {
         "examples": len(known),
-        "accuracy": _round(right.mean()), "low": _round(low), "high": _round(high),
-        "calibration_error": _round(sum(b["examples"] * abs(b["sure"] - b["right"]) for b in calibration) / len(known)),
+        "accuracy": rounded(right.mean()), "low": rounded(low), "high": rounded(high),
+        "calibration_error": rounded(error),
         "calibration": calibration,
         "confusion": confusion.tolist() if classes <= 20 else None,
         "labels": [labels[place] if place < len(labels) else str(place) for place in range(classes)],
@@ -143,7 +144,7 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
     words = {}
     for target, counts in sorted(texts.items()):
         means: list[dict[str, Any]] = [
-            {"word": name, "score": _round(total[target][name] / (count + 1)), "examples": count}
+            {"word": name, "score": rounded(total[target][name] / (count + 1)), "examples": count}
             for name, count in counts.items()
             if count >= _FEWEST
         ]
@@ -202,7 +203,7 @@ def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, A
         mean = total / count
     matrix = [[round(float(value), 2) for value in row] for row in mean]
     return {"names": names, "values": without_nan(matrix)}, {
-        key: _round(np.mean(some)) for key, some in of_example.items()
+        key: rounded(np.mean(some)) for key, some in of_example.items()
     }
 
 
@@ -214,5 +215,5 @@ def _compared(explainers: Sequence[BySeed]) -> Iterator[tuple[Key, list[Explaine
             yield key, [some[key] for some in maps]
 
 
-def _round(value: Any) -> float:
+def rounded(value: Any) -> float:
     return round(float(value), 4)
