@@ -9,6 +9,7 @@ from tests.report.boards import board, stored
 from tests.test_seeds import board_of
 from typer.testing import CliRunner
 
+from troth.commands._options import described
 from troth.commands.cite import cite
 from troth.core import catalog
 from troth.report import citing
@@ -48,7 +49,7 @@ def test_the_paragraph_of_a_run(tmp_path):
     assert "recursive_erasure (Madsen et al., 2024)" in text
     assert "MaSF" not in text
     app = typer.Typer()
-    app.command()(cite)
+    app.command()(described(cite))
     result = CliRunner().invoke(app, [str(store.folder), "--format", "latex"])
     assert result.exit_code == 0
     written, _, bibtex = result.stdout.partition("\n\n")

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import catalog
@@ -32,13 +30,8 @@ def bench(
     limit: Annotated[
         int | None, "So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."
     ] = None,
-    explainers: Annotated[
-        list[str] | None,
-        _options.several("--explainers", "-e", help="Methods: lime,gradient; or all.", kind="explainers"),
-    ] = None,
-    metrics: Annotated[
-        list[str] | None, _options.several("--metrics", help="Metrics: comprehensiveness,…; or all.", kind="metrics")
-    ] = None,
+    explainers: Annotated[list[str] | None, "Methods: lime,gradient; or all."] = None,
+    metrics: Annotated[list[str] | None, "Metrics: comprehensiveness,…; or all."] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
@@ -52,9 +45,7 @@ def bench(
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
-    form: Annotated[
-        str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
-    ] = None,
+    form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:

@@ -35,10 +35,7 @@ def check(
     ] = None,
     validation_split: Annotated[str | None, "Which split of the references."] = None,
     limit: Annotated[int, "Test at most this many examples; 0 takes all."] = 200,
-    explainers: Annotated[
-        list[str] | None,
-        _options.several("--explainers", "-e", help="Methods whose order words are erased in.", kind="explainers"),
-    ] = None,
+    explainers: Annotated[list[str] | None, "Methods whose order words are erased in."] = None,
     masking: _options.Masking = "mask_token",
     step: Annotated[float, "How much more is erased each time."] = 0.1,
     references: Annotated[

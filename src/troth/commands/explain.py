@@ -29,12 +29,7 @@ def explain(
         list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
     ] = None,
     model: _options.Model = "embedded",
-    explainer: Annotated[
-        list[str] | None,
-        _options.several(
-            "--explainer", "-e", help="Methods: random,integrated_gradients(steps=50).", kind="explainers"
-        ),
-    ] = None,
+    explainer: Annotated[list[str] | None, "Methods: random,integrated_gradients(steps=50)."] = None,
     pair: Annotated[str | None, "The second text, for models that read two."] = None,
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
@@ -45,9 +40,7 @@ def explain(
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
-    data: Annotated[
-        str | None, typer.Option("--data", "-d", help="Explain this data set, file or folder in place of texts.")
-    ] = None,
+    data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Which part of the data."] = None,
     limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
     text: _options.TextColumn = None,

@@ -23,24 +23,14 @@ def fit(
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(
-            "--backbone",
-            help="What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
-            "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
-        ),
+        "What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
+        "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        _options.several(
-            "--metric",
-            help="What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default.",
-            kind="metrics",
-        ),
+        list[str] | None, "What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default."
     ] = None,
     lambdas: Annotated[str | None, "Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them."] = None,
-    without: Annotated[
-        list[str] | None, _options.several("--without", help="Leave losses out: prediction, sparsity, inverse.")
-    ] = None,
+    without: Annotated[list[str] | None, "Leave losses out: prediction, sparsity, inverse."] = None,
     inverse_form: Annotated[str, "L_inv: log, probability or negative_entropy."] = "log",
     sparsity_form: Annotated[str, "L_a: cross_entropy or l1."] = "cross_entropy",
     examples: Annotated[int | None, "How many to train on; 1000 by default."] = None,
@@ -48,7 +38,7 @@ def fit(
     epochs: Annotated[float | None, "Times through them; 10 by default."] = None,
     batch_size: Annotated[int | None, "Texts per step; 20 by default."] = None,
     rows_per_pass: Annotated[int | None, "Texts at a time, if memory is short."] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="4e-5 by default.")] = None,
+    learning_rate: Annotated[float | None, "4e-5 by default."] = None,
     trials: Annotated[int | None, "Trials of the search for the weights; 30 by default."] = None,
     trial_examples: Annotated[int | None, "How many a trial trains on; 450 by default."] = None,
     trial_epochs: Annotated[float | None, "Epochs of a trial; 2 by default."] = None,

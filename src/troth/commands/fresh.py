@@ -24,15 +24,15 @@ def fresh(
     support: Annotated[
         str | None, "Your model, whose explanations choose; by default plain and salience models are trained."
     ] = None,
-    explainer: Annotated[str, typer.Option("--explainer", "-e", help="Who chooses the rationales.")] = "attention",
+    explainer: Annotated[str, "Who chooses the rationales."] = "attention",
     ratio: Annotated[float, "Share of the words that is kept."] = 0.2,
     thresholder: Annotated[str, "top_k words, or the best contiguous span."] = "top_k",
-    weight: Annotated[float | None, typer.Option("--lambda", help="Of the salience-guided support models.")] = None,
+    weight: Annotated[float | None, "Of the salience-guided support models."] = None,
     seeds: _options.SeedCount = 3,
     like: _options.Like = None,
     epochs: Annotated[int, "Times through the training data; 0 = the base's own."] = 0,
     batch_size: Annotated[int, "Rows of a mini-batch; 0 = the base's own."] = 0,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="0 = the base's own.")] = 0.0,
+    learning_rate: Annotated[float, "0 = the base's own."] = 0.0,
     limit: _options.Limit = 0,
     out: Annotated[Path | None, "The folder; runs/fresh-DATA by default."] = None,
     workers: _options.Workers = 1,

@@ -31,9 +31,7 @@ def report(
         "Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
         "By default report.html in the run's folder.",
     ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")
-    ] = None,
+    form: Annotated[str | None, "Print latex, markdown, csv or json instead of writing a page."] = None,
     figures_in: Annotated[
         Path | None,
         typer.Option(

@@ -28,10 +28,7 @@ _NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  
 @takes(*(name for name in ALL if name not in _NOT_HERE))
 def serve(
     run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
-    model: Annotated[
-        list[str] | None,
-        _options.several("--model", "-m", help="Models to choose from; by default the embedded one."),
-    ] = None,
+    model: Annotated[list[str] | None, "Models to choose from; by default the embedded one."] = None,
     port: Annotated[int, "Where the page is; 0 takes any free port."] = 8765,
     runs: Annotated[str, "The folder whose runs can be opened."] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,

@@ -20,13 +20,7 @@ def train(
     recipe: Annotated[str, "plain, masked or salience; join several: 'masked + salience'."],
     data: _options.Data,
     base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            "-b",
-            help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128).",
-            callback=_options.known_base,
-        ),
+        str | None, "A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the model; by default one under runs/.")
@@ -37,13 +31,11 @@ def train(
         "Of the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
         "that explained the training data, RUN:EXPLAINER.",
     ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--lambda", help="Of the recipe salience: λ, or search for the best of three.")
-    ] = None,
+    weight: Annotated[str | None, "Of the recipe salience: λ, or search for the best of three."] = None,
     epochs: Annotated[int | None, "Times through the training data."] = None,
     batch_size: Annotated[int | None, "Rows of a mini-batch, over all devices."] = None,
     rows_per_pass: Annotated[int | None, "Rows at a time on a device, if memory is short."] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Largest step size.")] = None,
+    learning_rate: Annotated[float | None, "Largest step size."] = None,
     head_learning_rate: Annotated[float | None, "Largest step size of the classification head."] = None,
     warmup: Annotated[float | None, "Share of steps over which the rate rises."] = None,
     schedule: Annotated[str | None, "linear or constant."] = None,
@@ -55,7 +47,7 @@ def train(
     precision: Annotated[str | None, "auto, no, fp16 or bf16."] = None,
     seed: _options.Seed = 0,
     validation: Annotated[str | None, "Other data to validate on."] = None,
-    test: Annotated[list[str] | None, _options.several("--test", help="Splits to score at the end.")] = None,
+    test: Annotated[list[str] | None, "Splits to score at the end."] = None,
     hold_out: Annotated[float | None, "Share of train to validate on."] = None,
     limit: Annotated[int | None, "At most this many examples of each split."] = None,
     max_length: Annotated[int | None, "Longer texts are cut."] = None,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from troth.commands import _options
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
@@ -20,9 +18,7 @@ _UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
 
 def verify(
     record: Annotated[Path, "A record or a folder of records (troth explain --record), or a run (troth bench)."],
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Where the model is now; by default where it was.")
-    ] = None,
+    model: Annotated[str | None, "Where the model is now; by default where it was."] = None,
     key_file: _options.KeyFile = None,
     sample: Annotated[
         int | None, "Of a run: how many metric cells are computed again, 3 by default; 0 for none."
