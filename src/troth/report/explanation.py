@@ -16,6 +16,7 @@ from troth.verbs.comparison import sentence
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from troth.core.proof import Proof
     from troth.core.results import Matrix
     from troth.core.types import Attribution
 
@@ -198,8 +199,7 @@ def lines(attribution: Attribution) -> Iterator[str]:
     if attribution.question.n_units:
         yield strongest(attribution)
     if attribution.proof is not None:
-        yield proof_line(attribution)
-        yield chance_line(attribution)
+        yield from _proof_lines(attribution, attribution.proof)
 
 
 def strongest(attribution: Attribution) -> str:
@@ -211,32 +211,24 @@ def strongest(attribution: Attribution) -> str:
     return f"strongest: {', '.join(shown)}"
 
 
-def proof_line(attribution: Attribution) -> str:
-    """What becomes of the class without the top units, and without random ones."""
-    proof = attribution.proof
-    assert proof is not None
-    name, units = attribution.label(attribution.target), _units(attribution)
+def _proof_lines(attribution: Attribution, proof: Proof) -> Iterator[str]:
+    """What becomes of the class without the top units, and without random ones; how many of these do as well."""
+    name, total = attribution.label(attribution.target), attribution.question.n_units
+    units = f"{attribution.question.encoding.unit_kind}s"
     spread = (proof.random_high - proof.random_low) / 2
     is_value = attribution.outputs == "values"
     shown = "{:.4g}".format if is_value else percent
     points = 100 * spread
     half = f"{spread:.2g}" if is_value else f"{points:.0f}" if points >= 1 or points < 0.005 else f"{points:.1g}"
     flips = proof.predicted_without_top != name and attribution.is_predicted
-    return (
+    yield (
         f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
         f"(random {units}: → {shown(proof.without_random)} ± {half})"
         f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
     )
-
-
-def chance_line(attribution: Attribution) -> str:
-    """How many random choices do as well, and what was erased how."""
-    proof = attribution.proof
-    assert proof is not None
-    units, total = _units(attribution), attribution.question.n_units
     erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
     how = "deleted" if proof.masking == "delete" else f"erased by {proof.masking}"
-    return f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
+    yield f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
 
 
 def legend(
@@ -281,10 +273,6 @@ def percent(share: float) -> str:
     if 99 < hundred < 100:
         return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
     return f"{hundred:.0f} %"
-
-
-def _units(attribution: Attribution) -> str:
-    return f"{attribution.question.encoding.unit_kind}s"
 
 
 def _short(text: str) -> str:
