@@ -105,7 +105,8 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def asked_of(**given: Any) -> dict[str, Any]:
     """The options of `load_model` as plain values; those that are not given are left out."""
-    options = {name: _READERS.get(name, _as_given)(value) for name, value in given.items() if value is not None}
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {name: read(options[name]) for name, read in _READERS.items() if name in options}
     count, more = options.pop("shot_count", None), options.pop("model_option", ())
     if count is not None and "shots" not in options:
         raise TrothError(f"--shot-count {count} goes with --shots; name their data, or leave it out")
@@ -125,10 +126,6 @@ def asked_of(**given: Any) -> dict[str, Any]:
     if options.get("precision") == "exact":
         del options["precision"]
     return options | _more(more)
-
-
-def _as_given(value: Any) -> Any:
-    return value
 
 
 def _unescaped(text: str) -> str:

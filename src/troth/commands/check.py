@@ -78,7 +78,7 @@ def check(
     from troth.data import load_data
     from troth.models import load_model
     from troth.models.targets import require_class
-    from troth.report import page, run_page
+    from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
     from troth.validity.randomization import parameter_randomization
@@ -86,7 +86,7 @@ def check(
 
     _options.quieten()
     if html is not None:
-        page.require_place(html)
+        export.require_place(html)
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
     _options.require("--limit", limit, limit >= 0, "0 or more")

@@ -73,7 +73,7 @@ def explain(
     from troth.data import load_data
     from troth.models import load_named
     from troth.models.targets import EACH
-    from troth.report import explanation, explanation_screen, matrix, page
+    from troth.report import explanation, explanation_screen, export, matrix
     from troth.verbs import records
     from troth.verbs.methods import by_name
 
@@ -103,7 +103,7 @@ def explain(
         examples = [Example(str(position), each, pair) for position, each in enumerate(given)]
     _options.spare_threads(model)
     if html is not None:
-        page.require_place(html)
+        export.require_place(html)
     if key_file is not None and record is None:
         raise TrothError("--key-file signs records; name their folder with --record")
     key = None if key_file is None else records.read_key(key_file)
@@ -132,7 +132,7 @@ def explain(
         explained = {row[0].example.id for row in by_text}
         notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
-        page.write(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
+        export.write_page(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
         written = keep_records(record, by_text, classifier, model, model_options, settings, key)

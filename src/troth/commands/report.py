@@ -46,7 +46,7 @@ def report(
 
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
-    from troth.report import exhibits, export, figures, page, run_page
+    from troth.report import exhibits, export, figures, run_page
     from troth.report.board import leaderboards
     from troth.report.board_sheet import as_dict
     from troth.store.store import open_run
@@ -72,7 +72,7 @@ def report(
     wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
     path = out or (store.folder / "report.html" if wanted == "html" else None)
     if path is not None:
-        page.require_place(path)
+        export.require_place(path)
     if wanted == "html":
         assert path is not None
         run_page.write_report(store, path, exhibits=stored_exhibits(store.folder))

@@ -9,7 +9,7 @@ from typing import Any
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution
-from troth.report import explanation, page
+from troth.report import explanation, export
 from troth.verbs import records
 
 NAME = "index.html"
@@ -24,7 +24,7 @@ _INTRODUCTION = (
 def write(folder: Path) -> Path:
     """The page of all records in a folder; those that cannot be read are named."""
     path = folder / NAME
-    page.write(path, "Decisions and why", _sections(folder), own=True)
+    export.write_page(path, "Decisions and why", _sections(folder), own=True)
     return path
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
-from troth.report import export, page
+from troth.report import export
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
@@ -89,7 +89,7 @@ def report_text(
 ) -> str:
     """The same as text; examples beyond the budget in bytes are left out, and `home` is the page to go back to."""
     boards = leaderboards(store, computed=computed)
-    plain = [page.sheet_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
+    plain = [export.html(sheet) for _, sheet, _ in exhibits if sheet.rows]
     return render(page_data(store, boards, exhibits), [*plain, *map(board_html, boards)], budget, home)
 
 
@@ -185,7 +185,7 @@ def board_html(board: Leaderboard) -> str:
     remarks = notes(board)
     untested = folded({metric: str(stamp) for metric, stamp in board.stamps.items() if stamp.p is None})
     parts = [
-        page.table(leaderboard.title, [column.head for column in leaderboard.columns], rows),
+        export.html_table(leaderboard.title, [column.head for column in leaderboard.columns], rows),
         _list(board.answer()),
         f'<p class="muted">{markup.escape(" ".join(leaderboard.notes))}</p>',
         _section(TELLING, remarks.pop(TELLING, [])),
@@ -205,7 +205,7 @@ def _spreads(board: Leaderboard, seeds: Sheet) -> str:
     }
     rows = [[name, *(texts.get((name, metric), NOTHING) for metric in board.metrics)] for name in board.explainers]
     caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
-    return page.table(caption, ["explainer", *board.metrics], [list(map(TableCell, row)) for row in rows])
+    return export.html_table(caption, ["explainer", *board.metrics], [list(map(TableCell, row)) for row in rows])
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
@@ -253,7 +253,7 @@ def _write_check(path: Path, sheets: Sequence[Sheet], *, title: str, **parts: An
     empty: dict[str, Any] = {"answer": [], "lines": [], "level": 0.0, "dots": [], "caption": "", "notes": []}
     check = {"title": title, **empty, **parts}
     data = PageData(document("check", checks=[check], tables=[table(sheet) for sheet in sheets]), [])
-    export.write(path, render(data, map(page.sheet_table, sheets)).encode())
+    export.write(path, render(data, map(export.html, sheets)).encode())
 
 
 def _name(one: Randomization, results: Sequence[Randomization]) -> str:

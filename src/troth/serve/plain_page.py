@@ -12,14 +12,14 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 
 from troth.core import catalog, spec_text
-from troth.report import explanation, page
+from troth.report import explanation, export
 from troth.serve import requests
 from troth.serve.answers import LeftError, Page, results, status_of
 from troth.serve.runs import Runs
 from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
 
-ASSETS = Path(page.__file__).parent / "page_assets"  # the built front end, where it is shipped
+ASSETS = Path(export.__file__).parent / "page_assets"  # the built front end, where it is shipped
 Sent = Mapping[str, Sequence[str]]  # the fields of a form
 
 
@@ -44,7 +44,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
             if isinstance(error, ValidationError):
                 status, line = 422, str(error.errors()[0]["msg"])
             shown = [f'<p role="alert">{html.escape(line)}</p>']
-        return Page(page.render("troth", [_form(names, sent), *shown]), status)
+        return Page(export.html_page("troth", [_form(names, sent), *shown]), status)
 
     @app.get("/", response_class=Page, include_in_schema=False)
     def start() -> str:
@@ -57,7 +57,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
             else f'<script type="module" src="/assets/{quote(name)}"></script>'
             for name in assets()
         )
-        return page.render("troth", [f'<div id="app" data-mode="serve">{_form(names, {})}{listed}</div>{loaded}'])
+        return export.html_page("troth", [f'<div id="app" data-mode="serve">{_form(names, {})}{listed}</div>{loaded}'])
 
     @app.post("/", response_class=Page, include_in_schema=False)
     async def explain(request: Request) -> Page:

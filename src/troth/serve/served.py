@@ -19,7 +19,7 @@ from troth.maskings import Masking
 from troth.models import TextClassifier
 from troth.models.targets import EACH, Target, require_class
 from troth.serve import limits, requests
-from troth.serve.work_queue import Job, Lane
+from troth.serve.work_queue import BatchKey, Job
 from troth.training.record import usual_masking
 from troth.verbs.explain import explanations, targets_of
 from troth.verbs.proof import CHOICES, RATIO, proofs_of
@@ -45,7 +45,7 @@ class Served:
         shape: Callable[[list[list[Attribution]], Any], Any] = as_json,
     ) -> Job:
         """A job that explains as `troth explain` does; `shape` makes its result of each method's explanations."""
-        model, lane, example = self._checked(asked, name)
+        model, key, example = self._checked(asked, name)
         methods = limits.explainers(asked.explainers)
 
         def begin(job: Job) -> Routine[Any]:
@@ -57,18 +57,18 @@ class Served:
             by_method: list[list[Attribution]] = []
             for done, (name, method) in enumerate(methods.items()):
                 job.begins(name, done, len(methods))
-                prepared = method.prepare(Prober(model, lane.masking), [encoding])
+                prepared = method.prepare(Prober(model, key.masking), [encoding])
                 asks = explanations(model, prepared, pairs, against=asked.against, seed=asked.seed)
                 by_method.append((yield from asks) if pairs else [])
             if asked.proof and asked.target != EACH and encoding.n_units and targets:
                 by_method = yield from _proved(model, by_method)
             return shape(by_method, asked.target)
 
-        return Job(lane, begin)
+        return Job(key, begin)
 
     def erasing(self, asked: requests.Erase) -> Job:
         """A job that asks about the whole text, and about what each row of `keep` leaves of it."""
-        model, lane, example = self._checked(asked, asked.model)
+        model, key, example = self._checked(asked, asked.model)
 
         def begin(job: Job) -> Routine[dict[str, Any]]:
             encoding = _encoded(model, example, asked)
@@ -92,19 +92,19 @@ class Served:
                 "note": "; ".join(model.notes),
             }
 
-        return Job(lane, begin)
+        return Job(key, begin)
 
     def _checked(
         self, asked: requests.Explain | requests.Compare | requests.Erase, name: str | None
-    ) -> tuple[TextClassifier, Lane, Example]:
-        """The model, the lane and the text of a request."""
+    ) -> tuple[TextClassifier, BatchKey, Example]:
+        """The model, the key and the text of a request."""
         chosen = next(iter(self.models)) if name is None else name
         if chosen not in self.models:
             raise unknown("served model", chosen[:200], self.models)
-        lane = Lane(chosen, limits.masking(asked.masking))
+        key = BatchKey(chosen, limits.masking(asked.masking))
         if not asked.text.strip():
             raise TrothError("the text is empty: there is nothing to explain")
-        return self.models[chosen], lane, Example("0", asked.text, asked.text_pair)
+        return self.models[chosen], key, Example("0", asked.text, asked.text_pair)
 
 
 def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:

@@ -27,7 +27,7 @@ from troth.serve.limits import Limits
 from troth.serve.parts import in_parts
 
 _OFTEN = 0.1  # seconds between two reports of progress
-_SHARE = 256  # jobs in a row that one lane may take while others wait
+_SHARE = 256  # jobs in a row that may share batches while others wait
 _IDLE = 1.0  # seconds without a job after which memory is given back
 
 
@@ -42,8 +42,8 @@ class Event(NamedTuple):
         return self.name in ("result", "error")
 
 
-class Lane(NamedTuple):
-    """Jobs of one lane share batches."""
+class BatchKey(NamedTuple):
+    """Jobs with the same key share batches."""
 
     model: str
     masking: str
@@ -60,8 +60,8 @@ class WithdrawnError(Exception):
 class Job:
     """A piece of work, and the events that whoever waits for it reads."""
 
-    def __init__(self, lane: Lane, begin: Callable[[Job], Routine[Any]]) -> None:
-        self.lane, self.begin = lane, begin
+    def __init__(self, key: BatchKey, begin: Callable[[Job], Routine[Any]]) -> None:
+        self.key, self.begin = key, begin
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.is_done = False
         self.deadline = float("inf")
@@ -159,10 +159,10 @@ class WorkQueue:
             self._changed.notify()
         self._thread.join(timeout=10)
 
-    def take(self, lane: Lane | None) -> Job | None:
-        """The next job of the lane, or of any, if one waits."""
+    def take(self, key: BatchKey | None) -> Job | None:
+        """The next job with this key, or any, if one waits."""
         with self._changed:
-            job = next((job for job in self._waiting if lane in (None, job.lane)), None)
+            job = next((job for job in self._waiting if key in (None, job.key)), None)
             if job is not None:
                 self._waiting.remove(job)
                 self._under_way.append(job)
@@ -190,10 +190,10 @@ class WorkQueue:
         return bool(self._waiting) or self._is_closed
 
     def _share(self, arriving: _Arriving) -> None:
-        """Works on jobs of one lane together; where that fails, on each alone, which shows whose fault it is."""
-        lane = arriving.taken[0].lane
+        """Works on jobs of one key together; where that fails, on each alone, which shows whose fault it is."""
+        key = arriving.taken[0].key
         try:
-            prober = Prober(self._models[lane.model], lane.masking, window=self._limits.together)
+            prober = Prober(self._models[key.model], key.masking, window=self._limits.together)
             # Not a generator expression, which would end for good when no job waits.
             for _ in prober.run(map(partial(_watched, prober), arriving)):
                 pass
@@ -223,7 +223,7 @@ class _Arriving(Iterator[Job]):
     def _has_more(self) -> bool:
         if self._queue is None or self._begun >= _SHARE:
             return False
-        return self._queue.take(self.taken[0].lane) is not None
+        return self._queue.take(self.taken[0].key) is not None
 
 
 def _watched(prober: Prober, job: Job) -> Routine[None]:
