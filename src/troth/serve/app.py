@@ -16,13 +16,12 @@ import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
-from troth.serve import limits, plain_page, replies, requests
+from troth.serve import plain_page, replies, requests
 from troth.serve.answers import Json, LeftError, Page, answer, problem, results
 from troth.serve.guard import Guard
-from troth.serve.limits import Limits
 from troth.serve.runs import Runs
 from troth.serve.served import Served
-from troth.serve.work_queue import WorkQueue
+from troth.serve.work_queue import Limits, WorkQueue
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": replies.Problem, "description": why}
@@ -86,9 +85,9 @@ def build(
             {
                 "version": troth.__version__,
                 "models": [_described(name, model) for name, model in models.items()],
-                "explainers": _summaries("explainers", limits.offered()),
+                "explainers": _summaries("explainers", requests.offered()),
                 "maskings": _summaries("maskings", catalog.names("maskings")),
-                "limits": {name: getattr(limits, name.upper()) for name in replies.Most.model_fields},
+                "limits": {name: getattr(requests, name.upper()) for name in replies.Most.model_fields},
                 "run": opened,
             }
         )

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from troth.serve import limits
+from troth.serve import requests
 from troth.serve.answers import Json
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
@@ -19,7 +19,7 @@ _HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 }
-_TOO_LARGE = (413, f"the request is too large; at most {limits.BODY:,} bytes are read")
+_TOO_LARGE = (413, f"the request is too large; at most {requests.BODY:,} bytes are read")
 
 
 class Guard:
@@ -45,7 +45,7 @@ class Guard:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > limits.BODY:
+            if size > requests.BODY:
                 raise HTTPException(*_TOO_LARGE)
             return message
 
@@ -65,5 +65,5 @@ class Guard:
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return 403, "another site's page sent this; troth serve answers only its own"
         length = headers.get("content-length", "0")
-        is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= limits.BODY
+        is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= requests.BODY
         return None if is_small else _TOO_LARGE

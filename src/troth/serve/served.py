@@ -18,7 +18,7 @@ from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.models import TextClassifier
 from troth.models.targets import EACH, Target, require_class
-from troth.serve import limits, requests
+from troth.serve import requests
 from troth.serve.work_queue import BatchKey, Job
 from troth.training.record import usual_masking
 from troth.verbs.explain import explanations, targets_of
@@ -46,7 +46,7 @@ class Served:
     ) -> Job:
         """A job that explains as `troth explain` does; `shape` makes its result of each method's explanations."""
         model, key, example = self._checked(asked, name)
-        methods = limits.explainers(asked.explainers)
+        methods = requests.explainers(asked.explainers)
 
         def begin(job: Job) -> Routine[Any]:
             require_class(model, asked.target, several=True)
@@ -101,7 +101,7 @@ class Served:
         chosen = next(iter(self.models)) if name is None else name
         if chosen not in self.models:
             raise unknown("served model", chosen[:200], self.models)
-        key = BatchKey(chosen, limits.masking(asked.masking))
+        key = BatchKey(chosen, requests.masking(asked.masking))
         if not asked.text.strip():
             raise TrothError("the text is empty: there is nothing to explain")
         return self.models[chosen], key, Example("0", asked.text, asked.text_pair)
@@ -109,7 +109,11 @@ class Served:
 
 def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:
     encoding = model.encode([example], asked.units, asked.segments)[0]
-    limits.require_few_units(encoding)
+    if encoding.n_units > requests.UNITS:
+        raise TrothError(
+            f"the text has {encoding.n_units:,} {encoding.unit_kind}s, and at most {requests.UNITS:,} are explained "
+            "here; use larger units (sentence), a part of the text, or troth explain"
+        )
     return encoding
 
 

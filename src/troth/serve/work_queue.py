@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +24,6 @@ from troth.core.user_calls import UserCodeError
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine, Running
 from troth.models import TextClassifier
-from troth.serve.limits import Limits
 from troth.serve.parts import in_parts
 
 _OFTEN = 0.1  # seconds between two reports of progress
@@ -108,6 +108,15 @@ class Job:
     def _tell_progress(self) -> None:
         self._told = time.monotonic()
         self.tell("progress", {**self._step, "rows": self._rows})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is under way at a time."""
+
+    jobs: int = 64  # waiting or under way; more are refused
+    together: int = 16  # that share batches
+    seconds: float = 300.0  # that one job may wait and work
 
 
 class FullError(TrothError):
