@@ -88,7 +88,7 @@ READERS = {
     "core/locks.py": "the first thousand bytes of a lock",
     "core/terminal.py": "standard streams",
     "cli.py": "standard streams",
-    "commands/_listing.py": "the package's own files",
+    "commands/list.py": "the package's own files",
     "commands/serve.py": "an answer of at most a megabyte, from this machine",
     "data/reviews.py": "the package's own files",
     "data/sources/readers.py": "rows of lines that the reader gave, and Parquet after its size was checked",

@@ -38,7 +38,7 @@ app = typer.Typer(
 for _module in pkgutil.iter_modules(commands.__path__):
     if not _module.name.startswith("_"):
         _file = importlib.import_module(f"troth.commands.{_module.name}")
-        app.command(_module.name.rstrip("_"), cls=_options.Command)(getattr(_file, _module.name))
+        app.command(_module.name.rstrip("_"), cls=_options.Command)(_options.described(getattr(_file, _module.name)))
 
 
 def _print_version(wanted: bool) -> None:

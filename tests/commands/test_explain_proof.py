@@ -11,7 +11,7 @@ import fakes
 import troth as package
 from troth import cli
 from troth.core.terminal import Console
-from troth.report import evidence, explanation_screen
+from troth.report import explanation, explanation_screen
 from troth.report.explanation_screen import signed_lines
 
 TEXT = "a good film with a great cast and a bad ending"
@@ -64,7 +64,7 @@ def test_the_same_proof_everywhere(troth, model, tmp_path):
         assert line in shown
         assert line in page
         assert f"({proof['count']} of {len(facts['units'])} words, erased by mask_token)" in shown
-        numbers = evidence.strongest(attributions[0])
+        numbers = explanation.strongest(attributions[0])
         assert numbers in shown
         assert numbers.replace("'", "&#x27;") in page
         assert f"runner-up {proof['runner_up']} (" in shown

@@ -6,22 +6,11 @@ import json
 import re
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from tests.report.test_export import called
 
 from troth.commands.bench import bench
 from troth.commands.query import query
 from troth.core.errors import TrothError
-
-
-def called(command, *arguments):
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(command)
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if isinstance(result.exception, TrothError):
-        raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout
 
 
 @pytest.fixture(scope="module")

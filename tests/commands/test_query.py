@@ -10,6 +10,7 @@ from rich.console import Console
 from tests.test_seeds import board_of, curve_score, run, store_scores
 from typer.testing import CliRunner
 
+from troth.commands._options import described
 from troth.commands.query import query, show
 
 
@@ -28,7 +29,7 @@ def store(tmp_path_factory):
 @pytest.fixture
 def ask(store):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(query)
+    app.command()(described(query))
 
     def call(sql, *arguments):
         result = CliRunner().invoke(app, [str(store.folder), sql, *arguments])

@@ -4,6 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from troth.commands._options import described
 from troth.commands.diff import diff
 from troth.commands.query import query
 from troth.commands.runs import runs
@@ -15,7 +16,7 @@ from troth.core.errors import TrothError
 def troth():
     app = typer.Typer(pretty_exceptions_enable=False)
     for command in (diff, query, runs, sweep):
-        app.command()(command)
+        app.command()(described(command))
 
     def call(*arguments, code=0):
         result = CliRunner().invoke(app, list(arguments))

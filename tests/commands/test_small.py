@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import troth as package
-from troth.commands import _listing
+from troth.commands import list as listing
 from troth.commands._options import names_of
 from troth.commands.list import names_in_lists
 from troth.core import catalog, hub
@@ -128,18 +128,18 @@ def test_a_slip_in_a_name_is_told_apart_from_one_in_a_kind(troth):
 
 
 def test_data_sets_say_whether_they_are_here(troth, tmp_path, monkeypatch):
-    monkeypatch.setattr(_listing, "is_cached", lambda name: name == "datasets/google/boolq")
+    monkeypatch.setattr(listing, "is_cached", lambda name: name == "datasets/google/boolq")
     monkeypatch.setenv("TROTH_DATA", str(tmp_path))
     (tmp_path / "multirc").mkdir()
     (tmp_path / "tasks_1-20_v1-2" / "en-10k").mkdir(parents=True)
-    places = {name: _listing.place_of(name) for name in catalog.names("data")}
+    places = {name: listing.place_of(name) for name in catalog.names("data")}
     assert places["reviews"] == places["babi"] == "here"  # shipped, and made
     assert places["multirc"] == places["babi1"] == "here"  # in TROTH_DATA
     assert places["boolq"] == "here"  # fetched before
     assert places["sst2"] == "on the hub"
     assert places["diabetes"] == "not here"
     monkeypatch.delenv("TROTH_DATA")
-    assert _listing.place_of("multirc") == "not here"
+    assert listing.place_of("multirc") == "not here"
     listed = {line.split()[0]: line for line in troth("list", "datasets")[1].splitlines() if line.split()}
     assert "on the hub" in listed["sst2"]
 
@@ -152,7 +152,7 @@ def test_doctor_names_the_folder_of_data_sets(troth, tmp_path, monkeypatch):
     assert parts["TROTH_DATA"] == {"state": "ok", "detail": f"{tmp_path}: 1 of {count} data sets"}
     assert "HF_HUB_OFFLINE is set" in parts["hub"]["detail"]
     monkeypatch.setenv("TROTH_DATA", "/nowhere")
-    assert _listing.data_folder() == "/nowhere is not a folder"
+    assert listing.data_folder() == "/nowhere is not a folder"
 
 
 # --- no network

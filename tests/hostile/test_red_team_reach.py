@@ -21,7 +21,7 @@ from troth.attribution_model.start import pretrained_of
 from troth.commands.explain import keep_records
 from troth.core import hub, trust
 from troth.core.errors import TrothError
-from troth.serve import limits
+from troth.serve import requests
 from troth.training.record import record_of
 from troth.verbs import records
 
@@ -363,13 +363,13 @@ def test_a_model_folder_reaches_nothing(here, contacted, attack):
 
 
 REQUESTS = {
-    "an endpoint": (limits.explainers, [ASKING]),
-    "a checkpoint": (limits.explainers, ["attributive_masking(checkpoint=model)"]),
-    "code": (limits.explainers, ["evil.py:predict"]),
-    "a file in an option": (limits.explainers, ["leave_one_out(of='data.jsonl')"]),
-    "a URL in a masking": (limits.masking, f"token(text='{EVIL}')"),
-    "a file in a masking": (limits.masking, "token(text='data.jsonl')"),
-    "code as a masking": (limits.masking, "evil.py:predict"),
+    "an endpoint": (requests.explainers, [ASKING]),
+    "a checkpoint": (requests.explainers, ["attributive_masking(checkpoint=model)"]),
+    "code": (requests.explainers, ["evil.py:predict"]),
+    "a file in an option": (requests.explainers, ["leave_one_out(of='data.jsonl')"]),
+    "a URL in a masking": (requests.masking, f"token(text='{EVIL}')"),
+    "a file in a masking": (requests.masking, "token(text='data.jsonl')"),
+    "code as a masking": (requests.masking, "evil.py:predict"),
 }
 
 

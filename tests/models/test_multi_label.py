@@ -17,7 +17,7 @@ from troth.core.types import Attribution, Example
 from troth.engine.prober import Prober
 from troth.models import load_model
 from troth.models.encoder import Encoder
-from troth.report import evidence
+from troth.report import explanation
 from troth.verbs.explain import explanations
 
 TEXT = "the service was awful , but the film a joy"
@@ -184,7 +184,7 @@ def test_the_proof_is_about_the_label():
         assert proof.probability == pytest.approx(found["good"][place].probabilities[place], abs=1e-6)
         assert (proof.predicted_without_top, proof.without_top < 0.5) == (f"not {label}", True)
     # Explanations of one label compete with each other, not with those of the other label.
-    shown = evidence.proof_line(proved["good"][0])
+    shown = list(explanation.lines(proved["good"][0]))[1]
     assert "; the model then says not rude" in shown
     html = proved["good"][1]._repr_html_()
     assert "warm: yes (" in html

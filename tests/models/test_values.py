@@ -11,7 +11,7 @@ from labels import regression
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.models import load_model
-from troth.report import evidence, explanation
+from troth.report import explanation
 
 TEXT = "a good film with a bad ending"
 
@@ -41,7 +41,7 @@ def test_the_value_is_explained():
     assert explanation.heading(attribution) == f"value = {value():.4g}"
     proof = troth.prove(model, [attribution])[0].proof
     assert (proof.predicted_without_top, proof.runner_up, proof.runner_up_probability) == ("", "", None)
-    assert f"value {value():.4g} → " in evidence.proof_line(troth.prove(model, [attribution])[0])
+    assert f"value {value():.4g} → " in list(explanation.lines(troth.prove(model, [attribution])[0]))[1]
 
 
 def test_recursive_erasure_is_of_the_value():

@@ -9,6 +9,7 @@ from tests.report.boards import board, stored
 from tests.test_seeds import board_of
 from typer.testing import CliRunner
 
+from troth.commands._options import described
 from troth.commands.cite import cite
 from troth.core import catalog
 from troth.report import citing
@@ -48,7 +49,7 @@ def test_the_paragraph_of_a_run(tmp_path):
     assert "recursive_erasure (Madsen et al., 2024)" in text
     assert "MaSF" not in text
     app = typer.Typer()
-    app.command()(cite)
+    app.command()(described(cite))
     result = CliRunner().invoke(app, [str(store.folder), "--format", "latex"])
     assert result.exit_code == 0
     written, _, bibtex = result.stdout.partition("\n\n")
@@ -63,7 +64,7 @@ def test_the_paragraph_of_a_run(tmp_path):
 
 def test_methods_of_ones_own_have_no_reference():
     one = board({"mine": [0.5, 0.5], "random": [0.1, 0.1]}, {"rationale_agreement(top=5)": True, "theirs": True},
-                stamps={"theirs": Stamp(0.5)})  # fmt: skip
+                stamps={"theirs": Stamp(0.5)}, plausible=("rationale_agreement(top=5)",))  # fmt: skip
     text = citing.paragraph(one)
     assert "explained with mine and compared" in text
     assert "measured with theirs." in text

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import fakes
 import troth
 from troth.commands import query, report
+from troth.commands._options import described
 from troth.core.errors import TrothError
 from troth.core.results import Attributions, Scores
 from troth.core.types import Score
@@ -37,7 +38,7 @@ def store(tmp_path_factory):
 
 def called(command, *arguments):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(command)
+    app.command()(described(command))
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if isinstance(result.exception, TrothError):
         raise result.exception

@@ -11,10 +11,8 @@ from tests.report import page_runs
 from troth.core.sheet import plain_sheet
 from troth.core.types import Example, Score
 from troth.report.exhibits import Exhibit
-from troth.report.page_curves import curve_of, erased_at, mean_curve
-from troth.report.page_examples import LETTERS, STEPS, letters, packed
-from troth.report.page_overview import explainer_agreement, model_facts, rank_agreement, top_words
-from troth.report.page_rows import Explained
+from troth.report.page_examples import LETTERS, STEPS, curve_of, erased_at, letters, mean_curve, packed
+from troth.report.page_overview import Explained, explainer_agreement, model_facts, rank_agreement, top_words
 from troth.report.run_page import page_data
 
 

@@ -8,7 +8,7 @@ from browsing import DESK, PHONE, focused_by_keyboard, serious_faults, watched
 from browsing import browser as browser
 from troth.core.sheet import plain_sheet
 from troth.core.types import Example
-from troth.report import check_page, run_page
+from troth.report import run_page
 from troth.report.exhibits import Exhibit
 from troth.validity.checking import Check
 from troth.validity.randomization import Randomization
@@ -149,7 +149,7 @@ def test_a_check_is_the_same_page(browser, tmp_path):
     p = np.array([[0.9, 0.5, 0.2], [0.8, 0.4, 0.01]])
     p_values = {"random": p, "lime": p}
     found = Check("m", page_runs.HOSTILE, "mask_token", 9, 0.5, (0.0, 0.5, 1.0), ("a", "b"), p_values, smallest=0.001)
-    check_page.write_check(tmp_path / "check.html", found, 0.05)
+    run_page.write_check(tmp_path / "check.html", found, 0.05)
     with watched(browser, (tmp_path / "check.html").as_uri()) as page:
         page.wait_for_selector(".headline")
         assert page_runs.HOSTILE in page.locator(".kicker").inner_text()
@@ -164,7 +164,7 @@ def test_a_check_is_the_same_page(browser, tmp_path):
         Randomization("gradient", "all", 0.25, 0.1, 0.4, (0.25,)),
         Randomization("lime", "all", 0.5, 0.3, 0.7, ()),
     ]
-    check_page.write_randomization(tmp_path / "shuffled.html", "2 examples", results, "Near 0 is good.")
+    run_page.write_randomization(tmp_path / "shuffled.html", "2 examples", results, "Near 0 is good.")
     with watched(browser, (tmp_path / "shuffled.html").as_uri()) as page:
         page.wait_for_selector(".whisker")
         assert page.locator(".dots tbody th").all_inner_texts() == ["gradient", "lime"]

@@ -8,8 +8,8 @@ import pytest
 from fakes import planted
 from troth.core.types import Example
 from troth.models.black_box import BlackBox
+from troth.report.answer import joined, judge
 from troth.report.comparing import Analysis
-from troth.report.verdict import joined, judge
 from troth.sweep.bench import bench
 
 DIRECTIONS = {"comprehensiveness": True, "sufficiency": False, "correlation": True}

@@ -15,8 +15,7 @@ import pytest
 from fakes import encoder
 from serving import server_of, until
 from troth.models.black_box import BlackBox
-from troth.serve.jobs import Job
-from troth.serve.limits import Limits
+from troth.serve.work_queue import Job, Limits
 
 ASKED = {"explainers": ["leave_one_out"], "masking": "delete", "proof": False}
 

@@ -28,7 +28,7 @@ def test_what_is_freed_goes_back_to_the_system():
     code = """
         import torch
         from pathlib import Path
-        from troth.serve.memory import release
+        from troth.serve.work_queue import release_memory
 
         def megabytes():
             lines = Path("/proc/self/status").read_text().splitlines()
@@ -39,7 +39,7 @@ def test_what_is_freed_goes_back_to_the_system():
         stay = many[::100]
         del many
         kept = megabytes() - before
-        release()
+        release_memory()
         print(kept, megabytes() - before)
     """
     printed = subprocess.run(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -16,28 +16,21 @@ from troth.core.errors import TrothError
 Asked = Callable[[], dict[str, Any]]  # reads the options; called when the command needs them
 
 _PROMPTS: Mapping[str, Any] = {
-    "prompt": Annotated[
-        str | None, typer.Option(help='Asks a causal language model: "Review: {text} Sentiment:" with --class-words.')
-    ],
+    "prompt": Annotated[str | None, 'Asks a causal language model: "Review: {text} Sentiment:" with --class-words.'],
     "class_words": Annotated[
-        str | None,
-        typer.Option(help="The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."),
+        str | None, "The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."
     ],
     "continuation": Annotated[
-        str | None, typer.Option(help="Explains why a language model would write this after the text (or the prompt).")
+        str | None, "Explains why a language model would write this after the text (or the prompt)."
     ],
-    "generate": Annotated[
-        int | None, typer.Option(help="Lets a language model write up to so many tokens, then explains what it wrote.")
-    ],
-    "shots": Annotated[
-        str | None, typer.Option(help="Data whose labeled examples the prompt shows first (a file or a name).")
-    ],
-    "shot_count": Annotated[int | None, typer.Option(help="At most this many shots; 4 by default.")],
+    "generate": Annotated[int | None, "Lets a language model write up to so many tokens, then explains what it wrote."],
+    "shots": Annotated[str | None, "Data whose labeled examples the prompt shows first (a file or a name)."],
+    "shot_count": Annotated[int | None, "At most this many shots; 4 by default."],
     "chat": Annotated[
         bool | None,
         typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one."),
     ],
-    "mask_text": Annotated[str | None, typer.Option(help="What erased words become in a prompted model; one token.")],
+    "mask_text": Annotated[str | None, "What erased words become in a prompted model; one token."],
     "model_option": Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +40,7 @@ _PROMPTS: Mapping[str, Any] = {
     ],
 }
 _MEANINGS: Mapping[str, Any] = {
-    "labels": Annotated[str | None, typer.Option(help="The names of a function's classes, in order: neg,pos.")],
+    "labels": Annotated[str | None, "The names of a function's classes, in order: neg,pos."],
     "multi_label": Annotated[
         bool | None,
         typer.Option(
@@ -56,16 +49,15 @@ _MEANINGS: Mapping[str, Any] = {
             "the model's config says.",
         ),
     ],
-    "threshold": Annotated[float | None, typer.Option(help="Labels more probable than this hold; 0.5 by default.")],
+    "threshold": Annotated[float | None, "Labels more probable than this hold; 0.5 by default."],
     "candidate_labels": Annotated[
-        str | None, typer.Option(help="Labels that an NLI model chooses from (zero-shot): urgent,phone,tablet.")
+        str | None, "Labels that an NLI model chooses from (zero-shot): urgent,phone,tablet."
     ],
     "hypothesis_template": Annotated[
-        str | None, typer.Option(help='What is asked of each candidate label; by default "This example is {}."')
+        str | None, 'What is asked of each candidate label; by default "This example is {}."'
     ],
     "precision": Annotated[
-        str | None,
-        typer.Option(help="exact, or fast: bfloat16 matrix products; ranks stay, numbers move by about 1 %."),
+        str | None, "exact, or fast: bfloat16 matrix products; ranks stay, numbers move by about 1 %."
     ],
 }
 PROMPT = ("prompt", "class_words", "shots", "shot_count", "chat", "mask_text")
@@ -94,9 +86,8 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             options = {name: given.pop(name) for name in names}
             command(**given, asked=partial(asked_of, **options))
 
-        hints = get_type_hints(command, include_extras=True)
         parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
             group = {"asked": _PROMPTS, "allow": _MEANINGS}.get(parameter.name, {})
             parameters += [
                 parameter.replace(name=name, default=None, annotation=hint)
@@ -104,7 +95,7 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 if name in names
             ]
             if parameter.name != "asked":
-                parameters.append(parameter.replace(annotation=hints[parameter.name]))
+                parameters.append(parameter)
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
@@ -112,58 +103,44 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return with_options
 
 
-def asked_of(
-    *,
-    prompt: str | None = None,
-    class_words: str | None = None,
-    shots: str | None = None,
-    shot_count: int | None = None,
-    chat: bool | None = None,
-    mask_text: str | None = None,
-    labels: str | None = None,
-    precision: str | None = None,
-    continuation: str | None = None,
-    generate: int | None = None,
-    multi_label: bool | None = None,
-    threshold: float | None = None,
-    candidate_labels: str | None = None,
-    hypothesis_template: str | None = None,
-    model_option: Sequence[str] | None = None,
-) -> dict[str, Any]:
+def asked_of(**given: Any) -> dict[str, Any]:
     """The options of `load_model` as plain values; those that are not given are left out."""
-    if shot_count is not None and shots is None:
-        raise TrothError(f"--shot-count {shot_count} goes with --shots; name their data, or leave it out")
-    number = 4 if shot_count is None else shot_count
-    require("--shot-count", number, number >= 1, "1 or more")
-    words, named = _parts(class_words), None
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {name: read(options[name]) for name, read in _READERS.items() if name in options}
+    count, more = options.pop("shot_count", None), options.pop("model_option", ())
+    if count is not None and "shots" not in options:
+        raise TrothError(f"--shot-count {count} goes with --shots; name their data, or leave it out")
+    require("--shot-count", count, count is None or count >= 1, "1 or more")
+    words = options.get("class_words", ())
     if words and all("=" in word for word in words):
-        named, words = map(list, zip(*(word.split("=", 1) for word in words), strict=True))
-    prompted = {
-        "prompt": _unescaped(prompt), "labels": named, "class_words": words,
-        "shots": None if shots is None else _shots(shots, number), "chat": chat, "mask_text": mask_text,
-    }  # fmt: skip
-    if continuation is not None and generate is not None:
+        named, options["class_words"] = map(list, zip(*(word.split("=", 1) for word in words), strict=True))
+        options.setdefault("labels", named)
+    if "shots" in options:
+        options["shots"] = _shots(options["shots"], count or 4)
+    if "continuation" in options and "generate" in options:
         raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
-    if threshold is not None:
-        require("--threshold", threshold, 0 < threshold < 1, "between 0 and 1, such as 0.3")
-    if hypothesis_template is not None and candidate_labels is None:
+    if "threshold" in options:
+        require("--threshold", options["threshold"], 0 < options["threshold"] < 1, "between 0 and 1, such as 0.3")
+    if "hypothesis_template" in options and "candidate_labels" not in options:
         raise TrothError("--hypothesis-template goes with --candidate-labels; name them, or leave it out")
-    meaning = {
-        "labels": _parts(labels), "precision": None if precision == "exact" else precision,
-        "continuation": _unescaped(continuation), "generate": generate, "multi_label": multi_label,
-        "threshold": threshold, "candidate_labels": _parts(candidate_labels),
-        "hypothesis_template": hypothesis_template,
-    }  # fmt: skip
-    given = [(name, value) for part in (prompted, meaning) for name, value in part.items() if value is not None]
-    return dict(given) | _more(model_option or ())
+    if options.get("precision") == "exact":
+        del options["precision"]
+    return options | _more(more)
 
 
-def _unescaped(text: str | None) -> str | None:
-    return None if text is None else text.replace("\\n", "\n")
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n")
 
 
-def _parts(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",")]
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+# How the options that are not taken as they are given are read.
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("prompt", "continuation"), _unescaped),
+    **dict.fromkeys(("class_words", "labels", "candidate_labels"), _parts),
+}
 
 
 def _shots(data: str, number: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
@@ -9,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -19,6 +20,17 @@ from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
 _MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
+# Options that have a short name, too, or another name than their parameter: the same in every command.
+_NAMES = {
+    "as_json": ["--json"], "base": ["--base", "-b"], "data": ["--data", "-d"], "explainer": ["--explainer", "-e"],
+    "explainers": ["--explainers", "-e"], "form": ["--format"], "learning_rate": ["--learning-rate", "--lr"],
+    "model": ["--model", "-m"], "weight": ["--lambda"],
+}  # fmt: skip
+# Options whose values a shell completes with the names of a kind.
+_COMPLETED = {
+    "data": "data", "explainer": "explainers", "explainers": "explainers", "masking": "maskings", "metric": "metrics",
+    "metrics": "metrics",
+}  # fmt: skip
 
 
 class Command(TyperCommand):
@@ -53,11 +65,6 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
         return [f"{before}{comma}{name}" for name in catalog.names(kind) if name.startswith(begun)]
 
     return complete
-
-
-def several(*names: str, help: str, kind: str | None = None) -> Any:
-    """An option for a list: repeated, or separated by commas; the names of a kind in the catalog are completed."""
-    return typer.Option(*names, help=help, callback=_split, autocompletion=names_of(kind) if kind else None)
 
 
 def _split(values: list[str] | None) -> list[str] | None:
@@ -101,6 +108,31 @@ def known_model(name: str) -> str:
     return name
 
 
+def described(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: a sentence in `Annotated` is the help of an argument, or of an option.
+
+    What else an option is follows from its parameter. A switch that is off by default can only be turned on, and a list
+    may be repeated or separated by commas.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [parameter.replace(annotation=_with_help(parameter)) for parameter in signature.parameters.values()]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+    return command
+
+
+def _with_help(parameter: inspect.Parameter) -> Any:
+    kind, *about = get_args(parameter.annotation)
+    if not about or not isinstance(about[0], str):
+        return parameter.annotation
+    if parameter.default is parameter.empty:
+        return Annotated[kind, typer.Argument(help=about[0])]
+    name = parameter.name
+    names = _NAMES.get(name, [f"--{name.replace('_', '-')}"] if parameter.default is False else [])
+    callback = known_base if name == "base" else _split if kind == list[str] | None else None
+    completed = names_of(_COMPLETED[name]) if name in _COMPLETED else None
+    return Annotated[kind, typer.Option(*names, help=about[0], callback=callback, autocompletion=completed)]
+
+
 Model = Annotated[
     str,
     typer.Option(
@@ -116,21 +148,17 @@ Data = Annotated[
         "--data", "-d", help="A data set's name, a file, a folder or a hub name.", autocompletion=names_of("data")
     ),
 ]
-Run = Annotated[str, typer.Argument(help="A run's folder, or its name in runs/.")]
-Masking = Annotated[
-    str, typer.Option(help="How a unit is erased; see troth list maskings.", autocompletion=names_of("maskings"))
-]
-Like = Annotated[str | None, typer.Option(help="The settings of a paper: fmm, roar, soft or saloss.")]
-SeedCount = Annotated[int, typer.Option(help="How many seeds: 0, 1, …")]
-Limit = Annotated[int, typer.Option(help="At most this many examples of each split; 0 takes all.")]
-TextColumn = Annotated[str | None, typer.Option(help="Column of the text; guessed by default.")]
-PairColumn = Annotated[str | None, typer.Option(help="Column of the second text; '' for none.")]
-LabelColumn = Annotated[str | None, typer.Option(help="Column of the class; '' for none.")]
-GroupColumn = Annotated[
-    str | None, typer.Option("--group", help="Column of what examples come from (a document): each counts once.")
-]
-Workers = Annotated[int | None, typer.Option(help="Processes; by default one per GPU, else one per core.")]
-Retry = Annotated[bool, typer.Option("--retry", help="Try failed cells (pieces of work) again.")]
+Run = Annotated[str, "A run's folder, or its name in runs/."]
+Masking = Annotated[str, "How a unit is erased; see troth list maskings."]
+Like = Annotated[str | None, "The settings of a paper: fmm, roar, soft or saloss."]
+SeedCount = Annotated[int, "How many seeds: 0, 1, …"]
+Limit = Annotated[int, "At most this many examples of each split; 0 takes all."]
+TextColumn = Annotated[str | None, "Column of the text; guessed by default."]
+PairColumn = Annotated[str | None, "Column of the second text; '' for none."]
+LabelColumn = Annotated[str | None, "Column of the class; '' for none."]
+GroupColumn = Annotated[str | None, "Column of what examples come from (a document): each counts once."]
+Workers = Annotated[int | None, "Processes; by default one per GPU, else one per core."]
+Retry = Annotated[bool, "Try failed cells (pieces of work) again."]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -150,8 +178,8 @@ Allow = Annotated[
         is_eager=True,
     ),
 ]
-Units = Annotated[str, typer.Option(help="What is scored and erased: token, word, sentence or passage.")]
-Target = Annotated[str, typer.Option(help="The class explained: predicted, gold, an index or a label.")]
+Units = Annotated[str, "What is scored and erased: token, word, sentence or passage."]
+Target = Annotated[str, "The class explained: predicted, gold, an index or a label."]
 Targets = Annotated[
     list[str] | None,
     typer.Option(
@@ -160,16 +188,14 @@ Targets = Annotated[
         "above_threshold.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+Seed = Annotated[int, "Seed of every random draw."]
 Seeds = Annotated[
     list[int] | None,
     typer.Option(help="Seed of every random draw; several: 0,1,2.", parser=_numbers, callback=_joined),
 ]
-KeyFile = Annotated[
-    Path | None, typer.Option(help="Sign or check records with the key in this file: HMAC-SHA256 of all its bytes.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Plain JSON for machines.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; by default a GPU if there is one.")]
+KeyFile = Annotated[Path | None, "Sign or check records with the key in this file: HMAC-SHA256 of all its bytes."]
+Json = Annotated[bool, "Plain JSON for machines."]
+Device = Annotated[str | None, "cpu, cuda or cuda:1; by default a GPU if there is one."]
 
 
 def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str]:

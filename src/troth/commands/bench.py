@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import catalog
@@ -23,39 +21,31 @@ if TYPE_CHECKING:
 def bench(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
-    split: Annotated[str | None, typer.Option(help="Which split; by default the one to evaluate on.")] = None,
+    split: Annotated[str | None, "Which split; by default the one to evaluate on."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     group: _options.GroupColumn = None,
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Rows may have no label.")] = False,
+    unlabelled: Annotated[bool, "Rows may have no label."] = False,
     limit: Annotated[
-        int | None,
-        typer.Option(help="So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."),
+        int | None, "So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."
     ] = None,
-    explainers: Annotated[
-        list[str] | None,
-        _options.several("--explainers", "-e", help="Methods: lime,gradient; or all.", kind="explainers"),
-    ] = None,
-    metrics: Annotated[
-        list[str] | None, _options.several("--metrics", help="Metrics: comprehensiveness,…; or all.", kind="metrics")
-    ] = None,
+    explainers: Annotated[list[str] | None, "Methods: lime,gradient; or all."] = None,
+    metrics: Annotated[list[str] | None, "Metrics: comprehensiveness,…; or all."] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
-        str | None, typer.Option(help="How a unit is erased; by default as in the model's training, else mask_token.")
+        str | None, "How a unit is erased; by default as in the model's training, else mask_token."
     ] = None,
     seed: _options.Seeds = None,
-    sort: Annotated[str | None, typer.Option(help="Sort by this metric instead of the mean place.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder; by default one under runs/.")] = None,
+    sort: Annotated[str | None, "Sort by this metric instead of the mean place."] = None,
+    out: Annotated[Path | None, "The run's folder; by default one under runs/."] = None,
     workers: _options.Workers = None,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    engine: Annotated[str, "local or ray."] = "local",
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
-    form: Annotated[
-        str | None, typer.Option("--format", help="Print the leaderboard as latex, markdown, csv or json.")
-    ] = None,
+    form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,29 +27,21 @@ _MEANING = (
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
-    split: Annotated[str | None, typer.Option(help="Which split is tested; by default test, if there is one.")] = None,
+    split: Annotated[str | None, "Which split is tested; by default test, if there is one."] = None,
     validation_data: Annotated[
         str | None,
-        typer.Option(
-            help="The references, whole texts of the kind the model was trained on; by default what was held out of "
-            "its training, else the validation split, else half of the data."
-        ),
+        "The references, whole texts of the kind the model was trained on; by default what was held out of "
+        "its training, else the validation split, else half of the data.",
     ] = None,
-    validation_split: Annotated[str | None, typer.Option(help="Which split of the references.")] = None,
-    limit: Annotated[int, typer.Option(help="Test at most this many examples; 0 takes all.")] = 200,
-    explainers: Annotated[
-        list[str] | None,
-        _options.several("--explainers", "-e", help="Methods whose order words are erased in.", kind="explainers"),
-    ] = None,
+    validation_split: Annotated[str | None, "Which split of the references."] = None,
+    limit: Annotated[int, "Test at most this many examples; 0 takes all."] = 200,
+    explainers: Annotated[list[str] | None, "Methods whose order words are erased in."] = None,
     masking: _options.Masking = "mask_token",
-    step: Annotated[float, typer.Option(help="How much more is erased each time.")] = 0.1,
+    step: Annotated[float, "How much more is erased each time."] = 0.1,
     references: Annotated[
-        str,
-        typer.Option(
-            help="masked (every second one), all_masked or whole; by default as the model's training record says."
-        ),
+        str, "masked (every second one), all_masked or whole; by default as the model's training record says."
     ] = "as_trained",
-    variant: Annotated[str, typer.Option(help="calibrated, or MaSF as in the paper.")] = "calibrated",
+    variant: Annotated[str, "calibrated, or MaSF as in the paper."] = "calibrated",
     recompute: Annotated[
         bool | None,
         typer.Option(
@@ -57,27 +51,19 @@ def check(
         ),
     ] = None,
     randomization: Annotated[
-        bool,
-        typer.Option(
-            "--randomization",
-            help="Test the explainers instead: do their scores change when the model's weights are shuffled?",
-        ),
+        bool, "Test the explainers instead: do their scores change when the model's weights are shuffled?"
     ] = False,
-    cascade: Annotated[
-        bool, typer.Option("--cascade", help="With --randomization: shuffle from the top down, block by block.")
-    ] = False,
+    cascade: Annotated[bool, "With --randomization: shuffle from the top down, block by block."] = False,
     units: _options.Units = "word",
     target: Annotated[
         str | None,
-        typer.Option(
-            help="The class explained: predicted, gold, an index or a label; by default, as for recursive_erasure, "
-            "gold where there are labels, else predicted."
-        ),
+        "The class explained: predicted, gold, an index or a label; by default, as for recursive_erasure, "
+        "gold where there are labels, else predicted.",
     ] = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     asked: Asked = dict,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
+    html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
@@ -92,7 +78,7 @@ def check(
     from troth.data import load_data
     from troth.models import load_model
     from troth.models.targets import require_class
-    from troth.report import check_page, page
+    from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
     from troth.validity.randomization import parameter_randomization
@@ -100,7 +86,7 @@ def check(
 
     _options.quieten()
     if html is not None:
-        page.require_place(html)
+        export.require_place(html)
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
     _options.require("--limit", limit, limit >= 0, "0 or more")
@@ -109,36 +95,34 @@ def check(
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
     loaded = load_model(model, device=device, **prompted)
     require_class(loaded, target)
+    facts: Any
+    show: Callable[[], None]
     if randomization:
         examples = load_data(data, split, limit or None)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
         options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
         results = [one for name in chosen for one in parameter_randomization(loaded, examples, name, **options)]
         about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
+        facts, show = [result.to_dict() for result in results], partial(_print_randomization, about, results)
         if html is not None:
-            check_page.write_randomization(html, about, results, _MEANING)
-        if as_json:
-            _options.print_json([result.to_dict() for result in results])
-        else:
-            _print_randomization(about, results)
-            if html is not None:
-                terminal.echo(f"written to {html}")
-        return
-    tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # it is among the notes
-        found = checking.check(
-            loaded, tested, known, methods, masking, step, seed, target=target, recompute=recompute,
-            units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
-        )  # fmt: skip
-    if html is not None:
-        check_page.write_check(html, found, checking.LEVEL)
-    if as_json:
-        _options.print_json(found.to_dict())
+            run_page.write_randomization(html, about, results, _MEANING)
     else:
-        _print(found)
+        tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it is among the notes
+            found = checking.check(
+                loaded, tested, known, methods, masking, step, seed, target=target, recompute=recompute,
+                units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
+            )  # fmt: skip
+        facts, show = found.to_dict(), partial(_print, found)
         if html is not None:
-            terminal.echo(f"written to {html}")
+            run_page.write_check(html, found, checking.LEVEL)
+    if as_json:
+        _options.print_json(facts)
+        return
+    show()
+    if html is not None:
+        terminal.echo(f"written to {html}")
 
 
 def _print(found: Any) -> None:

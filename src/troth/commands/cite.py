@@ -14,9 +14,7 @@ from troth.core.errors import TrothError
 
 def cite(
     run: _options.Run,
-    form: Annotated[
-        str, typer.Option("--format", help="The paragraph as text, or as latex with \\citep commands.")
-    ] = "text",
+    form: Annotated[str, "The paragraph as text, or as latex with \\citep commands."] = "text",
     only_bibtex: Annotated[bool, typer.Option("--bibtex", help="Only the BibTeX entries, for a .bib file.")] = False,
     as_json: _options.Json = False,
 ) -> None:

@@ -16,7 +16,7 @@ _SHOWN = 6  # values of a spec
 
 def diff(
     first: _options.Run,
-    second: Annotated[str, typer.Argument(help="Another run.")],
+    second: Annotated[str, "Another run."],
     everything: Annotated[bool, typer.Option("--all", help="Also print the numbers that did not move.")] = False,
     as_json: _options.Json = False,
 ) -> None:

@@ -30,31 +30,30 @@ def doctor(as_json: _options.Json = False) -> None:
 
     import torch
 
-    from troth.commands._listing import data_folder, data_folder_is_there
+    from troth.commands.list import data_folder, data_folder_is_there
     from troth.core.hub import unreachable
+    from troth.verbs.explain import explain
 
     _options.quieten()
     found = []
     for part, remedy in _PARTS.items():
         try:
-            version = importlib.metadata.version(part)
-            found.append((part, "ok", version))
+            found.append((part, "ok", importlib.metadata.version(part)))
         except importlib.metadata.PackageNotFoundError:
             found.append((part, "optional" if remedy else "missing", remedy or f"pip install {part}"))
     cuda = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (CPU works)"
     found.append(("GPU", "ok" if torch.cuda.is_available() else "optional", cuda))
     found.append(("TROTH_DATA", "ok" if data_folder_is_there() else "optional", data_folder()))
     found.append(("hub", "optional" if (why := unreachable()) else "ok", why or "can be reached"))
-    found.append(("explain", *_try_out()))
+    try:
+        (attribution,) = explain("embedded", "a fine film", "leave_one_out")
+        found.append(("explain", "ok", f"the embedded model says {attribution.label(attribution.target)}"))
+    except (TrothError, RuntimeError, ImportError, OSError) as error:
+        found.append(("explain", "broken", str(error).split("\n")[0]))
     healthy = all(state != "missing" and state != "broken" for _, state, _ in found)
     if as_json:
-        _options.print_json(
-            {
-                "healthy": healthy,
-                "python": sys.version.split()[0],
-                "parts": {n: {"state": s, "detail": d} for n, s, d in found},
-            }
-        )
+        parts = {name: {"state": state, "detail": detail} for name, state, detail in found}
+        _options.print_json({"healthy": healthy, "python": sys.version.split()[0], "parts": parts})
     else:
         console = Console()
         console.print(f"Python {sys.version.split()[0]} on {platform.platform()}")
@@ -66,13 +65,3 @@ def doctor(as_json: _options.Json = False) -> None:
         console.print("everything that is needed works" if healthy else "[red]something needed is missing or broken[/]")
     if not healthy:
         raise SystemExit(1)
-
-
-def _try_out() -> tuple[str, str]:
-    from troth.verbs.explain import explain
-
-    try:
-        (attribution,) = explain("embedded", "a fine film", "leave_one_out")
-    except (TrothError, RuntimeError, ImportError, OSError) as error:
-        return "broken", str(error).split("\n")[0]
-    return "ok", f"the embedded model says {attribution.label(attribution.target)}"

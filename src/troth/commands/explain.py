@@ -19,7 +19,7 @@ from troth.core.terminal import Console
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from troth.core.types import Attribution, Example
+    from troth.core.types import Attribution
     from troth.models import TextClassifier
 
 
@@ -29,35 +29,24 @@ def explain(
         list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
     ] = None,
     model: _options.Model = "embedded",
-    explainer: Annotated[
-        list[str] | None,
-        _options.several(
-            "--explainer", "-e", help="Methods: random,integrated_gradients(steps=50).", kind="explainers"
-        ),
-    ] = None,
-    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    segments: Annotated[str, typer.Option(help="Which text is explained: first or both.")] = "first",
+    explainer: Annotated[list[str] | None, "Methods: random,integrated_gradients(steps=50)."] = None,
+    pair: Annotated[str | None, "The second text, for models that read two."] = None,
+    segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
     target: _options.Targets = None,
-    against: Annotated[str | None, typer.Option(help="Explain why the target rather than this class.")] = None,
+    against: Annotated[str | None, "Explain why the target rather than this class."] = None,
     masking: _options.Masking = "mask_token",
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")] = None,
-    proof: Annotated[
-        bool, typer.Option(help="Erase each method's top words, and random ones, and show what the model then says.")
-    ] = True,
-    data: Annotated[
-        str | None, typer.Option("--data", "-d", help="Explain this data set, file or folder in place of texts.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Which part of the data.")] = None,
-    limit: Annotated[int, typer.Option(help="At most this many examples of the data; 0 takes all.")] = 0,
+    html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
+    proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
+    data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
+    split: Annotated[str | None, "Which part of the data."] = None,
+    limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Keep a record of every decision in this folder; see troth verify.")
-    ] = None,
+    record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
@@ -81,25 +70,31 @@ def explain(
     """
     import troth
     from troth.core.types import Example
+    from troth.data import load_data
     from troth.models import load_named
     from troth.models.targets import EACH
-    from troth.report import explanation, explanation_screen, matrix, page
+    from troth.report import explanation, explanation_screen, export, matrix
     from troth.verbs import records
     from troth.verbs.methods import by_name
 
     _options.quieten()
-    if segments not in ("first", "both"):
-        raise TrothError(f"--segments must be first or both, not {segments!r}")
+    _options.one_of("--segments", segments, "first", "both")
     _options.require("--limit", limit, limit >= 0, "0 or more")
     methods = by_name(explainer or ["integrated_gradients"])
-    columns = {"text": text, "text_pair": text_pair, "label": label}
+    columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
         if texts or pair is not None:
             raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
-        examples, notes = _from_data(data, split, limit, columns, target == ["gold"])
+        # Classes are needed only where they are explained.
+        found = load_data(data, split, limit or None, unlabelled=target != ["gold"], **columns)
+        if not found:
+            raise TrothError(f"{data} holds no examples: there is nothing to explain")
+        examples, notes = list(found), found.notes
     else:
-        _refuse_without_data(split=split, limit=limit or None, **columns)
+        for name, value in {"split": split, "limit": limit or None, **columns}.items():
+            if value is not None:
+                raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
         given = texts or _lines()
         if not any(each.strip() for each in given):
             raise TrothError("the text is empty: there is nothing to explain")
@@ -108,7 +103,7 @@ def explain(
         examples = [Example(str(position), each, pair) for position, each in enumerate(given)]
     _options.spare_threads(model)
     if html is not None:
-        page.require_place(html)
+        export.require_place(html)
     if key_file is not None and record is None:
         raise TrothError("--key-file signs records; name their folder with --record")
     key = None if key_file is None else records.read_key(key_file)
@@ -123,19 +118,21 @@ def explain(
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
-    sections: Any
-    show: Any
+    sections: Any = explanation.sections
+    show: Any = explanation_screen.show
     if chosen == EACH:
         by_text = list(zip(*(found.matrices() for found in by_method.values()), strict=True))
-        title, sections, show = "What was written", matrix.sections, explanation_screen.show_matrices
+        sections, show = matrix.sections, explanation_screen.show_matrices
     else:
         if proof:
             by_method = troth.prove(classifier, by_method)
         by_text = list(zip(*by_method.values(), strict=True))
-        notes += _unexplained(examples, by_text, chosen, classifier.threshold)
-        title, sections, show = "Explanations", explanation.sections, explanation_screen.show
+        above = f"no label is above the threshold {classifier.threshold:g}"
+        why = above if chosen == "above_threshold" else "no label is given"
+        explained = {row[0].example.id for row in by_text}
+        notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
-        page.write(html, title, sections(by_text))
+        export.write_page(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
         written = keep_records(record, by_text, classifier, model, model_options, settings, key)
@@ -150,33 +147,6 @@ def explain(
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
-
-
-def _from_data(
-    data: str, split: str | None, limit: int, columns: dict[str, Any], labeled: bool
-) -> tuple[list[Any], tuple[str, ...]]:
-    """The examples of the data, and what was guessed or left out; classes are needed only where they are explained."""
-    from troth.data import load_data
-
-    found = load_data(data, split, limit or None, unlabelled=not labeled, **columns)
-    if not found:
-        raise TrothError(f"{data} holds no examples: there is nothing to explain")
-    return list(found), found.notes
-
-
-def _unexplained(
-    examples: Sequence[Example], by_text: Sequence[Sequence[Attribution]], target: str | list[str], threshold: float
-) -> tuple[str, ...]:
-    """A line for each text of which no label was explained."""
-    explained = {row[0].example.id for row in by_text}
-    why = f"no label is above the threshold {threshold:g}" if target == "above_threshold" else "no label is given"
-    return tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
-
-
-def _refuse_without_data(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
 
 
 def _lines() -> list[str]:
@@ -225,14 +195,10 @@ def keep_records(
     # One of several targets is its record's own; so is a label, however it was chosen.
     several = isinstance(settings.get("target"), list) or model.outputs == "labels"
     used = versions()
-
-    def of(row: Sequence[Attribution]) -> dict[str, Any]:
-        return {**settings, **({"target": row[0].target} if several else {}), "proof": proving}
-
     decisions = [
         records.decision(
-            row, model, source=source, options=asked, settings=of(row), run=run,
-            versions=used, comparison=sentence(row), key=key,
+            row, model, source=source, options=asked, run=run, versions=used, comparison=sentence(row), key=key,
+            settings={**settings, **({"target": row[0].target} if several else {}), "proof": proving},
         )
         for row in by_text
     ]  # fmt: skip

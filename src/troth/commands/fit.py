@@ -15,7 +15,7 @@ from troth.core.terminal import Console
 
 @takes(*PROMPT)
 def fit(
-    explainer: Annotated[str, typer.Argument(help="attributive_masking.")],
+    explainer: Annotated[str, "attributive_masking."],
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
     out: Annotated[
@@ -23,53 +23,33 @@ def fit(
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(
-            "--backbone",
-            help="What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
-            "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
-        ),
+        "What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
+        "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        _options.several(
-            "--metric",
-            help="What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default.",
-            kind="metrics",
-        ),
+        list[str] | None, "What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default."
     ] = None,
-    lambdas: Annotated[
-        str | None, typer.Option(help="Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them.")
-    ] = None,
-    without: Annotated[
-        list[str] | None, _options.several("--without", help="Leave losses out: prediction, sparsity, inverse.")
-    ] = None,
-    inverse_form: Annotated[str, typer.Option(help="L_inv: log, probability or negative_entropy.")] = "log",
-    sparsity_form: Annotated[str, typer.Option(help="L_a: cross_entropy or l1.")] = "cross_entropy",
-    examples: Annotated[int | None, typer.Option(help="How many to train on; 1000 by default.")] = None,
-    validation: Annotated[int | None, typer.Option(help="How many to choose on; 200 by default.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Times through them; 10 by default.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Texts per step; 20 by default.")] = None,
-    rows_per_pass: Annotated[int | None, typer.Option(help="Texts at a time, if memory is short.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="4e-5 by default.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Trials of the search for the weights; 30 by default.")] = None,
-    trial_examples: Annotated[int | None, typer.Option(help="How many a trial trains on; 450 by default.")] = None,
-    trial_epochs: Annotated[float | None, typer.Option(help="Epochs of a trial; 2 by default.")] = None,
-    trials_per_metric: Annotated[
-        bool, typer.Option("--trials-per-metric", help="A search for each metric, as in the paper, not one for all.")
-    ] = False,
-    search: Annotated[
-        str, typer.Option(help="tpe (needs Optuna), sobol or random; auto is tpe, and sobol without Optuna.")
-    ] = "auto",
+    lambdas: Annotated[str | None, "Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them."] = None,
+    without: Annotated[list[str] | None, "Leave losses out: prediction, sparsity, inverse."] = None,
+    inverse_form: Annotated[str, "L_inv: log, probability or negative_entropy."] = "log",
+    sparsity_form: Annotated[str, "L_a: cross_entropy or l1."] = "cross_entropy",
+    examples: Annotated[int | None, "How many to train on; 1000 by default."] = None,
+    validation: Annotated[int | None, "How many to choose on; 200 by default."] = None,
+    epochs: Annotated[float | None, "Times through them; 10 by default."] = None,
+    batch_size: Annotated[int | None, "Texts per step; 20 by default."] = None,
+    rows_per_pass: Annotated[int | None, "Texts at a time, if memory is short."] = None,
+    learning_rate: Annotated[float | None, "4e-5 by default."] = None,
+    trials: Annotated[int | None, "Trials of the search for the weights; 30 by default."] = None,
+    trial_examples: Annotated[int | None, "How many a trial trains on; 450 by default."] = None,
+    trial_epochs: Annotated[float | None, "Epochs of a trial; 2 by default."] = None,
+    trials_per_metric: Annotated[bool, "A search for each metric, as in the paper, not one for all."] = False,
+    search: Annotated[str, "tpe (needs Optuna), sobol or random; auto is tpe, and sobol without Optuna."] = "auto",
     units: _options.Units = "token",
-    variant: Annotated[
-        str, typer.Option(help="paper, or released: --backbone explained, label encoding divided.")
-    ] = "paper",
+    variant: Annotated[str, "paper, or released: --backbone explained, label encoding divided."] = "paper",
     asked: Asked = dict,
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Begin again, whatever an earlier fit left there.")
-    ] = False,
+    restart: Annotated[bool, "Begin again, whatever an earlier fit left there."] = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:

@@ -1,14 +1,36 @@
-"""What there is."""
+"""What there is: a line for each entry of the catalog, or all there is to say of one; which data is on this machine.
+
+Only files are read for it: no library is imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import ast
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from troth.commands import _listing, _options
+from troth.commands import _options
 from troth.core import catalog
+from troth.core.errors import TrothError, nearest, unknown
+from troth.core.hub import is_cached
+from troth.core.terminal import Console
+
+KINDS = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}
+_ARCHIVES = {"babi": "tasks_1-20_v1-2/en-10k"}  # folders in $TROTH_DATA that hold several data sets
+_SHORT = {
+    "every encoder, prompted language models, black boxes": "all",
+    "every encoder, prompted language models": "encoders, LLMs",
+    "BERT, RoBERTa, XLM-RoBERTa, DistilBERT": "BERT-like",
+}
+_TITLES = {
+    "formula": "formula", "paper": "paper", "cost": "passes", "models": "models", "signed": "signed",
+    "better": "better", "values": "values", "here": "where", "pitfalls": "beware",
+}  # fmt: skip
 
 
 def names_in_lists(incomplete: str) -> Sequence[str]:
@@ -33,16 +55,165 @@ def list(
 
     Example: troth list integrated_gradients
     """
-    if name is None or name in _listing.KINDS:
-        kinds = [name] if name else [*_listing.KINDS]
+    if name is None or name in KINDS:
+        kinds = [name] if name else [*KINDS]
         if as_json:
-            _options.print_json({kind: _listing.summaries(kind) for kind in kinds})
+            entries = {kind: catalog.names(KINDS[kind]) for kind in kinds}
+            _options.print_json(
+                {kind: {each: catalog.summary(KINDS[kind], each) for each in entries[kind]} for kind in kinds}
+            )
         else:
             for kind in kinds:
-                _listing.print_kind(kind)
+                print_kind(kind)
         return
-    cards = _listing.cards(name)
+    found = cards(name)
     if as_json:
-        _options.print_json(cards[0] if len(cards) == 1 else cards)
+        _options.print_json(found[0] if len(found) == 1 else found)
     else:
-        _listing.print_cards(cards)
+        print_cards(found)
+
+
+def cards(name: str) -> Sequence[Mapping[str, Any]]:
+    """All there is to say of a name; two kinds may share it."""
+    kinds = [kind for kind in catalog.KINDS if name in catalog.names(kind)]
+    if not kinds:
+        every = [entry for kind in catalog.KINDS for entry in catalog.names(kind)]
+        near = nearest(name, every)
+        if near and not nearest(name, [*KINDS]):
+            raise TrothError(f"nothing is called {name!r}; did you mean {' or '.join(near)}? see troth list")
+        raise unknown("kind", name, KINDS)
+    return [_card(kind, name) for kind in kinds]
+
+
+def print_kind(kind: str) -> None:
+    """A line for each: name, what it costs and which models it takes (or whether it is here), what it is."""
+    rows = [(name, *_facts(kind, name), catalog.summary(KINDS[kind], name)) for name in catalog.names(KINDS[kind])]
+    if not rows:
+        return
+    console = Console()
+    heads = (kind, *{"explainers": ("passes", "models"), "metrics": ("passes",), "datasets": ("",)}.get(kind, ()), "")
+    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads) - 1)]
+    # What is piped on is not cut.
+    room = console.width if console.is_terminal or "COLUMNS" in os.environ else None
+    for row in (heads, *rows):
+        style = "bold" if row is heads else "dim"
+        first, *facts = (text.ljust(width) for text, width in zip(row[:-1], widths, strict=True))
+        line = Text.assemble((first, "bold" if row is heads else "cyan"), *((f"  {fact}", style) for fact in facts))
+        line.append(f"  {row[-1]}")
+        if room is not None:
+            line.truncate(room, overflow="ellipsis")
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    if kind in ("explainers", "metrics"):
+        about = "passes: texts the model reads to explain or measure one of n words; all about one: troth list NAME"
+        console.print(Text(about, "dim"), soft_wrap=True)
+    console.print()
+
+
+def _facts(kind: str, name: str) -> tuple[str, ...]:
+    facts = catalog.tried(kind, name)
+    if kind == "explainers":
+        return _short_cost(facts.get("cost", "–")), _SHORT.get(facts.get("models", ""), "own needs")
+    if kind == "metrics":
+        return (_short_cost(facts.get("cost", "–")),)
+    return (place_of(name),) if kind == "datasets" else ()
+
+
+def _short_cost(cost: str) -> str:
+    """A cost in a few letters.
+
+    >>> _short_cost("650, 895, 954 at n = 12, 24, 36"), _short_cost("21, 20 backward"), _short_cost("n + 1")
+    ('895 at n = 24', '21 + 20 back', 'n + 1')
+    >>> _short_cost("20 and 9 explanations")
+    '20 + 9 explanations'
+    """
+    if " at n = " in cost:
+        counts, lengths = cost.split(" at n = ")
+        return f"{counts.split(', ')[1]} at n = {lengths.split(', ')[1]}"
+    forward, _, backward = cost.removesuffix(" backward").partition(", ")
+    return (f"{forward} + {backward} back" if backward else forward).replace(" and ", " + ")
+
+
+def _card(kind: str, name: str) -> dict[str, Any]:
+    """All there is to say of one method."""
+    what, papers = catalog.definition(kind, name)
+    cls = catalog.find(kind, name)
+    options = catalog.signature(cls)
+    facts = {
+        "name": name,
+        "kind": catalog.KINDS[kind],
+        "write": f"{name}({', '.join(options)})" if options else name,
+        "meaning": what,
+        "paper": papers,
+        **catalog.tried(kind, name),
+        "about": catalog.paragraphs(kind, name)[1:],
+    }
+    if kind == "metrics":
+        facts["better"] = {True: "higher", False: "lower", None: "neither"}[cls.higher_is_better]
+        facts["values"] = cls.bounds
+    if kind == "explainers":
+        facts["signed"] = "yes" if cls.signed else "no"
+    if kind in ("explainers", "metrics", "maskings"):
+        facts["formula"], facts["pitfalls"] = cls.formula or "–", cls.pitfalls or "–"
+    if kind == "data":
+        facts["here"] = place_of(name)
+    return facts
+
+
+def print_cards(every: Sequence[Mapping[str, Any]]) -> None:
+    console = Console()
+    for facts in every:
+        console.print(Text.assemble((facts["write"], "bold cyan"), (f"   {facts['kind']}", "dim")))
+        console.print(Text(facts["meaning"]))
+        for title, shown in _TITLES.items():
+            if facts.get(title, "–") != "–":
+                console.print(Text.assemble((f"{shown}: ", "bold"), facts[title]))
+        for paragraph in facts["about"]:
+            console.print()
+            console.print(Text(paragraph))
+        console.print()
+
+
+def place_of(name: str) -> str:
+    """Where a data set is: "here" (shipped, made, in $TROTH_DATA or in the hub's cache), "on the hub" or "not here"."""
+    bases, hub = _written(name)
+    if "Dataset" in bases or _folder(name) is not None:
+        return "here"
+    if not hub:
+        return "not here"
+    return "here" if is_cached(f"datasets/{hub.partition(':')[0]}") else "on the hub"
+
+
+def data_folder_is_there() -> bool:
+    return "TROTH_DATA" in os.environ and Path(os.environ["TROTH_DATA"]).is_dir()
+
+
+def data_folder() -> str:
+    """One line on $TROTH_DATA: where it is and how many data sets it has."""
+    if "TROTH_DATA" not in os.environ:
+        return "not set; where data sets are kept, a folder each: export TROTH_DATA=~/data"
+    folder = os.environ["TROTH_DATA"]
+    if not data_folder_is_there():
+        return f"{folder} is not a folder"
+    names = catalog.names("data")
+    return f"{folder}: {sum(_folder(name) is not None for name in names)} of {len(names)} data sets"
+
+
+def _folder(name: str) -> Path | None:
+    if "TROTH_DATA" not in os.environ:
+        return None
+    places = [name, *(archive for begin, archive in _ARCHIVES.items() if name.startswith(begin))]
+    return next((path for path in (Path(os.environ["TROTH_DATA"]) / place for place in places) if path.is_dir()), None)
+
+
+def _written(name: str) -> tuple[Sequence[str], str]:
+    """The classes that an entry extends and its name on the hub, as its file says."""
+    tree = ast.parse(catalog.file("data", name).read_text(encoding="utf-8"))
+    entry = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.decorator_list)
+    hubs = [
+        node.value.value
+        for node in entry.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "hub"
+    ]
+    return [ast.unparse(base) for base in entry.bases], str(hubs[0]) if hubs else ""

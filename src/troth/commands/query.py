@@ -32,14 +32,12 @@ _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
 def query(
     run: _options.Run,
-    sql: Annotated[
-        str, typer.Argument(help="One SELECT over leaderboard, scores, explanations, examples, checks or cells.")
-    ],
-    limit: Annotated[int, typer.Option(help="Rows shown; 0 shows all.")] = 50,
+    sql: Annotated[str, "One SELECT over leaderboard, scores, explanations, examples, checks or cells."],
+    limit: Annotated[int, "Rows shown; 0 shows all."] = 50,
     as_csv: Annotated[bool, typer.Option("--csv", help="All rows as csv, unrounded.")] = False,
     as_json: _options.Json = False,
-    seconds: Annotated[float, typer.Option(help="Stop the query after this many seconds.")] = 60.0,
-    memory: Annotated[str, typer.Option(help="The most memory that the query may take: 1GB.")] = "1GB",
+    seconds: Annotated[float, "Stop the query after this many seconds."] = 60.0,
+    memory: Annotated[str, "The most memory that the query may take: 1GB."] = "1GB",
 ) -> None:
     """Answers SQL over a run, read-only. The views: leaderboard (the numbers that bench prints), scores (a row per
     example and seed), explanations, examples, checks, cells. Try: describe leaderboard

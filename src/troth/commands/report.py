@@ -28,14 +28,10 @@ def report(
     run: _options.Run,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
-            "By default report.html in the run's folder."
-        ),
+        "Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
+        "By default report.html in the run's folder.",
     ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="Print latex, markdown, csv or json instead of writing a page.")
-    ] = None,
+    form: Annotated[str | None, "Print latex, markdown, csv or json instead of writing a page."] = None,
     figures_in: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +46,7 @@ def report(
 
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
-    from troth.report import export, figures, page, run_page
+    from troth.report import exhibits, export, figures, run_page
     from troth.report.board import leaderboards
     from troth.report.board_sheet import as_dict
     from troth.store.store import open_run
@@ -62,12 +58,21 @@ def report(
     if figures_in is not None:
         if out is not None or form is not None:
             raise TrothError("--figures writes files of its own; leave --out and --format out")
-        _write_figures(store, figures_in, as_json)
+        shown = stored_exhibits(store.folder)
+        if not shown:
+            boards = leaderboards(store)
+            for board, facts in zip(boards, run_page.page_data(store, boards).report["boards"], strict=True):
+                shown += [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
+        paths = exhibits.write(figures_in, _required(shown, store))
+        if as_json:
+            _options.print_json({"figures": str(figures_in), "files": [path.name for path in paths]})
+        else:
+            terminal.echo(f"{len(paths)} files written to {figures_in}")
         return
     wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
     path = out or (store.folder / "report.html" if wanted == "html" else None)
     if path is not None:
-        page.require_place(path)
+        export.require_place(path)
     if wanted == "html":
         assert path is not None
         run_page.write_report(store, path, exhibits=stored_exhibits(store.folder))
@@ -86,24 +91,6 @@ def report(
         _options.print_json({"report": str(path)})
     else:
         terminal.echo(f"written to {path}")
-
-
-def _write_figures(store: Store, folder: Path, as_json: bool) -> None:
-    from troth.report import exhibits
-    from troth.report.board import leaderboards
-    from troth.report.run_page import page_data
-    from troth.studies import stored_exhibits
-
-    shown = stored_exhibits(store.folder)
-    if not shown:
-        boards = leaderboards(store)
-        for board, facts in zip(boards, page_data(store, boards).report["boards"], strict=True):
-            shown += [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
-    paths = exhibits.write(folder, _required(shown, store))
-    if as_json:
-        _options.print_json({"figures": str(folder), "files": [path.name for path in paths]})
-    else:
-        terminal.echo(f"{len(paths)} files written to {folder}")
 
 
 def _required(shown: list[T], store: Store) -> list[T]:

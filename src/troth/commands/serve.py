@@ -28,12 +28,9 @@ _NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  
 @takes(*(name for name in ALL if name not in _NOT_HERE))
 def serve(
     run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
-    model: Annotated[
-        list[str] | None,
-        _options.several("--model", "-m", help="Models to choose from; by default the embedded one."),
-    ] = None,
-    port: Annotated[int, typer.Option(help="Where the page is; 0 takes any free port.")] = 8765,
-    runs: Annotated[str, typer.Option(help="The folder whose runs can be opened.")] = "runs",
+    model: Annotated[list[str] | None, "Models to choose from; by default the embedded one."] = None,
+    port: Annotated[int, "Where the page is; 0 takes any free port."] = 8765,
+    runs: Annotated[str, "The folder whose runs can be opened."] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
     asked: Asked = dict,
@@ -49,7 +46,11 @@ def serve(
     Needs fastapi and uvicorn: pip install "troth[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
-    uvicorn = _uvicorn()
+    try:
+        import fastapi as fastapi
+        import uvicorn
+    except ImportError as error:
+        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
     from troth.serve.app import build
     from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run
@@ -67,7 +68,6 @@ def serve(
         url = f"http://{_HOST}:{port}/" + ("" if opened is None else f"runs/{quote(shown_name(opened))}")
         if as_json:
             _options.print_json({"url": url})
-            sys.stdout.flush()  # whoever started it reads on
         else:
             terminal.echo(f"open {url} in a browser on this machine; Ctrl-C stops")
         config = uvicorn.Config(
@@ -81,15 +81,6 @@ def serve(
                 webbrowser.open(url)  # the socket listens already
             uvicorn.Server(config).run(sockets=[place])
         terminal.echo("stopped", err=True)
-
-
-def _uvicorn() -> Any:
-    try:
-        import fastapi as fastapi
-        import uvicorn
-    except ImportError as error:
-        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
-    return uvicorn
 
 
 def _bound(port: int) -> socket.socket:

@@ -24,17 +24,13 @@ def study(
             autocompletion=_options.names_of("studies"),
         ),
     ],
-    only: Annotated[list[str] | None, _options.several("--only", help="These parts only.")] = None,
-    data: Annotated[
-        list[str] | None, _options.several("--data", "-d", help="Data sets: sst,imdb.", kind="data")
-    ] = None,
-    base: Annotated[
-        str | None, typer.Option("--base", "-b", help="The model to train or explain.", callback=_options.known_base)
-    ] = None,
+    only: Annotated[list[str] | None, "These parts only."] = None,
+    data: Annotated[list[str] | None, "Data sets: sst,imdb."] = None,
+    base: Annotated[str | None, "The model to train or explain."] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
     asked: Asked = dict,
-    out: Annotated[Path | None, typer.Option(help="The study's folder; runs/study-NAME by default.")] = None,
+    out: Annotated[Path | None, "The study's folder; runs/study-NAME by default."] = None,
     workers: _options.Workers = None,
     retry: _options.Retry = False,
     dry_run: _options.DryRun = False,

@@ -6,23 +6,21 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from troth.commands import _options, _sweeping
 from troth.core import terminal
 from troth.core.errors import TrothError
 
 
 def sweep(
-    plan: Annotated[Path, typer.Argument(help="A TOML file: models, data, explainers, metrics, seeds.")],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; by default the plan's own, or runs/PLAN.")] = None,
-    engine: Annotated[str, typer.Option(help="local (processes) or ray.")] = "local",
+    plan: Annotated[Path, "A TOML file: models, data, explainers, metrics, seeds."],
+    out: Annotated[Path | None, "The run's folder; by default the plan's own, or runs/PLAN."] = None,
+    engine: Annotated[str, "local (processes) or ray."] = "local",
     workers: _options.Workers = None,
-    address: Annotated[str | None, typer.Option(help="A Ray cluster: HOST:PORT, ray://HOST:PORT or auto.")] = None,
-    gpus: Annotated[float | None, typer.Option(help="GPUs of each Ray worker, e.g. 0.5.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of each worker.")] = 1,
+    address: Annotated[str | None, "A Ray cluster: HOST:PORT, ray://HOST:PORT or auto."] = None,
+    gpus: Annotated[float | None, "GPUs of each Ray worker, e.g. 0.5."] = None,
+    threads: Annotated[int, "Threads of each worker."] = 1,
     retry: _options.Retry = False,
-    shard: Annotated[str | None, typer.Option(help="Which of several sweeps over one folder this is: 3/16.")] = None,
+    shard: Annotated[str | None, "Which of several sweeps over one folder this is: 3/16."] = None,
     dry_run: _options.DryRun = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,

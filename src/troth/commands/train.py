@@ -17,16 +17,10 @@ from troth.core.terminal import Console
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="plain, masked or salience; join several: 'masked + salience'.")],
+    recipe: Annotated[str, "plain, masked or salience; join several: 'masked + salience'."],
     data: _options.Data,
     base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            "-b",
-            help="A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128).",
-            callback=_options.known_base,
-        ),
+        str | None, "A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the model; by default one under runs/.")
@@ -34,40 +28,34 @@ def train(
     like: _options.Like = None,
     salience: Annotated[
         str | None,
-        typer.Option(
-            help="Of the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
-            "that explained the training data, RUN:EXPLAINER."
-        ),
+        "Of the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
+        "that explained the training data, RUN:EXPLAINER.",
     ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--lambda", help="Of the recipe salience: λ, or search for the best of three.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Times through the training data.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows of a mini-batch, over all devices.")] = None,
-    rows_per_pass: Annotated[int | None, typer.Option(help="Rows at a time on a device, if memory is short.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Largest step size.")] = None,
-    head_learning_rate: Annotated[
-        float | None, typer.Option(help="Largest step size of the classification head.")
-    ] = None,
-    warmup: Annotated[float | None, typer.Option(help="Share of steps over which the rate rises.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="linear or constant.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Decay of weights (not biases, layer norms).")] = None,
-    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.")] = None,
-    class_weights: Annotated[str | None, typer.Option(help="balanced, or one number per class: 1,2.5.")] = None,
-    metric: Annotated[str | None, typer.Option(help="accuracy, macro_f1, micro_f1, matthews or auroc.")] = None,
-    best_by: Annotated[str | None, typer.Option(help="Which epoch is kept: metric, loss or last.")] = None,
-    precision: Annotated[str | None, typer.Option(help="auto, no, fp16 or bf16.")] = None,
+    weight: Annotated[str | None, "Of the recipe salience: λ, or search for the best of three."] = None,
+    epochs: Annotated[int | None, "Times through the training data."] = None,
+    batch_size: Annotated[int | None, "Rows of a mini-batch, over all devices."] = None,
+    rows_per_pass: Annotated[int | None, "Rows at a time on a device, if memory is short."] = None,
+    learning_rate: Annotated[float | None, "Largest step size."] = None,
+    head_learning_rate: Annotated[float | None, "Largest step size of the classification head."] = None,
+    warmup: Annotated[float | None, "Share of steps over which the rate rises."] = None,
+    schedule: Annotated[str | None, "linear or constant."] = None,
+    weight_decay: Annotated[float | None, "Decay of weights (not biases, layer norms)."] = None,
+    clip: Annotated[float | None, "Largest norm of the gradient."] = None,
+    class_weights: Annotated[str | None, "balanced, or one number per class: 1,2.5."] = None,
+    metric: Annotated[str | None, "accuracy, macro_f1, micro_f1, matthews or auroc."] = None,
+    best_by: Annotated[str | None, "Which epoch is kept: metric, loss or last."] = None,
+    precision: Annotated[str | None, "auto, no, fp16 or bf16."] = None,
     seed: _options.Seed = 0,
-    validation: Annotated[str | None, typer.Option(help="Other data to validate on.")] = None,
-    test: Annotated[list[str] | None, _options.several("--test", help="Splits to score at the end.")] = None,
-    hold_out: Annotated[float | None, typer.Option(help="Share of train to validate on.")] = None,
-    limit: Annotated[int | None, typer.Option(help="At most this many examples of each split.")] = None,
-    max_length: Annotated[int | None, typer.Option(help="Longer texts are cut.")] = None,
+    validation: Annotated[str | None, "Other data to validate on."] = None,
+    test: Annotated[list[str] | None, "Splits to score at the end."] = None,
+    hold_out: Annotated[float | None, "Share of train to validate on."] = None,
+    limit: Annotated[int | None, "At most this many examples of each split."] = None,
+    max_length: Annotated[int | None, "Longer texts are cut."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Do not use the GPU.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin again, whatever the folder holds.")] = False,
+    cpu: Annotated[bool, "Do not use the GPU."] = False,
+    restart: Annotated[bool, "Begin again, whatever the folder holds."] = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from troth.commands import _options
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
@@ -19,17 +17,13 @@ _UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
 
 
 def verify(
-    record: Annotated[
-        Path, typer.Argument(help="A record or a folder of records (troth explain --record), or a run (troth bench).")
-    ],
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Where the model is now; by default where it was.")
-    ] = None,
+    record: Annotated[Path, "A record or a folder of records (troth explain --record), or a run (troth bench)."],
+    model: Annotated[str | None, "Where the model is now; by default where it was."] = None,
     key_file: _options.KeyFile = None,
     sample: Annotated[
-        int | None, typer.Option(help="Of a run: how many metric cells are computed again, 3 by default; 0 for none.")
+        int | None, "Of a run: how many metric cells are computed again, 3 by default; 0 for none."
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of a run: another seed chooses other cells.")] = 0,
+    seed: Annotated[int, "Of a run: another seed chooses other cells."] = 0,
     device: _options.Device = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,

@@ -17,8 +17,9 @@ from troth.core.errors import unknown
 from troth.core.sheet import Exportable, Sheet
 from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, meta_report
+from troth.report.answer import CHECK, Verdict, answer, judge
+from troth.report.comparing import RANDOM as RANDOM
 from troth.report.comparing import Analysis
-from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Clusters, Measured, example_keys, joined
 from troth.store.records import current
@@ -27,8 +28,6 @@ from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
 from troth.validity.stamp import Stamp, stamps
 
-RANDOM = "random"
-CHECK = "the check whether masked inputs are in distribution"
 _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
 
@@ -99,7 +98,7 @@ class Leaderboard(Shown, Exportable):
         """What may be said of the explainers; None where scores by example are not known."""
         if self.analysis is None:
             return None
-        return judge(self.analysis, self.explainers, self.seconds, RANDOM, self.counts)
+        return judge(self.analysis, self.explainers, self.seconds, self.counts)
 
     def of_metric(self, metric: str) -> dict[str, Summary]:
         """What one metric says of every explainer that it has measured."""
@@ -130,8 +129,6 @@ class Leaderboard(Shown, Exportable):
 
     def answer(self) -> list[str]:
         """The result in words: what to use, what is no better than random, which metrics to doubt, how to cite."""
-        from troth.report.answer import answer
-
         return answer(self)
 
 

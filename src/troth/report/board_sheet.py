@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.sheet import Column, Sheet, TableCell, plain
+from troth.report import figures
 from troth.report.board import RANDOM, Leaderboard
 
 NOTES = (
@@ -22,28 +23,22 @@ NOTES = (
 
 def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
     """A row per explainer and a column per metric, then what an explanation cost."""
-    from troth.report import figures
-
-    explainers = list(order or board.explainers)
-    columns = short_names(board.metrics)
+    names = short_names(board.metrics)
     best = {metric: _best(board, metric) for metric in board.metrics}
+    measured = [Column(names[metric], board.directions[metric]) for metric in board.metrics]
+    rows = [
+        [
+            TableCell(explainer),
+            *(_cell(board, explainer, metric, best[metric]) for metric in board.metrics),
+            TableCell(round(1000 * board.seconds[explainer])),
+            TableCell(round(board.passes[explainer])),
+        ]
+        for explainer in order or board.explainers
+    ]
     return Sheet(
         title=board.title,
-        columns=[
-            Column("explainer", number=False),
-            *(Column(columns[metric], board.directions[metric]) for metric in board.metrics),
-            Column("ms"),
-            Column("passes"),
-        ],
-        rows=[
-            [
-                TableCell(explainer),
-                *(_cell(board, explainer, metric, best[metric]) for metric in board.metrics),
-                TableCell(round(1000 * board.seconds[explainer])),
-                TableCell(round(board.passes[explainer])),
-            ]
-            for explainer in explainers
-        ],
+        columns=[Column("explainer", number=False), *measured, Column("ms"), Column("passes")],
+        rows=rows,
         records=records([board]),
         fields=LEADERBOARD.names,
         notes=[
@@ -51,7 +46,7 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
             "ms and passes are per example.",
             *options_note(board.metrics),
         ],
-        draw=lambda figure: figures.draw_board(figure, board, explainers),
+        draw=lambda figure: figures.draw_board(figure, board.title, measured, rows),
     )
 
 

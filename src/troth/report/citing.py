@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import troth
 from troth.core import catalog
+from troth.report.answer import joined
 from troth.report.board import RANDOM, Leaderboard
 from troth.report.export import latex_escaped
-from troth.report.verdict import joined
 
 _REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)(?: et al\.| & [\w-]+)?), ?(\d{4}[a-z]?)\b")
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
@@ -95,7 +95,7 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
 
     real = [name for name in board.explainers if name != RANDOM]
     baseline = " and compared with random scores" if RANDOM in board.explainers else ""
-    faithful, human = _apart(board)
+    faithful = [metric for metric in board.metrics if metric not in board.plausible]
     count = f"{board.examples} {'example' if board.examples == 1 else 'examples'}"
     how = f" ({shown(board.setting)})" if board.setting else ""
     sentences = [
@@ -104,8 +104,8 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
     ]
     if faithful:
         sentences.append(f"Explanations were measured with {listed('metrics', faithful)}.")
-    if human:
-        sentences.append(f"Agreement with human rationales was measured with {listed('metrics', human)}.")
+    if board.plausible:
+        sentences.append(f"Agreement with human rationales was measured with {listed('metrics', board.plausible)}.")
     if board.seeds > 1:
         sentences.append(f"Scores are averaged over up to {board.seeds} seeds per example.")
     efron, holm = (cited([reference]) for reference in _STATISTICS)
@@ -141,14 +141,3 @@ def _methods(board: Leaderboard) -> Iterator[tuple[str, list[PaperReference]]]:
 
 def _checked(board: Leaderboard) -> bool:
     return any(stamp.p is not None for stamp in board.stamps.values())
-
-
-def _apart(board: Leaderboard) -> tuple[list[str], list[str]]:
-    """Metrics that look at the model, and those that look at what a human marked."""
-    known = set(catalog.names("metrics"))
-    human = [
-        spec
-        for spec in board.metrics
-        if (name := spec.partition("(")[0]) in known and catalog.find("metrics", name).needs_rationale
-    ]
-    return [spec for spec in board.metrics if spec not in human], human

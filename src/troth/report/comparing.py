@@ -21,6 +21,7 @@ from scipy import special
 from troth import statistics
 from troth.statistics import Floats
 
+RANDOM = "random"  # the explainer to compare with
 LEVEL, POWER = 0.05, 0.8
 FEWEST = 10  # examples or clusters, below which nothing is told apart
 MOST = 100_000  # examples, beyond which nobody measures

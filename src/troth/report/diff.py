@@ -55,14 +55,14 @@ def diff(first: Store, second: Store) -> RunDifference:
     """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
     cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
     finished = [[cell for cell in some if not cell.error] for some in cells]
-    values = [_values(some) for some in finished]
+    here, there = (_values(some) for some in finished)
     only = {
-        key: (_missing(key, *values), _missing(key, *reversed(values)))
-        for key in sorted(values[0].keys() | values[1].keys())
-        if values[0].get(key, {}).keys() != values[1].get(key, {}).keys()
+        key: (_missing(here[key], there[key]), _missing(there[key], here[key]))
+        for key in sorted({*here, *there})
+        if here[key].keys() != there[key].keys()
     }
     # A spec that is another throughout (a new model) does not tell scores apart; it is what is compared.
-    other = {key for key in only if not values[0].get(key, {}).keys() & values[1].get(key, {}).keys()}
+    other = {key for key in only if not here[key].keys() & there[key].keys()}
     groups = [_groups(some, other | {"seed"}) for some in finished]
     numbers = [
         Number(
@@ -110,17 +110,17 @@ def _metric(cell: Stored) -> Metric:
     return metric
 
 
-def _values(cells: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+def _values(cells: Iterable[Stored]) -> defaultdict[str, dict[str, Any]]:
     """Every spec's values, each under its canonical text."""
-    values: dict[str, dict[str, Any]] = defaultdict(dict)
+    values: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for cell in cells:
         for key, value in cell.specs.items():
             values[key][canonical(value)] = value
     return values
 
 
-def _missing(key: str, here: Mapping[str, dict[str, Any]], there: Mapping[str, dict[str, Any]]) -> list[Any]:
-    return [value for text, value in here.get(key, {}).items() if text not in there.get(key, {})]
+def _missing(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[Any]:
+    return [value for text, value in here.items() if text not in there]
 
 
 def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stored]]:

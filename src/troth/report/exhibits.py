@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TELLING = "Which metrics can tell real explanations from random ones?"
 _TEXTS = {".csv": "csv", ".tex": "latex", ".md": "markdown"}
-_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 Rows = Sequence[Sequence[Any]]
 
 
@@ -34,7 +33,7 @@ class Exhibit(NamedTuple):
 
     name: str
     sheet: Sheet
-    drawn: Mapping[str, bytes] = _NO_FILES  # the figure by ending, where it was drawn when it was computed
+    drawn: Mapping[str, bytes] = MappingProxyType({})  # the figure by ending, where it was drawn when it was computed
 
 
 def _exhibit(

@@ -1,4 +1,4 @@
-"""An attribution as colored text: HTML for notebooks and reports, rich text for the terminal.
+"""An attribution as colored text, HTML for notebooks and reports, rich text for the terminal; its numbers in words.
 
 Blue pushes toward the target, orange away from it; color-blind readers can tell both, on dark and light ground.
 """
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from troth.report import evidence
-from troth.report.evidence import FAINT as FAINT
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from troth.core.proof import Proof
     from troth.core.results import Matrix
     from troth.core.types import Attribution
 
+_SHOWN = 5  # units with their numbers
+_LONGEST = 30  # characters of a unit, which may be a sentence
+FAINT = 0.2  # of the largest score: below it a unit gets no color in the terminal, and no line or sign
+UNDIRECTED = "how much, not which way"
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
 # As many columns as there is room for: methods side by side on a screen, one below the other on a phone.
 _COLUMNS = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.5em 2em"
@@ -112,8 +115,8 @@ def html(attribution: Attribution) -> str:
             parts.append(
                 f'<span title="{attribution.scores[unit]:+.4g}" style="{ground(strength[unit])}">{shown}</span>'
             )
-    method = markup.escape(evidence.method_of(attribution))
-    numbers = "<br>".join(map(markup.escape, evidence.lines(attribution)))
+    method = markup.escape(method_of(attribution))
+    numbers = "<br>".join(map(markup.escape, lines(attribution)))
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
         f"<div>{''.join(parts)}</div>"
@@ -129,7 +132,7 @@ def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
         side_by_side = f'<div style="{_COLUMNS}">{shown}</div>' if len(attributions) > 1 else shown
         yield "".join([side_by_side, f"<p>{comparison}</p>" if comparison else ""])
     every = [attribution for attributions in by_text for attribution in attributions]
-    yield evidence.legend_html(every)
+    yield legend_html(every)
 
 
 def ground(strength: float) -> str:
@@ -174,3 +177,106 @@ def style(strength: float) -> str:
     ground = (blues if strength > 0 else oranges)[level]
     line = "" if strength > 0 else "underline "
     return f"{line}{'#000000' if level >= 3 else '#ffffff'} on {ground}"
+
+
+def method_of(attribution: Attribution) -> str:
+    """The name of the method; of one whose scores have no sign, also that."""
+    name = attribution.explainer.partition("(")[0] or "imported scores"
+    return name if attribution.signed else f"{name} ({UNDIRECTED})"
+
+
+def line(attribution: Attribution) -> str:
+    """The text's id, the method, the class and the strongest units, in one line: no tensor, and not the whole text."""
+    shown = "{:.4g}".format if attribution.outputs == "values" else percent
+    said = "".join(f" ({shown(value)})" for value in attribution.probabilities[attribution.target :][:1])
+    units = strongest(attribution) if attribution.question.n_units else "no units"
+    name = attribution.label(attribution.target).strip()
+    return f"of {attribution.example.id!r} by {method_of(attribution)} → {name}{said}; {units}"
+
+
+def lines(attribution: Attribution) -> Iterator[str]:
+    """The strongest units, then the proof."""
+    if attribution.question.n_units:
+        yield strongest(attribution)
+    if attribution.proof is not None:
+        yield from _proof_lines(attribution, attribution.proof)
+
+
+def strongest(attribution: Attribution) -> str:
+    """The units with the largest scores, either way, with their numbers."""
+    scores = np.nan_to_num(attribution.scores)
+    order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
+    shape = "+.2g" if attribution.signed else ".2g"
+    shown = (f"{_short(attribution.units[unit])} {format(float(scores[unit]), shape)}" for unit in order)
+    return f"strongest: {', '.join(shown)}"
+
+
+def _proof_lines(attribution: Attribution, proof: Proof) -> Iterator[str]:
+    """What becomes of the class without the top units, and without random ones; how many of these do as well."""
+    name, total = attribution.label(attribution.target), attribution.question.n_units
+    units = f"{attribution.question.encoding.unit_kind}s"
+    spread = (proof.random_high - proof.random_low) / 2
+    is_value = attribution.outputs == "values"
+    shown = "{:.4g}".format if is_value else percent
+    points = 100 * spread
+    half = f"{spread:.2g}" if is_value else f"{points:.0f}" if points >= 1 or points < 0.005 else f"{points:.1g}"
+    flips = proof.predicted_without_top != name and attribution.is_predicted
+    yield (
+        f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
+        f"(random {units}: → {shown(proof.without_random)} ± {half})"
+        f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
+    )
+    erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
+    how = "deleted" if proof.masking == "delete" else f"erased by {proof.masking}"
+    yield f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
+
+
+def legend(
+    attributions: Sequence[Attribution],
+    toward: str = "+ or blue",
+    away: str = "- or underlined orange",
+    either: str = "^ or blue",
+) -> Iterator[str]:
+    """What colors, signs and ± stand for, as far as they are used."""
+    outputs = {attribution.outputs for attribution in attributions}
+    written = attributions and all(attribution.question.encoding.written for attribution in attributions)
+    is_value = outputs == {"values"} and not written
+    thing = "what was written" if written else "the label" if outputs == {"labels"} else "the class"
+    if any(attribution.signed for attribution in attributions):
+        raises = f"{toward} raises the value, {away} lowers it"
+        yield raises if is_value else f"{toward} pushes toward {thing}, {away} away from it"
+    if not all(attribution.signed for attribution in attributions):
+        matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
+        yield f"{either} matters to {matters}"
+    if attributions:
+        relative = "strength is relative to the largest score of the same text and method"
+        yield f"{relative}; marks begin at {percent(FAINT)} of it"
+    if any(attribution.proof is not None for attribution in attributions):
+        yield "± is half the range in which 95 % of random choices lie"
+
+
+def legend_html(attributions: Sequence[Attribution]) -> str:
+    """The legend of a page, where a line below a word tells the directions apart in print."""
+    lines = legend(attributions, "blue with a solid line", "orange with a dotted line", "blue")
+    return "<br>".join(f"<small>{markup.escape(line)}</small>" for line in lines)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; with a decimal where that would read as none or all.
+
+    >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
+    ('97 %', '99.8 %', '0.04 %', '100 %')
+    """
+    hundred = 100 * share
+    if 0 < hundred < 1:
+        return f"{hundred:.1g} %" if hundred >= 0.01 else "under 0.01 %"
+    if 99 < hundred < 100:
+        return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
+    return f"{hundred:.0f} %"
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    if not any(letter.isalnum() for letter in words):
+        return f"'{words}'"  # a comma would read as one of ours
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

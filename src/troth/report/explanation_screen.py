@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from troth.core.terminal import Console, visible
-from troth.report import evidence, matrix
+from troth.report import explanation, matrix
 from troth.report.explanation import FAINT, heading, layout, strengths, text
 from troth.verbs.comparison import sentence
 
@@ -42,18 +42,18 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
         if comparison := sentence(attributions):
             console.print(comparison, markup=False)
     console.print()
-    for line in evidence.legend([attribution for attributions in by_text for attribution in attributions]):
+    for line in explanation.legend([attribution for attributions in by_text for attribution in attributions]):
         console.print(line, style="dim", markup=False)
 
 
 def _block(attribution: Attribution, console: Console, width: int, plain: bool) -> Iterator[RenderableType]:
     """One method: its name, the text, its numbers."""
-    yield Text(visible(evidence.method_of(attribution)), "dim")
+    yield Text(visible(explanation.method_of(attribution)), "dim")
     if plain:
         yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4))
     else:
         yield Padding(text(attribution), (0, 2))
-    for words in [*evidence.lines(attribution), *_remarks(attribution)]:
+    for words in [*explanation.lines(attribution), *_remarks(attribution)]:
         yield Padding(Text(visible(words), "dim"), (0, 0, 0, 2), expand=False)
 
 
@@ -79,7 +79,7 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
         for words in _remarks(first):
             console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
     console.print()
-    for line in evidence.legend([each for matrices in by_text for one in matrices for each in one.attributions]):
+    for line in explanation.legend([each for matrices in by_text for one in matrices for each in one.attributions]):
         console.print(line, style="dim", markup=False)
 
 

@@ -1,9 +1,16 @@
-"""A sheet as LaTeX, Markdown, csv or a data frame."""
+"""A sheet as LaTeX, Markdown, csv, HTML or a data frame; and pages of HTML.
+
+A page is one file: nothing comes from elsewhere, and it is readable on dark and light ground.
+"""
 
 from __future__ import annotations
 
 import csv as files
+import errno
+import html as markup
 import io
+import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +27,17 @@ _SPECIAL = {
     "|": r"\textbar{}", '"': r"\textquotedbl{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$",
     "–": "--", "−": "$-$", "…": r"\ldots{}", "α": r"$\alpha$", "∇": r"$\nabla$",
 }  # fmt: skip
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { padding: .25rem .7rem; text-align: right; }
+tr { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+th:first-child, td:first-child { text-align: left; }
+small, .muted { opacity: .7; }
+section { margin: 1.2rem 0; }
+"""
 
 
 def text(sheets: Sequence[Sheet], form: str) -> str:
@@ -123,7 +141,8 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
     for row in sheet.rows:
         lines.append(_latex_row(_latex_value(cell) for cell in row))
         if intervals and any(cell.interval for cell in row):
-            lines.append(_latex_row(_latex_interval(cell) for cell in row))
+            small = (rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else "" for cell in row)
+            lines.append(_latex_row(small))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -134,9 +153,51 @@ def _latex_value(cell: TableCell) -> str:
     return (rf"\textbf{{{text}}}" if cell.best else text) + raised
 
 
-def _latex_interval(cell: TableCell) -> str:
-    return rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else ""
-
-
 def _latex_row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
+
+
+def html_page(title: str, sections: Iterable[str]) -> str:
+    """The page; the title is escaped here, the sections are HTML already."""
+    body = "\n".join(f"<section>{section}</section>" for section in sections)
+    name = markup.escape(title)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        f"<style>{_STYLE}</style></head>"
+        f"<body><h1>{name}</h1>\n{body}\n</body></html>\n"
+    )
+
+
+def write_page(path: Path, title: str, sections: Iterable[str], *, own: bool = False) -> None:
+    """The page as a file; a half-written one is never left behind."""
+    write(path, html_page(title, sections).encode(), own=own)
+
+
+def require_place(path: Path) -> None:
+    """One line for a path that no page can be written to, before any work; nothing is made."""
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise TrothError(f"cannot write {path}: {error.strerror}; choose another place") from None
+
+
+def html_table(caption: str, head: Iterable[str], rows: Iterable[Iterable[TableCell]]) -> str:
+    """An HTML table; every cell is escaped."""
+    first = "".join(f"<th>{markup.escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{markup.escape(caption)}</caption><tr>{first}</tr>{body}</table>"
+
+
+def html(sheet: Sheet) -> str:
+    """A sheet as such a table."""
+    return html_table(sheet.title, [column.head for column in sheet.columns], sheet.rows)
+
+
+def _html_cell(cell: TableCell) -> str:
+    value, rest = markup.escape(cell.text), markup.escape(" ".join(filter(None, (cell.interval, cell.letters))))
+    shown = " ".join(filter(None, (f"<b>{value}</b>" if cell.best else value, rest)))
+    return f'<span class="muted">{shown}</span>' if cell.weak else shown

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from troth.core.errors import TrothError
-from troth.core.sheet import NOTHING, Sheet, TableCell
+from troth.core.sheet import NOTHING, Column, Sheet, TableCell
 from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
 from troth.report import export
@@ -25,8 +25,6 @@ from troth.report import export
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from troth.report.board import Leaderboard
 
 ENDINGS = (".png", ".pdf", ".svg")
 BLUE, VERMILION, GRAY = "#0072B2", "#D55E00", "#777777"
@@ -244,14 +242,12 @@ def draw_costs(figure: Figure, seconds: Mapping[str, float], groups: Mapping[str
         axes.legend(fontsize=6)
 
 
-def draw_board(figure: Figure, board: Leaderboard, explainers: Sequence[str]) -> None:
+def draw_board(figure: Figure, title: str, metrics: Sequence[Column], rows: Sequence[Sequence[TableCell]]) -> None:
     """A panel per metric; the best filled, dotted what is no better than random, a dashed line where random is."""
-    from troth.report.board_sheet import sheet
-
-    shown = sheet(board, explainers)
-    heads = [column.head for column in shown.columns[1 : 1 + len(board.metrics)]]
+    explainers = [row[0].text for row in rows]
+    heads = [column.head for column in metrics]
     for number, axes in enumerate(panels(figure, heads, across=4, sharey=True), start=1):
-        column = [row[number] for row in shown.rows]
+        column = [row[number] for row in rows]
         for place, cell in enumerate(column):
             if not cell.defined:
                 continue
@@ -261,11 +257,11 @@ def draw_board(figure: Figure, board: Leaderboard, explainers: Sequence[str]) ->
             edge = VERMILION if cell.best else color
             axes.plot(cell.value, place, "D" if cell.best else "o", markerfacecolor=face, markeredgecolor=edge)
             axes.annotate(cell.letters, (cell.value, place), (0, 5), textcoords="offset points", ha="center", size=6)
-        if "random" in explainers and (own := column[list(explainers).index("random")]).defined:
+        if "random" in explainers and (own := column[explainers.index("random")]).defined:
             axes.axvline(own.value, color=GRAY, linestyle="--", linewidth=0.8)
     for axes in figure.axes:
         _name_rows(axes, explainers)
-    figure.suptitle(board.title, size=9)
+    figure.suptitle(title, size=9)
 
 
 def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> None:

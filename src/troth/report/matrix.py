@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from troth.core.terminal import visible
-from troth.report import evidence
+from troth.report import explanation
 from troth.report.explanation import FAINT, ground, layout, strengths, style
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def heading(matrix: Matrix) -> str:
     """What the rows and columns are."""
     of = "each token that was written" if matrix.attributions[0].question.encoding.written else "each target"
     kind = matrix.attributions[0].question.encoding.unit_kind
-    return f"{evidence.method_of(matrix.attributions[0])}: how much each {kind} (across) pushes toward {of} (down)"
+    return f"{explanation.method_of(matrix.attributions[0])}: how much each {kind} (across) pushes toward {of} (down)"
 
 
 def html(matrix: Matrix) -> str:
@@ -56,7 +56,7 @@ def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
         text = markup.escape("".join(text for text, _, _ in layout(matrices[0].attributions[0])))
         yield "".join([f'<div style="white-space:pre-wrap">{text}</div>', *map(html, matrices)])
     every = [attribution for matrices in by_text for matrix in matrices for attribution in matrix.attributions]
-    yield evidence.legend_html(every)
+    yield explanation.legend_html(every)
 
 
 def lines(matrix: Matrix, width: int) -> Iterator[Text]:

@@ -1,9 +1,14 @@
-"""What a report shows of all examples together: the model's accuracy and calibration, words, who agrees with whom."""
+"""Stored explanations by seed and by example, and what a report shows of all examples together.
+
+That is the model's accuracy and calibration, words, and who agrees with whom.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -13,13 +18,81 @@ from scipy.stats import rankdata
 
 from troth import statistics
 from troth.core.sheet import without_nan
-from troth.report.page_rows import BySeed, Explained
-from troth.store.measured import Key
+from troth.core.types import Example
+from troth.store.measured import Key, example_keys, seed_groups
+from troth.store.store import Store, Stored
+from troth.store.tables import table_to_examples
 
 _BINS = 10
 _WORDS = 12  # of each class
 _FEWEST = 2  # examples that a word must be in to be listed
 _SUMS_TO_ONE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """One explanation of one example."""
+
+    source: Example
+    spans: tuple[tuple[int, int], ...]
+    segments: tuple[int, ...]  # of every unit: 0 in the text, 1 in its pair
+    scores: NDArray[np.float32]
+    target: int
+    signed: bool
+    probabilities: tuple[float, ...]
+    label: int | None
+    truncated: bool
+    note: str
+
+    @cached_property
+    def words(self) -> list[str]:
+        texts = (self.source.text, self.source.text_pair or "")
+        placed = zip(self.spans, self.segments, strict=True)
+        return [texts[min(segment, 1)][start:end] for (start, end), segment in placed]
+
+
+def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Example]:
+    """The examples that were explained; a run of an earlier format may have none."""
+    by_key: dict[Key, Example] = {}
+    parents = {cell.parents[0]: cell.specs.get("data_fingerprint", "") for cell in explanations if cell.parents}
+    for name, fingerprint in parents.items():
+        if store.has(name):
+            examples = table_to_examples(store.table(name))
+            keys = example_keys(str(fingerprint), [example.id for example in examples])
+            by_key.update(zip(keys, examples, strict=True))
+    return by_key
+
+
+BySeed = Sequence[Mapping[Key, Explained]]  # of one explainer, the lowest seed first
+
+
+def explained(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Example]) -> BySeed:
+    """One explainer's explanations by seed; where two cells of a seed hold the same example, the larger cell's."""
+    by_seed: list[dict[Key, Explained]] = []
+    for some in seed_groups(cells):
+        by_seed.append({})
+        for cell in sorted(some, key=lambda cell: cell.rows):
+            rows = store.table(cell.name).to_pylist()
+            keys = example_keys(str(cell.specs.get("data_fingerprint", "")), [row["example_id"] for row in rows])
+            for key, row in zip(keys, rows, strict=True):
+                if key in sources and row["scores"] is not None:
+                    by_seed[-1][key] = _explained(row, sources[key])
+    return by_seed
+
+
+def _explained(row: dict[str, Any], source: Example) -> Explained:
+    return Explained(
+        source,
+        tuple(zip(row["starts"], row["ends"], strict=True)),
+        tuple(row["segments"] or [0] * len(row["starts"])),
+        np.nan_to_num(np.array(row["scores"], np.float32)),
+        row["target"] or 0,
+        bool(row["signed"]),
+        tuple(row["probabilities"] or ()),
+        row["label"],
+        bool(row["truncated"]),
+        row["note"] or "",
+    )
 
 
 def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[str, Any] | None:
@@ -37,17 +110,18 @@ def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[s
     low, high = statistics.bca_interval(right)
     bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     calibration = [
-        {"sure": _round(sure[inside].mean()), "right": _round(right[inside].mean()), "examples": int(inside.sum())}
+        {"sure": rounded(sure[inside].mean()), "right": rounded(right[inside].mean()), "examples": int(inside.sum())}
         for place in range(_BINS)
         if (inside := bins == place).any()
     ]
+    error = sum(part["examples"] * abs(part["sure"] - part["right"]) for part in calibration) / len(known)
     classes = max(probabilities.shape[1], int(gold.max()) + 1)
     confusion = np.zeros((classes, classes), int)
     np.add.at(confusion, (gold, predicted), 1)
     return {
         "examples": len(known),
-        "accuracy": _round(right.mean()), "low": _round(low), "high": _round(high),
-        "calibration_error": _round(sum(b["examples"] * abs(b["sure"] - b["right"]) for b in calibration) / len(known)),
+        "accuracy": rounded(right.mean()), "low": rounded(low), "high": rounded(high),
+        "calibration_error": rounded(error),
         "calibration": calibration,
         "confusion": confusion.tolist() if classes <= 20 else None,
         "labels": [labels[place] if place < len(labels) else str(place) for place in range(classes)],
@@ -70,7 +144,7 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
     words = {}
     for target, counts in sorted(texts.items()):
         means: list[dict[str, Any]] = [
-            {"word": name, "score": _round(total[target][name] / (count + 1)), "examples": count}
+            {"word": name, "score": rounded(total[target][name] / (count + 1)), "examples": count}
             for name, count in counts.items()
             if count >= _FEWEST
         ]
@@ -82,8 +156,6 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
 def _over_seeds(seeds: Sequence[Explained]) -> dict[str, float]:
     """Each word's score in one text, averaged over the seeds that define it."""
     every = [_relative(one) for one in seeds]
-    if len(every) == 1:
-        return every[0]
     names = dict.fromkeys(name for found in every for name in found)
     return {name: fmean(found[name] for found in every if name in found) for name in names}
 
@@ -95,7 +167,7 @@ def _relative(one: Explained) -> dict[str, float]:
     if largest > 0:
         for word, score in zip(one.words, (one.scores / largest).tolist(), strict=True):
             name = word.casefold().strip()
-            if name.isalnum() or any(letter.isalnum() for letter in name):
+            if any(letter.isalnum() for letter in name):
                 found[name] = max(found.get(name, -1.0), score)
     return found
 
@@ -131,7 +203,7 @@ def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, A
         mean = total / count
     matrix = [[round(float(value), 2) for value in row] for row in mean]
     return {"names": names, "values": without_nan(matrix)}, {
-        key: _round(np.mean(some)) for key, some in of_example.items()
+        key: rounded(np.mean(some)) for key, some in of_example.items()
     }
 
 
@@ -143,5 +215,5 @@ def _compared(explainers: Sequence[BySeed]) -> Iterator[tuple[Key, list[Explaine
             yield key, [some[key] for some in maps]
 
 
-def _round(value: Any) -> float:
+def rounded(value: Any) -> float:
     return round(float(value), 4)

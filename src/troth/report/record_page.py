@@ -9,7 +9,7 @@ from typing import Any
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution
-from troth.report import evidence, explanation, page
+from troth.report import explanation, export
 from troth.verbs import records
 
 NAME = "index.html"
@@ -24,7 +24,7 @@ _INTRODUCTION = (
 def write(folder: Path) -> Path:
     """The page of all records in a folder; those that cannot be read are named."""
     path = folder / NAME
-    page.write(path, "Decisions and why", _sections(folder), own=True)
+    export.write_page(path, "Decisions and why", _sections(folder), own=True)
     return path
 
 
@@ -40,7 +40,7 @@ def _sections(folder: Path) -> Iterator[str]:
             continue
         shown += attributions
         yield _decision(path.name, facts, attributions)
-    yield evidence.legend_html(shown)
+    yield explanation.legend_html(shown)
     yield (
         "<small>To check that these records still hold: <code>troth verify</code> with this folder. It explains every "
         "text again with the same model and compares.</small>"
@@ -72,6 +72,6 @@ def _said(attribution: Attribution) -> str:
     if attribution.outputs != "classes":
         return f"The model says {explanation.heading(attribution)}"
     predicted = max(range(len(probabilities)), key=lambda index: probabilities[index])
-    sure = f"The model says {attribution.label(predicted)} and gives it {evidence.percent(probabilities[predicted])}"
+    sure = f"The model says {attribution.label(predicted)} and gives it {explanation.percent(probabilities[predicted])}"
     asked = "" if predicted == attribution.target else f"; explained is {attribution.label(attribution.target)}"
     return f"{sure}{asked}"

@@ -1,4 +1,4 @@
-"""The page of a run: report.html, one file with the page's script, its style and all its data; nothing is fetched.
+"""The page of a run or a check: one file with the page's script, its style and all its data; nothing is fetched.
 
 The data is JSON, computed from stored rows, the same in report.html and in `troth serve`: `report` is small and drawn
 at once; `examples` is large, has the same boards in the same order, and may come later (docs/report_page.md).
@@ -10,15 +10,16 @@ from __future__ import annotations
 import base64
 import html as markup
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from troth.core.sheet import NOTHING, Sheet, TableCell
-from troth.report import export, page
+from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
+from troth.report import export
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.board_sheet import folded
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
@@ -26,6 +27,10 @@ from troth.report.page_board import page_board
 from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
 from troth.store.store import Store
+
+if TYPE_CHECKING:
+    from troth.validity.checking import Check
+    from troth.validity.randomization import Randomization
 
 VERSION = 2
 _PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -84,7 +89,7 @@ def report_text(
 ) -> str:
     """The same as text; examples beyond the budget in bytes are left out, and `home` is the page to go back to."""
     boards = leaderboards(store, computed=computed)
-    plain = [page.sheet_table(sheet) for _, sheet, _ in exhibits if sheet.rows]
+    plain = [export.html(sheet) for _, sheet, _ in exhibits if sheet.rows]
     return render(page_data(store, boards, exhibits), [*plain, *map(board_html, boards)], budget, home)
 
 
@@ -180,7 +185,7 @@ def board_html(board: Leaderboard) -> str:
     remarks = notes(board)
     untested = folded({metric: str(stamp) for metric, stamp in board.stamps.items() if stamp.p is None})
     parts = [
-        page.table(leaderboard.title, [column.head for column in leaderboard.columns], rows),
+        export.html_table(leaderboard.title, [column.head for column in leaderboard.columns], rows),
         _list(board.answer()),
         f'<p class="muted">{markup.escape(" ".join(leaderboard.notes))}</p>',
         _section(TELLING, remarks.pop(TELLING, [])),
@@ -200,7 +205,7 @@ def _spreads(board: Leaderboard, seeds: Sheet) -> str:
     }
     rows = [[name, *(texts.get((name, metric), NOTHING) for metric in board.metrics)] for name in board.explainers]
     caption = "Standard deviation from seed to seed (number of seeds); not part of the intervals above"
-    return page.table(caption, ["explainer", *board.metrics], [list(map(TableCell, row)) for row in rows])
+    return export.html_table(caption, ["explainer", *board.metrics], [list(map(TableCell, row)) for row in rows])
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
@@ -209,3 +214,56 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _list(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def write_check(path: Path, found: Check, level: float) -> None:
+    """p-values by the share that is erased."""
+    title = f"Are erased inputs in distribution? {found.model} on {found.data}, erased by {found.masking}"
+    by_ratio = {name: [float(p) for p in found.by_ratio(name)] for name in found.p_values}
+    rows = [
+        (f"{ratio:.0%}", *(values[place] for values in by_ratio.values())) for place, ratio in enumerate(found.ratios)
+    ]
+    _write_check(
+        path,
+        [plain_sheet("p-values", ("erased", *by_ratio), rows)] if by_ratio else [],
+        title=title,
+        answer=[found.not_tested] if found.not_tested else found.answer(),
+        lines=[{"name": name, "at": list(found.ratios), "values": values} for name, values in by_ratio.items()],
+        level=level,
+        caption=f"p-value that all of {len(found.example_ids)} examples are in distribution (MaSF, Simes), by the "
+        "method in whose order words are erased.",
+        notes=list(found.notes),
+    )
+
+
+def write_randomization(path: Path, about: str, results: Sequence[Randomization], meaning: str) -> None:
+    """How far the scores of a model agree with those of its shuffled copy."""
+    dots = [
+        without_nan({"name": _name(one, results), "value": one.value, "low": one.low, "high": one.high})
+        for one in results
+    ]
+    caption = "Rank correlation before and after, 95 % interval over examples"
+    title = f"Do scores change when the weights are shuffled? {about}"
+    rows = [(one.explainer, one.block, one.value, one.low, one.high) for one in results]
+    sheet = plain_sheet("Correlations", ("explainer", "shuffled", "correlation", "low", "high"), rows)
+    _write_check(path, [sheet], title=title, answer=[*_range(results), meaning], dots=dots, caption=caption)
+
+
+def _write_check(path: Path, sheets: Sequence[Sheet], *, title: str, **parts: Any) -> None:
+    empty: dict[str, Any] = {"answer": [], "lines": [], "level": 0.0, "dots": [], "caption": "", "notes": []}
+    check = {"title": title, **empty, **parts}
+    data = PageData(document("check", checks=[check], tables=[table(sheet) for sheet in sheets]), [])
+    export.write(path, render(data, map(export.html, sheets)).encode())
+
+
+def _name(one: Randomization, results: Sequence[Randomization]) -> str:
+    """With its block where there are several."""
+    return one.explainer if len({other.block for other in results}) == 1 else f"{one.explainer}, {one.block}"
+
+
+def _range(results: Sequence[Randomization]) -> list[str]:
+    known = sorted((one for one in results if math.isfinite(one.value)), key=lambda one: one.value)
+    if not known:
+        return []
+    low, high = (f"{one.value:.2f} ({_name(one, results)})" for one in (known[0], known[-1]))
+    return [f"Rank correlation with the shuffled model's scores: {low if len(known) == 1 else f'from {low} to {high}'}"]

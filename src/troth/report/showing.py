@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from troth.core.display import MOST, more
 from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution
-from troth.report import evidence, explanation, export, matrix
-from troth.report.evidence import line as attribution_line  # noqa: F401
+from troth.report import explanation, export, figures, matrix
+from troth.report.explanation import line as attribution_line  # noqa: F401
 from troth.report.export import frame  # noqa: F401
+from troth.report.figures import plot  # noqa: F401
 
 _UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
 _READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
@@ -31,21 +32,14 @@ def written(path: export.Place, sheet: Sheet, form: str, **options: Any) -> str:
     return export.to(path, export.latex(sheet, **options) if form == "latex" else export.text([sheet], form))
 
 
-def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Any:
-    """The figure of some tables, which is also written where a path is given."""
-    from troth.report import figures  # with it come the store and the board, which a line of text does without
-
-    return figures.plot(sheets, path)
-
-
 def attribution_parts(attribution: Attribution) -> Iterable[str]:
     """One explanation for a notebook."""
-    return explanation.html(attribution), evidence.legend_html([attribution])
+    return explanation.html(attribution), explanation.legend_html([attribution])
 
 
 def matrix_parts(shown: Matrix) -> Iterable[str]:
     """The explanations of one text for several targets, for a notebook."""
-    return matrix.html(shown), evidence.legend_html(shown.attributions)
+    return matrix.html(shown), explanation.legend_html(shown.attributions)
 
 
 def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
@@ -62,24 +56,19 @@ def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
 
 def attributions_sheet(attributions: Attributions) -> Sheet:
     """A row per unit."""
-    from troth.report import figures
-    from troth.report.board_sheet import short_names
+    from troth.report.board_sheet import short_names  # with it come the board and the store
 
     rows = [row for attribution in attributions for row in _unit_rows(attribution)]
     names = short_names({attribution.explainer for attribution in attributions})
     read = [(row[0], names[row[1]], row[2], row[4], row[-1]) for row in rows]
     people = plain_sheet("Attributions", _READ, read)
-
-    def draw(figure: Any) -> None:
-        figures.draw_attributions(figure, attributions)
-
-    return replace(plain_sheet("Attributions", _UNIT, rows, draw=draw), columns=people.columns, rows=people.rows)
+    draw = partial(figures.draw_attributions, attributions=attributions)
+    units = plain_sheet("Attributions", _UNIT, rows, draw=draw)
+    return replace(units, columns=people.columns, rows=people.rows)
 
 
 def scores_sheet(scores: Scores) -> Sheet:
     """A row per score."""
-    from troth.report import figures
-
     # A list that was changed since has scores that we know no example of.
     examples = scores.examples if len(scores.examples) == len(scores) else (None,) * len(scores)
     rows = [

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.types import Receive
 
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
 from troth.core.user_calls import UserCodeError
-from troth.serve.jobs import Event, Job, TooSlowError
-from troth.serve.work_queue import FullError, WorkQueue
+from troth.serve.work_queue import Event, FullError, Job, TooSlowError, WorkQueue
 
 Shape = Callable[[list[Any]], Any]  # the results of all jobs as one
 
@@ -46,6 +47,10 @@ def text_of(value: Any) -> str:
 
 def status_of(error: BaseException) -> tuple[int, str]:
     """The status and the line for an error."""
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail)
+    if isinstance(error, RequestValidationError):
+        return 422, "; ".join(_lines(error.errors()))
     if isinstance(error, UserCodeError):
         return 500, f"the model failed ({type(error.__cause__).__name__}); see what troth serve printed"
     if not isinstance(error, TrothError):
@@ -54,16 +59,30 @@ def status_of(error: BaseException) -> tuple[int, str]:
     return next(code for kind, code in codes if isinstance(error, kind)), str(error)
 
 
-def problem(error: BaseException) -> Json:
-    """An error as a response."""
+def _lines(errors: Sequence[Any]) -> list[str]:
+    """What is wrong with a request, field by field, without what was sent."""
+    return [
+        f"the body is not JSON at character {each['loc'][-1]}"
+        if each["type"] == "json_invalid"
+        else f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}"
+        for each in errors[:5]
+    ]
+
+
+async def problem(_: Request, error: Exception) -> Response:
+    """An error as a response: one line of JSON."""
+    if isinstance(error, LeftError):
+        return Response(status_code=499)  # nobody reads it
     status, line = status_of(error)
-    return Json({"error": line}, status, headers={"retry-after": "1"} if status == 503 else None)
+    headers = error.headers if isinstance(error, HTTPException) else {"retry-after": "1"} if status == 503 else None
+    return Json({"error": line}, status, headers=headers)
 
 
 async def answer(request: Request, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> Response:
     """The jobs' result as JSON, or their events where the browser asks for those."""
     if "text/event-stream" in request.headers.get("accept", ""):
-        return _EventStream(queue, jobs, shape)
+        queue.submit(*jobs)  # refused before anything is sent
+        return StreamingResponse(_stream(request.receive, queue, jobs, shape), media_type="text/event-stream")
     return Json(shape(await results(request, queue, jobs)))
 
 
@@ -71,7 +90,7 @@ async def results(request: Request, queue: WorkQueue, jobs: Sequence[Job]) -> li
     """The result of every job."""
     queue.submit(*jobs)
     found = []
-    async with _told(request.receive, queue, jobs) as events:
+    async with aclosing(_events(request.receive, queue, jobs)) as events:
         async for event in events:
             if event.name == "error":
                 raise event.data
@@ -80,37 +99,30 @@ async def results(request: Request, queue: WorkQueue, jobs: Sequence[Job]) -> li
     return found
 
 
-@asynccontextmanager
-async def _told(receive: Receive, queue: WorkQueue, jobs: Sequence[Job]) -> AsyncIterator[AsyncIterator[Event]]:
-    """What is told of the jobs; they are withdrawn at the end, whatever ends it."""
+async def _events(receive: Receive, queue: WorkQueue, jobs: Sequence[Job]) -> AsyncGenerator[Event]:
+    """What is told of one job after the other, until all are done or one fails; raises when the browser leaves.
+
+    The jobs are withdrawn at the end, whatever ends it.
+    """
     leaving = asyncio.ensure_future(_left(receive))
     try:
-        yield _events(jobs, leaving)
+        for job in jobs:
+            event = None
+            while event is None or not event.is_last:
+                coming = asyncio.ensure_future(job.events.get())
+                try:
+                    await asyncio.wait({coming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if not coming.done():
+                        raise LeftError
+                    event = coming.result()
+                finally:
+                    coming.cancel()
+                yield event
+            if event.name == "error":
+                return
     finally:
         leaving.cancel()
         queue.withdraw(*jobs)
-
-
-async def _events(jobs: Sequence[Job], leaving: asyncio.Future[None]) -> AsyncIterator[Event]:
-    """Of one job after the other, until all are done or one fails; raises when the browser leaves."""
-    for job in jobs:
-        event = None
-        while event is None or not event.is_last:
-            yield (event := await _next(job, leaving))
-        if event.name == "error":
-            return
-
-
-async def _next(job: Job, leaving: asyncio.Future[None]) -> Event:
-    coming = asyncio.ensure_future(job.events.get())
-    try:
-        either: set[asyncio.Future[Any]] = {coming, leaving}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not coming.done():
-            raise LeftError
-        return coming.result()
-    finally:
-        coming.cancel()
 
 
 async def _left(receive: Receive) -> None:
@@ -118,31 +130,18 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-class _EventStream(Response):
+async def _stream(receive: Receive, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> AsyncGenerator[bytes]:
     """Server-sent events: queued and progress of every job, then one result or error."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> None:
-        queue.submit(*jobs)  # refused before anything is sent
-        super().__init__()
-        del self.headers["content-length"]
-        self._queue, self._jobs, self._shape = queue, jobs, shape
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found: list[Any] = []
-        try:
-            async with _told(receive, self._queue, self._jobs) as events:
-                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-                async for event in events:
-                    if event.name == "result":
-                        found.append(event.data)
-                        if len(found) < len(self._jobs):
-                            continue
-                        event = Event("result", self._shape(found))
-                    await send({"type": "http.response.body", "body": _line(event), "more_body": not event.is_last})
-        except LeftError:
-            pass
+    found: list[Any] = []
+    with suppress(LeftError):
+        async with aclosing(_events(receive, queue, jobs)) as events:
+            async for event in events:
+                if event.name == "result":
+                    found.append(event.data)
+                    if len(found) < len(jobs):
+                        continue
+                    event = Event("result", shape(found))
+                yield _line(event)
 
 
 def _line(event: Event) -> bytes:

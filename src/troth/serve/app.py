@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
@@ -17,29 +16,27 @@ import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
-from troth.serve import limits, plain_forms, plain_page, replies, requests
+from troth.serve import plain_page, replies, requests
 from troth.serve.answers import Json, LeftError, Page, answer, problem, results
-from troth.serve.guard import App, Guard
-from troth.serve.limits import Limits
+from troth.serve.guard import Guard
 from troth.serve.runs import Runs
 from troth.serve.served import Served
-from troth.serve.work_queue import WorkQueue
+from troth.serve.work_queue import Limits, WorkQueue
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": replies.Problem, "description": "The body cannot be read."},
-    403: {"model": replies.Problem, "description": "Another site's page, or another name for this one."},
-    404: {"model": replies.Problem, "description": "There is nothing of this name."},
-    413: {"model": replies.Problem, "description": "The body is too large."},
-    422: {"model": replies.Problem, "description": "What was asked cannot be done; the line says why."},
-    500: {"model": replies.Problem, "description": "The model itself failed; what troth serve printed says how."},
-    503: {"model": replies.Problem, "description": "As many requests as fit are under way; try again."},
-    504: {"model": replies.Problem, "description": "It took longer than a request may."},
+    status: {"model": replies.Problem, "description": why}
+    for status, why in {
+        400: "The body cannot be read.",
+        403: "Another site's page, or another name for this one.",
+        404: "There is nothing of this name.",
+        413: "The body is too large.",
+        422: "What was asked cannot be done; the line says why.",
+        500: "The model itself failed; what troth serve printed says how.",
+        503: "As many requests as fit are under way; try again.",
+        504: "It took longer than a request may.",
+    }.items()
 }
-_EVENTS: dict[str, type[BaseModel]] = {
-    "queued": replies.Queued,
-    "progress": replies.ProgressReply,
-    "error": replies.Failed,
-}
+_EVENTS = {"queued": replies.Queued, "progress": replies.ProgressReply, "error": replies.Failed}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The result; with `Accept: text/event-stream` events: `queued`, `progress`, and at the end "
@@ -61,7 +58,7 @@ def build(
     port: int,
     opened: str | None = None,
     limit: Limits | None = None,
-) -> App:
+) -> Guard:
     """The application, behind its guard; it answers as 127.0.0.1 at this port."""
     queue = WorkQueue(models, limit or Limits())
     served = Served(models)
@@ -78,7 +75,8 @@ def build(
         docs_url=None, redoc_url=None, default_response_class=Json, responses=_PROBLEMS,
     )  # fmt: skip
     app.state.queue = queue
-    _handle_errors(app)
+    for kind in (TrothError, HTTPException, RequestValidationError, LeftError, Exception):
+        app.add_exception_handler(kind, problem)
 
     @app.get("/api/about", response_model=replies.About)
     def about() -> Json:
@@ -87,16 +85,14 @@ def build(
             {
                 "version": troth.__version__,
                 "models": [_described(name, model) for name, model in models.items()],
-                "explainers": _summaries("explainers", limits.offered()),
+                "explainers": _summaries("explainers", requests.offered()),
                 "maskings": _summaries("maskings", catalog.names("maskings")),
-                "limits": {
-                    "text": limits.TEXT, "units": limits.UNITS, "explainers": limits.EXPLAINERS, "rows": limits.ROWS,
-                },
+                "limits": {name: getattr(requests, name.upper()) for name in replies.Most.model_fields},
                 "run": opened,
             }
-        )  # fmt: skip
+        )
 
-    @app.post("/api/explain", responses=_STREAM, response_model=list[replies.ExplanationReply | replies.TokenMatrix])
+    @app.post("/api/explain", responses=_STREAM, response_model=replies.Explanations)
     async def explain(request: Request, asked: requests.Explain) -> Response:
         """One explanation per explainer (and target), with its proof: what `troth explain --json` prints."""
         return await answer(request, queue, [served.explaining(asked, asked.model)], lambda found: found[0])
@@ -116,7 +112,7 @@ def build(
         """What the model says when only these units are kept."""
         return Json((await results(request, queue, [served.erasing(asked)]))[0])
 
-    @app.get("/api/runs", response_model=list[replies.Run])
+    @app.get("/api/runs", response_model=replies.list_of(replies.Run))
     def list_runs() -> Json:
         """What `troth runs --json` prints."""
         return Json(runs.listed())
@@ -126,7 +122,7 @@ def build(
         """How far a run is."""
         return Json(_named(runs.one, name))
 
-    @app.get("/api/runs/{name}/report", response_model=list[replies.Board])
+    @app.get("/api/runs/{name}/report", response_model=replies.list_of(replies.Board))
     def report(name: str) -> Json:
         """What `troth report RUN --format json` prints; of a run under way what is there so far."""
         with reporting:
@@ -141,16 +137,13 @@ def build(
     @app.get("/assets/{name}", response_class=FileResponse, include_in_schema=False)
     def asset(name: str) -> FileResponse:
         """A file of the front end."""
-        return FileResponse(_named(lambda name: _one_of("file", name, plain_page.assets()), name))
+        files = plain_page.assets()
+        if name not in files:
+            raise HTTPException(404, str(unknown("file", name[:200], files)))
+        return FileResponse(files[name])
 
-    plain_forms.add(app, queue, served, runs)
+    plain_page.add(app, queue, served, runs)
     return Guard(app, port)
-
-
-def _one_of(kind: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        raise unknown(kind, name[:200], known)
-    return known[name]
 
 
 def _named(find: Any, name: str) -> Any:
@@ -162,49 +155,9 @@ def _named(find: Any, name: str) -> Any:
 
 
 def _described(name: str, model: TextClassifier) -> dict[str, Any]:
-    return {
-        "name": name,
-        "labels": list(model.labels),
-        "outputs": model.outputs,
-        "continues": model.continues,
-        "threshold": model.threshold if model.outputs == "labels" else None,
-        "fingerprint": model.fingerprint,
-    }
+    facts = {field: getattr(model, field) for field in replies.ServedModel.model_fields}
+    return {**facts, "name": name, "threshold": model.threshold if model.outputs == "labels" else None}
 
 
 def _summaries(kind: str, names: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name, "summary": catalog.summary(kind, name)} for name in names]
-
-
-def _handle_errors(app: FastAPI) -> None:
-    """Every error is one line of JSON."""
-
-    @app.exception_handler(TrothError)
-    async def fixable(_: Request, error: TrothError) -> Response:
-        return problem(error)
-
-    @app.exception_handler(HTTPException)
-    async def usual(_: Request, error: HTTPException) -> Response:
-        return Json({"error": str(error.detail)}, error.status_code, headers=dict(error.headers or {}))
-
-    @app.exception_handler(LeftError)
-    async def gone(_: Request, error: LeftError) -> Response:
-        return Response(status_code=499)  # nobody reads it
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return Json({"error": "; ".join(_lines(error.errors()))}, 422)
-
-    @app.exception_handler(Exception)
-    async def fault(_: Request, error: Exception) -> Response:
-        return problem(error)
-
-
-def _lines(errors: Sequence[Any]) -> list[str]:
-    """What is wrong, field by field, without what was sent."""
-    return [
-        f"the body is not JSON at character {each['loc'][-1]}"
-        if each["type"] == "json_invalid"
-        else f"{'.'.join(str(part)[:60] for part in each['loc'][1:]) or 'body'}: {each['msg']}"
-        for each in errors[:5]
-    ]

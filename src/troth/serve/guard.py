@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from troth.serve import limits
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from troth.serve import requests
+from troth.serve.answers import Json
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HEADERS = {
@@ -25,23 +19,25 @@ _HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 }
+_TOO_LARGE = (413, f"the request is too large; at most {requests.BODY:,} bytes are read")
 
 
 class Guard:
     """A page elsewhere that a browser has open can send requests here, or point its own name here; both are refused."""
 
-    def __init__(self, app: App, port: int) -> None:
+    def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
         self._hosts = {f"{host}:{port}" for host in LOCAL} | ({*LOCAL} if port == 80 else set())
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        refused = self._refused(scope["headers"])
+        refused = self._refused(Headers(scope=scope))
         if refused is not None:
-            await _answer(send, *refused)
+            status, line = refused
+            await Json({"error": line}, status, {"connection": "close", **_HEADERS})(scope, receive, send)
             return
         size = 0
 
@@ -49,44 +45,25 @@ class Guard:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > limits.BODY:
+            if size > requests.BODY:
                 raise HTTPException(*_TOO_LARGE)
             return message
 
         async def safe(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in _HEADERS.items()
-                        if name.encode() not in given
-                    ),
-                ]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, counted, safe)
 
-    def _refused(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        values: dict[str, list[str]] = {}
-        for name, value in headers:
-            values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        hosts, origins = values.get("host", []), values.get("origin", [])
+    def _refused(self, headers: Headers) -> tuple[int, str] | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 403, "this page answers only to its own address; open the one that troth serve printed"
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return 403, "another site's page sent this; troth serve answers only its own"
-        length = values.get("content-length", ["0"])[0]
-        is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= limits.BODY
+        length = headers.get("content-length", "0")
+        is_small = length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= requests.BODY
         return None if is_small else _TOO_LARGE
-
-
-_TOO_LARGE = (413, f"the request is too large; at most {limits.BODY:,} bytes are read")
-
-
-async def _answer(send: Send, status: int, line: str) -> None:
-    headers = {"content-type": "application/json", "connection": "close", **_HEADERS}
-    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": json.dumps({"error": line}).encode()})

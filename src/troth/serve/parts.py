@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from troth.engine.answers import Answers, joined
@@ -19,31 +18,28 @@ _ROWS = 256  # of a model that takes little memory: enough to keep a machine bus
 
 def in_parts(probes: Sequence[ProbeBatch], prober: Prober, after: Callable[[int], None]) -> Routine[list[Answers]]:
     """The answers to each probe; `after` is called after every part with the number of its rows, and may raise."""
-    questions = sum(len(probe.questions) for probe in probes)
     longest = max(question.encoding.n_tokens for probe in probes for question in probe.questions)
     cost = max(probe.readout.bytes_per_row(prober.model, longest) for probe in probes)
-    most = max(1, min(_ROWS, prober.memory // max(1, cost)) // questions)  # rows of each question
-    rows = max(int(probe.counts.max()) for probe in probes)
+    most = max(1, min(_ROWS, prober.memory // max(1, cost)) // len(probes))  # rows of each probe
+    rows = max(int(probe.counts.sum()) for probe in probes)
     if any((probe.masking or prober.masking).stochastic for probe in probes):
         most = rows  # draws are made by the number of a row
     parts: list[list[Answers]] = []
     for start in range(0, rows, most):
         parts.append((yield [_part(probe, start, start + most) for probe in probes]))
         after(sum(len(answers.logits) for answers in parts[-1]))
-    return [_whole(probe, [part[number] for part in parts]) for number, probe in enumerate(probes)]
+    return [_whole(probe, several) for probe, *several in zip(probes, *parts, strict=True)]
 
 
 def _part(probe: ProbeBatch, start: int, stop: int) -> ProbeBatch:
-    """Some rows of each question."""
-    owner = np.repeat(np.arange(len(probe.counts)), probe.counts)
-    number = np.arange(len(owner)) - (np.cumsum(probe.counts) - probe.counts)[owner]
-    chosen = (start <= number) & (number < stop)
-    n_units = np.array([question.n_units for question in probe.questions])
+    """Some rows, which lie question by question."""
+    ends = np.cumsum(probe.counts)
+    units = np.repeat([question.n_units for question in probe.questions], probe.counts)  # [rows]
     return replace(
         probe,
-        keep=probe.keep[np.repeat(chosen, n_units[owner])],
-        counts=np.bincount(owner[chosen], minlength=len(probe.counts)),
-        non_unit_keep=None if probe.non_unit_keep is None else probe.non_unit_keep[chosen],
+        keep=probe.keep[units[:start].sum() : units[:stop].sum()],
+        counts=ends.clip(start, stop) - (ends - probe.counts).clip(start, stop),
+        non_unit_keep=None if probe.non_unit_keep is None else probe.non_unit_keep[start:stop],
     )
 
 
@@ -51,16 +47,14 @@ def _whole(probe: ProbeBatch, parts: Sequence[Answers]) -> Answers:
     """The answers to the parts of a probe as those to the probe."""
     if len(parts) == 1:
         return parts[0]
-    owner = np.concatenate([np.repeat(np.arange(len(part.counts)), part.counts) for part in parts])
-    order = torch.from_numpy(np.argsort(owner, kind="stable"))
 
     def together(values: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        return {name: joined([some[name] for some in values if len(some[name])])[order] for name in values[0]}
+        return {name: joined([some[name] for some in values if len(some[name])]) for name in values[0]}
 
     return replace(
         parts[0],
         counts=probe.counts,
-        logits=joined([part.logits for part in parts])[order],
+        logits=joined([part.logits for part in parts]),
         units=together([part.units for part in parts]),
         rest=together([part.rest for part in parts]),
         rows=together([part.rows for part in parts]),

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
-from troth.core import catalog
-from troth.core.types import Attribution
-from troth.report import explanation, page
+from fastapi import FastAPI, Request
+from pydantic import ValidationError
 
-ASSETS = Path(page.__file__).parent / "page_assets"  # the built front end, where it is shipped
+from troth.core import catalog, spec_text
+from troth.report import explanation, export
+from troth.serve import requests
+from troth.serve.answers import LeftError, Page, results, status_of
+from troth.serve.runs import Runs
+from troth.serve.served import Served
+from troth.serve.work_queue import WorkQueue
+
+ASSETS = Path(export.__file__).parent / "page_assets"  # the built front end, where it is shipped
+Sent = Mapping[str, Sequence[str]]  # the fields of a form
 
 
 def assets() -> dict[str, Path]:
@@ -20,17 +28,86 @@ def assets() -> dict[str, Path]:
     return {path.name: path for path in sorted(ASSETS.glob("*")) if path.suffix in (".js", ".css")}
 
 
-def start(form: str, runs: Iterable[Mapping[str, Any]]) -> str:
-    """The first page; a front end that is shipped replaces what is in #app."""
-    rows = [_run(run) for run in runs]
-    listed = f"<h2>Runs</h2><ul>{''.join(rows)}</ul>" if rows else ""
-    loaded = "".join(
-        f'<link rel="stylesheet" href="/assets/{quote(name)}">'
-        if name.endswith(".css")
-        else f'<script type="module" src="/assets/{quote(name)}"></script>'
-        for name in assets()
-    )
-    return page.render("troth", [f'<div id="app" data-mode="serve">{form}{listed}</div>{loaded}'])
+def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
+    """The page at /, which works without a script."""
+    names = [*served.models]
+
+    async def answered(request: Request, sections: Callable[[Sent], Awaitable[list[str]]]) -> Page:
+        """The form as it was sent, and below it what answers it, or why nothing does."""
+        sent, status = _fields(await request.body()), 200
+        try:
+            shown = await sections(sent)
+        except LeftError:
+            raise
+        except Exception as error:
+            status, line = status_of(error)
+            if isinstance(error, ValidationError):
+                status, line = 422, str(error.errors()[0]["msg"])
+            shown = [f'<p role="alert">{html.escape(line)}</p>']
+        return Page(export.html_page("troth", [_form(names, sent), *shown]), status)
+
+    @app.get("/", response_class=Page, include_in_schema=False)
+    def start() -> str:
+        """A front end that is shipped replaces what is in #app."""
+        rows = [_run(run) for run in runs.listed()]
+        listed = f"<h2>Runs</h2><ul>{''.join(rows)}</ul>" if rows else ""
+        loaded = "".join(
+            f'<link rel="stylesheet" href="/assets/{quote(name)}">'
+            if name.endswith(".css")
+            else f'<script type="module" src="/assets/{quote(name)}"></script>'
+            for name in assets()
+        )
+        return export.html_page("troth", [f'<div id="app" data-mode="serve">{_form(names, {})}{listed}</div>{loaded}'])
+
+    @app.post("/", response_class=Page, include_in_schema=False)
+    async def explain(request: Request) -> Page:
+        async def sections(sent: Sent) -> list[str]:
+            asked = requests.Explain(
+                **_of_text(sent),
+                explainers=spec_text.split(_value(sent, "explainers")) or ["integrated_gradients"],
+                target=_value(sent, "target") or "predicted",
+            )
+            job = served.explaining(asked, asked.model, lambda found, _: list(zip(*found, strict=True)))
+            (by_text,) = await results(request, queue, [job])
+            boxes = _erasing(by_text[0][0].units, sent, ()) if by_text else "<p>No label is above the threshold.</p>"
+            return [*explanation.sections(by_text), boxes]
+
+        return await answered(request, sections)
+
+    @app.post("/erase", response_class=Page, include_in_schema=False)
+    async def erase(request: Request) -> Page:
+        async def sections(sent: Sent) -> list[str]:
+            erased = [
+                int(each) for each in sent.get("erased", []) if each.isascii() and each.isdigit() and len(each) < 9
+            ]
+            # How many units there are is known only when the text is encoded: the first answer says it.
+            whole = requests.Erase(**_of_text(sent), keep=[])
+            (found,) = await results(request, queue, [served.erasing(whole)])
+            keep = [[int(place not in erased) for place in range(len(found["units"]))]]
+            (found,) = await results(request, queue, [served.erasing(whole.model_copy(update={"keep": keep}))])
+            return [_erasing(found["units"], sent, erased), _after_erasing(found)]
+
+        return await answered(request, sections)
+
+
+def _fields(body: bytes) -> dict[str, list[str]]:
+    """The fields of a form; what is not UTF-8 is replaced."""
+    try:
+        return parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10_000)
+    except ValueError:
+        return {}
+
+
+def _value(sent: Sent, name: str, otherwise: str = "") -> str:
+    return sent.get(name, [otherwise])[-1]
+
+
+def _of_text(sent: Sent) -> dict[str, Any]:
+    return {
+        "text": _value(sent, "text").replace("\r\n", "\n"),
+        "text_pair": _value(sent, "text_pair") or None,
+        "model": _value(sent, "model") or None,
+    }
 
 
 def _run(run: Mapping[str, Any]) -> str:
@@ -39,12 +116,12 @@ def _run(run: Mapping[str, Any]) -> str:
     return f'<li><a href="/runs/{quote(name, safe="")}">{html.escape(name)}</a> {html.escape(about)}</li>'
 
 
-def form(models: Sequence[str], values: Mapping[str, str]) -> str:
+def _form(models: Sequence[str], sent: Sent) -> str:
     """What is explained; filled with what was sent."""
-    text, pair = (html.escape(values.get(name, "")) for name in ("text", "text_pair"))
-    named = html.escape(values.get("explainers", "integrated_gradients"))
-    target = html.escape(values.get("target", "predicted"))
-    chosen = values.get("model", models[0])
+    text, pair = (html.escape(_value(sent, name)) for name in ("text", "text_pair"))
+    named = html.escape(_value(sent, "explainers", "integrated_gradients"))
+    target = html.escape(_value(sent, "target", "predicted"))
+    chosen = _value(sent, "model", models[0])
     known = ", ".join(catalog.names("explainers"))
     options = "".join(f"<option{' selected' if name == chosen else ''}>{html.escape(name)}</option>" for name in models)
     return (
@@ -60,16 +137,10 @@ def form(models: Sequence[str], values: Mapping[str, str]) -> str:
     )
 
 
-def explained(form: str, by_text: Sequence[Sequence[Attribution]], values: Mapping[str, str]) -> str:
-    """The form, the explanations, and a box for each unit."""
-    boxes = erasing(by_text[0][0].units, values, ()) if by_text else "<p>No label is above the threshold.</p>"
-    return page.render("troth", [form, *explanation.sections(by_text), boxes])
-
-
-def erasing(units: Sequence[str], values: Mapping[str, str], erased: Sequence[int]) -> str:
+def _erasing(units: Iterable[str], sent: Sent, erased: Sequence[int]) -> str:
     """Boxes that erase units, with the text they are of."""
-    sent = "".join(
-        f'<input type="hidden" name="{name}" value="{html.escape(values.get(name, ""))}">'
+    hidden = "".join(
+        f'<input type="hidden" name="{name}" value="{html.escape(_value(sent, name))}">'
         for name in ("text", "text_pair", "model", "explainers", "target")
     )
     boxes = " ".join(
@@ -78,26 +149,20 @@ def erasing(units: Sequence[str], values: Mapping[str, str], erased: Sequence[in
         for place, unit in enumerate(units)
     )
     return (
-        f'<form method="post" action="/erase">{sent}'
+        f'<form method="post" action="/erase">{hidden}'
         f"<fieldset><legend>Erase units and ask again</legend>{boxes}</fieldset>"
         "<p><button>Ask again</button></p></form>"
     )
 
 
-def after_erasing(form: str, found: Mapping[str, Any], values: Mapping[str, str], erased: Sequence[int]) -> str:
+def _after_erasing(found: Mapping[str, Any]) -> str:
     """What the model says of the whole text and of what is left."""
     rows = [
         f"<tr><td>{html.escape(label)}</td><td>{whole:.3f}</td><td>{left:.3f}</td></tr>"
         for label, whole, left in zip(found["labels"], found["whole"], found["probabilities"][0], strict=True)
     ]
     number = "values" if found["outputs"] == "values" else "probabilities"
-    table = (
+    return (
         f"<table><caption>{number.capitalize()}</caption><tr><th>class</th><th>whole text</th>"
         f"<th>without the erased units</th></tr>{''.join(rows)}</table>"
     )
-    return page.render("troth", [form, erasing(found["units"], values, erased), table])
-
-
-def failed(form: str, line: str) -> str:
-    """The form, and why there is no result."""
-    return page.render("troth", [form, f'<p role="alert">{html.escape(line)}</p>'])

@@ -1,14 +1,25 @@
-"""What the API is asked, as OpenAPI documents it."""
+"""What the API is asked, as OpenAPI documents it, and how much one request may ask for."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from troth.serve import limits
+from troth.core import catalog, trust, user_code
+from troth.core.errors import TrothError
+from troth.explainers import Explainer
 
-Text = Annotated[str, StringConstraints(max_length=limits.TEXT)]
+BODY = 1 << 20  # bytes of a request
+TEXT = 20_000  # characters of a text
+UNITS = 1_000  # of a text
+EXPLAINERS = 8  # per request
+ROWS = 64  # erased inputs per request
+_NUMBER = 10_000  # the largest option of an explainer: samples, steps, width
+
+Text = Annotated[str, StringConstraints(max_length=TEXT)]
 Spec = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Class = Annotated[str, StringConstraints(max_length=500)] | Annotated[int, Field(ge=0, le=1 << 31)]
 
@@ -30,7 +41,7 @@ class _Explaining(_OfText):
     explainers: list[Spec] = Field(
         ["integrated_gradients"],
         min_length=1,
-        max_length=limits.EXPLAINERS,
+        max_length=EXPLAINERS,
         description="Methods, with options: integrated_gradients(steps=50).",
     )
     target: Class | Annotated[list[Class], Field(min_length=1, max_length=100)] = Field(
@@ -59,5 +70,38 @@ class Erase(_OfText):
 
     model: Spec | None = Field(None, description="One of the models that are served; by default the first.")
     keep: list[list[Annotated[int, Field(ge=0, le=1)]]] = Field(
-        max_length=limits.ROWS, description="A row for each erased input: 1 keeps a unit, 0 erases it."
+        max_length=ROWS, description="A row for each erased input: 1 keeps a unit, 0 erases it."
     )
+
+
+def offered() -> list[str]:
+    """The explainers that a request may name."""
+    names = catalog.names("explainers")
+    return [name for name in names if not trust.names_elsewhere(catalog.find("explainers", name))]
+
+
+def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
+    """The methods of a request, by their text: of the catalog, of a bearable size, reading nothing from elsewhere."""
+    for spec in specs:
+        name = catalog.parse(spec)[0] if user_code.read(spec) is None else ""
+        outside = trust.names_elsewhere(catalog.find("explainers", name)) if name else []
+        if outside:
+            raise TrothError(f"{name} reads {outside[0]} from elsewhere, which a page cannot name; use troth explain")
+        _check("explainers", spec)
+    return catalog.by_spec("explainers", specs)
+
+
+def masking(spec: str) -> str:
+    """The text of a masking, checked."""
+    _check("maskings", spec)
+    return catalog.spec(catalog.build("maskings", spec))
+
+
+def _check(kind: str, spec: str) -> None:
+    """Refuses a spec of a request in which something is large or reaches out."""
+    trust.Origin("a request").spec(kind, spec)
+    name, options = catalog.parse(spec)
+    for option, value in options.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and not (math.isfinite(value) and abs(value) <= _NUMBER):
+            raise TrothError(f"{name}: {option} is at most {_NUMBER:,} here, not {value}; use troth explain")

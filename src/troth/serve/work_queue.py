@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import gc
 import sys
 import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from troth.core import terminal
 from troth.core.errors import TrothError
@@ -17,13 +24,99 @@ from troth.core.user_calls import UserCodeError
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine, Running
 from troth.models import TextClassifier
-from troth.serve import memory
-from troth.serve.jobs import Job, Lane, WithdrawnError
-from troth.serve.limits import Limits
 from troth.serve.parts import in_parts
 
-_SHARE = 256  # jobs in a row that one lane may take while others wait
+_OFTEN = 0.1  # seconds between two reports of progress
+_SHARE = 256  # jobs in a row that may share batches while others wait
 _IDLE = 1.0  # seconds without a job after which memory is given back
+
+
+class Event(NamedTuple):
+    """What is told of a job: queued, progress, result or error."""
+
+    name: str
+    data: Any
+
+    @property
+    def is_last(self) -> bool:
+        return self.name in ("result", "error")
+
+
+class BatchKey(NamedTuple):
+    """Jobs with the same key share batches."""
+
+    model: str
+    masking: str
+
+
+class TooSlowError(TrothError):
+    """The job took longer than a request may."""
+
+
+class WithdrawnError(Exception):
+    """Nobody waits for the result any more."""
+
+
+class Job:
+    """A piece of work, and the events that whoever waits for it reads."""
+
+    def __init__(self, key: BatchKey, begin: Callable[[Job], Routine[Any]]) -> None:
+        self.key, self.begin = key, begin
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.is_done = False
+        self.deadline = float("inf")
+        self._withdrawn = False
+        self._loop = asyncio.get_running_loop()
+        self._step: dict[str, Any] = {}
+        self._rows, self._told = 0, 0.0
+
+    def withdraw(self) -> None:
+        """Nobody waits any more; the worker stops before the model is asked again."""
+        self._withdrawn = True
+
+    def require_wanted(self) -> None:
+        """Raises where the job should not go on."""
+        if self._withdrawn:
+            raise WithdrawnError
+        if time.monotonic() > self.deadline:
+            raise TooSlowError("this takes longer than a request may; use fewer explainers, or troth explain")
+
+    def begins(self, explainer: str, done: int, of: int) -> None:
+        """The next explainer's turn."""
+        self._step = {"explainer": explainer, "done": done, "of": of}
+        self._tell_progress()
+
+    def answered(self, rows: int) -> None:
+        """The model has answered so many more rows; raises where the job should not go on."""
+        self.require_wanted()
+        self._rows += rows
+        if self._step and time.monotonic() - self._told > _OFTEN:
+            self._tell_progress()
+
+    def finish(self, result: Any) -> None:
+        self.is_done = True
+        self.tell("result", result)
+
+    def fail(self, error: BaseException) -> None:
+        self.is_done = True
+        self.tell("error", error.with_traceback(None))  # which would hold on to tensors
+
+    def tell(self, name: str, data: Any) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self.events.put_nowait, Event(name, data))
+
+    def _tell_progress(self) -> None:
+        self._told = time.monotonic()
+        self.tell("progress", {**self._step, "rows": self._rows})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is under way at a time."""
+
+    jobs: int = 64  # waiting or under way; more are refused
+    together: int = 16  # that share batches
+    seconds: float = 300.0  # that one job may wait and work
 
 
 class FullError(TrothError):
@@ -75,10 +168,10 @@ class WorkQueue:
             self._changed.notify()
         self._thread.join(timeout=10)
 
-    def take(self, lane: Lane | None) -> Job | None:
-        """The next job of the lane, or of any, if one waits."""
+    def take(self, key: BatchKey | None) -> Job | None:
+        """The next job with this key, or any, if one waits."""
         with self._changed:
-            job = next((job for job in self._waiting if lane in (None, job.lane)), None)
+            job = next((job for job in self._waiting if key in (None, job.key)), None)
             if job is not None:
                 self._waiting.remove(job)
                 self._under_way.append(job)
@@ -97,7 +190,7 @@ class WorkQueue:
         with self._changed:
             is_idle = not self._changed.wait_for(self._is_wanted, timeout=_IDLE)
         if is_idle:
-            memory.release()
+            release_memory()
         with self._changed:
             self._changed.wait_for(self._is_wanted)
             return not self._is_closed
@@ -106,10 +199,10 @@ class WorkQueue:
         return bool(self._waiting) or self._is_closed
 
     def _share(self, arriving: _Arriving) -> None:
-        """Works on jobs of one lane together; where that fails, on each alone, which shows whose fault it is."""
-        lane = arriving.taken[0].lane
+        """Works on jobs of one key together; where that fails, on each alone, which shows whose fault it is."""
+        key = arriving.taken[0].key
         try:
-            prober = Prober(self._models[lane.model], lane.masking, window=self._limits.together)
+            prober = Prober(self._models[key.model], key.masking, window=self._limits.together)
             # Not a generator expression, which would end for good when no job waits.
             for _ in prober.run(map(partial(_watched, prober), arriving)):
                 pass
@@ -139,7 +232,7 @@ class _Arriving(Iterator[Job]):
     def _has_more(self) -> bool:
         if self._queue is None or self._begun >= _SHARE:
             return False
-        return self._queue.take(self.taken[0].lane) is not None
+        return self._queue.take(self.taken[0].key) is not None
 
 
 def _watched(prober: Prober, job: Job) -> Routine[None]:
@@ -164,3 +257,14 @@ def _print_fault(error: Exception) -> None:
         return
     trace = error.trace if isinstance(error, UserCodeError) else "".join(traceback.format_exception(error))
     terminal.echo(trace or str(error), err=True)
+
+
+def release_memory() -> None:
+    """What a burst of requests needed, and allocators keep, goes back to the system: takes a fraction of a second."""
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
+        if trim is not None:
+            trim(0)
