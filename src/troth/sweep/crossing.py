@@ -24,7 +24,7 @@ from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
 from troth.validity.stamp import TESTED, masking_of
 from troth.verbs.methods import Method, methods
-from troth.verbs.own_attributions import OwnAttributions
+from troth.verbs.own_explainers import OwnAttributions
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]

@@ -24,8 +24,7 @@ from troth.sweep.context import Context
 from troth.validity.checking import check
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
-from troth.verbs.own_attributions import OwnAttributions
-from troth.verbs.own_functions import OwnFunction
+from troth.verbs.own_explainers import OwnExplainer
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
@@ -62,7 +61,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     )
     # Metrics that explain again use the same method; one of the user's own is not found by its spec.
     method = None if spec.explainer_code is None else context.explainer(spec)
-    fixed = isinstance(method, OwnFunction | OwnAttributions) and not method.follows_target
+    fixed = isinstance(method, OwnExplainer) and not method.follows_target
     attributions = table_to_attributions(
         prober.model, [], explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed,
         encodings=encodings,

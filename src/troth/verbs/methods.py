@@ -18,8 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution
 from troth.core.user_calls import calling
 from troth.explainers import Explainer
-from troth.verbs.own_attributions import OwnAttributions
-from troth.verbs.own_functions import OwnFunction, arguments_of
+from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
 
 Given = str | Explainer | Callable[..., Any] | Sequence[Attribution]
 _WAYS = "a name such as leave_one_out, an explainer, a function (model, example) or a list of attributions"
