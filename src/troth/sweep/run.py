@@ -19,9 +19,9 @@ from troth.store.store import Store
 from troth.sweep import machine
 from troth.sweep.context import Context
 from troth.sweep.graph import Shard
-from troth.sweep.outcome import Outcome as Outcome
-from troth.sweep.outcome import Progress as Progress
 from troth.sweep.ray_pool import ray_pool
+from troth.sweep.scheduler import Outcome as Outcome
+from troth.sweep.scheduler import Progress as Progress
 from troth.sweep.scheduler import Scheduler
 from troth.sweep.workers import Pool, Processes, ThisProcess
 
