@@ -90,10 +90,6 @@ class Rationale:
     text: str
     spans: tuple[Span, ...]
 
-    def as_example(self) -> Example:
-        """The rationale as an input of its own."""
-        return replace(self.example, text=self.text, rationale=None)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data, a line of the exported file."""
         example = self.example

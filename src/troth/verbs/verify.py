@@ -20,6 +20,7 @@ from troth.core.errors import TrothError
 from troth.core.plain_values import FieldDifference, at, differences
 from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
+from troth.core.user_calls import shown
 from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
 from troth.verbs import records
@@ -135,7 +136,9 @@ def _require_within(several: Sequence[tuple[Path, dict[str, Any]]]) -> None:
 def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> list[dict[str, Any]]:
     """The records as they would be written now; what cannot be computed again is taken over."""
     facts = several[0]
-    examples = [Example(each["id"], each["text"], each["text_pair"], _label(each)) for each in several]
+    examples = [
+        Example(each["id"], each["text"], each["text_pair"], each["explanations"][0]["label"]) for each in several
+    ]
     by_text = zip(*_explained(facts, examples, model), strict=True)
     rebuilt = []
     for each, row in zip(several, by_text, strict=True):
@@ -149,10 +152,6 @@ def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> lis
         now |= {"format": each["format"], "time": each["time"], "signature": each["signature"]}
         rebuilt.append(json.loads(json.dumps({**now, "model": {**each["model"], "name": name}})))
     return rebuilt
-
-
-def _label(facts: Mapping[str, Any]) -> Any:
-    return facts["explanations"][0]["label"]
 
 
 def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextClassifier) -> list[Sequence[Attribution]]:
@@ -217,9 +216,7 @@ def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
     if path[0] != "explanations" or len(path) < 3:
         place = difference.place
         return (
-            f"{place} {difference.what}"
-            if difference.what
-            else f"{place} was {_short(before)}, now it is {_short(now)}"
+            f"{place} {difference.what}" if difference.what else f"{place} was {shown(before)}, now it is {shown(now)}"
         )
     explanation = facts["explanations"][path[1]]
     name, field = explanation["explainer"].partition("(")[0], str(path[-1]).replace("_", " ")
@@ -232,12 +229,7 @@ def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
         return f"the probability of {label} differs by {abs(before - now):.2g}"
     if path[2] == "proof" and isinstance(before, float) and isinstance(now, float):
         return f"{name}: {field} was {before:.4f}, now it is {now:.4f}"
-    return f"{name}: {difference.place.partition('.')[2]} was {_short(before)}, now it is {_short(now)}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+    return f"{name}: {difference.place.partition('.')[2]} was {shown(before)}, now it is {shown(now)}"
 
 
 def _failed(path: Path, facts: Mapping[str, Any], why: str) -> Verified:
