@@ -23,7 +23,7 @@ import troth
 from troth.core import arguments, user_code
 from troth.core.errors import TrothError, unknown
 from troth.core.spec_text import parse as parse
-from troth.core.user_calls import failure, said
+from troth.core.user_code import failure, said
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitKind
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 from troth.models._changes import borrowed
 from troth.models._units import Units, is_plain, plain_encodings
 from troth.models.base import Segments, check_choices

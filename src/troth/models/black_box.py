@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
-from troth.core.hashing import digest
+from troth.core.hashing import digest, fingerprint
 from troth.core.outputs import THRESHOLD
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.core.user_calls import UserCodeError, calling, said, shown
+from troth.core.user_code import UserCodeError, calling, said, shown
 from troth.models._heads import checked_threshold
 from troth.models._loading import is_transformers
 from troth.models._units import Units

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.serve.jobs import Event, Job, TooSlowError
 from troth.serve.work_queue import FullError, WorkQueue
 

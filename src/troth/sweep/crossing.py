@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from troth.core import catalog
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import fingerprint
 from troth.core.types import Example
 from troth.core.units import UnitName
 from troth.data import Data

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from troth.core.files import CannotWriteError
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store, Stored
 from troth.sweep.estimate import Pace

@@ -23,7 +23,7 @@ from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.files import is_full
 from troth.core.progress import hidden
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.store.cells import Cell, find_work
 from troth.sweep import machine
 from troth.sweep.context import Context

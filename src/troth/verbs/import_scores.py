@@ -16,7 +16,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span, join
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 from troth.data._items import as_examples
 from troth.engine.answers import Answers
 from troth.engine.prober import Prober

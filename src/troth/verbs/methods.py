@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog, user_code
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import fingerprint
 from troth.core.types import Attribution
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.explainers import Explainer
 from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
 

@@ -22,7 +22,7 @@ from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.hashing import array_digest, digest
 from troth.core.types import Attribution, Encoding, Example, Question
-from troth.core.user_calls import UserCodeError, calling, shown
+from troth.core.user_code import UserCodeError, calling, shown
 from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
 from troth.verbs.import_scores import attribution_of

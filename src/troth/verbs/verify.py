@@ -20,7 +20,7 @@ from troth.core.errors import TrothError
 from troth.core.plain_values import FieldDifference, at, differences
 from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
 from troth.verbs import records
