@@ -1,4 +1,4 @@
-"""The works of studies that train models: a training, and a classifier that reads rationales alone."""
+"""The runners of studies that train models: a training, and a classifier that reads rationales alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TrainingSpec(Spec):
     """
 
     kind = "training"
-    work = "troth.studies._training:train"
+    runner = "troth.studies._training:train"
 
     data: str
     labels: Sequence[str]
@@ -69,7 +69,7 @@ class FreshSpec(ModelSpec):
     """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
 
     kind = "fresh"
-    work = "troth.studies._training:train_on_rationales"
+    runner = "troth.studies._training:train_on_rationales"
 
     data: str
     labels: Sequence[str]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ClassifierSpec(Spec):
     kind = "classifier"
-    work = "troth.studies.aml._experiment:train_classifier"
+    runner = "troth.studies.aml._experiment:train_classifier"
 
     base: str
     data: str
@@ -51,7 +51,7 @@ class ClassifierSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class AttributionModelsSpec(ModelSpec):
     kind = "attribution_models"
-    work = "troth.studies.aml._experiment:fit_attribution_models"
+    runner = "troth.studies.aml._experiment:fit_attribution_models"
 
     data: str
     backbone: str | None

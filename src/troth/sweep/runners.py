@@ -1,4 +1,4 @@
-"""The works of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
+"""The runners of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
 
 from __future__ import annotations
 
