@@ -123,7 +123,7 @@ def build(kind: str, spec: str | T) -> T:
         return spec
     user_code.refuse(spec)
     name, options = parse(spec)
-    return typing.cast(T, construct(kind, name, options))
+    return typing.cast(T, construct(find(kind, name), name, options))
 
 
 def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
@@ -132,13 +132,8 @@ def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
     return {item if isinstance(item, str) else spec(method): method for item, method in built}
 
 
-def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    """An object of a name and its options, each checked against the class's fields."""
-    return construct_of(find(kind, name), name, options)
-
-
-def construct_of(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
-    """An object of a class that is called `name` in errors."""
+def construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
+    """An object of a class that is called `name` in errors; each option is checked against the class's fields."""
     hints = typing.get_type_hints(cls)
     allowed = {field.name: field for field in dataclasses.fields(cls) if field.init}
     for option, value in options.items():

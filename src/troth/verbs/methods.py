@@ -146,7 +146,7 @@ def _named(name: Any, found: Method) -> Method:
 
 def _construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
     with calling(name):  # an abstract class, or one with its own __init__
-        return catalog.construct_of(cls, name, options)
+        return catalog.construct(cls, name, options)
 
 
 def _require_signed(explainer: Explainer) -> None:
