@@ -63,9 +63,8 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     method = None if spec.explainer_code is None else context.explainer(spec)
     fixed = isinstance(method, OwnExplainer) and not method.follows_target
     attributions = table_to_attributions(
-        prober.model, [], explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed,
-        encodings=encodings,
-    )  # fmt: skip
+        prober.model, encodings, explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed
+    )
     scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return CellOutput(table, prober.cost.forward, prober.cost.backward)

@@ -215,12 +215,13 @@ class FitJob:
     without: tuple[str, ...]
     say: Callable[[str], None] | None
 
-    def searched(self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]) -> Any:
+    def searched(
+        self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The weights for a metric: from its own search, or from the one of all metrics."""
         chosen = self.settings
         aims = [metric] if chosen.trials_per_metric else watched(metrics)
         file = folder / (f"search-{plain(metric)}.json" if chosen.trials_per_metric else "search.json")
-
         few = self.training.first(chosen.trial_examples)
 
         def attempt(losses: Sequence[DualMask]) -> list[dict[str, float]]:
@@ -233,10 +234,9 @@ class FitJob:
             trained = stacked([copy.weights for copy in copies])
             return judge_copies(self.model, self.own, trained, self.validation, [aims] * len(copies))
 
-        together = most_together(self.model, self.own, few, chosen)
         return search(
             self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search,
-            together,
+            most_together(self.model, self.own, few, chosen),
         )  # fmt: skip
 
     def fitted(
@@ -254,7 +254,7 @@ class FitJob:
                 course = train(
                     self.model, self.own, self.training, DualMask(**trials["best"][metric]), self.settings,
                     epochs=self.settings.epochs, progress=progress, better=is_better(metric),
-                    watch=lambda now, by=metric: judge(self.model, now, self.validation, [by]),
+                    watch=partial(judge, self.model, examples=self.validation, metrics=[metric]),
                 )  # fmt: skip
                 yield metric, trials, course
             return
@@ -264,11 +264,11 @@ class FitJob:
                 continue
             found = {metric: trials_of(metric) for metric in some}
             copies = {metric: Course(DualMask(**found[metric]["best"][metric]), is_better(metric)) for metric in some}
-            by_copy = [[metric] for metric in some]
+            each_by_its_own = [[metric] for metric in some]
             self.own.load_state_dict(self.untrained)
             train_together(
                 self.model, self.own, self.training, list(copies.values()), self.settings, epochs=self.settings.epochs,
-                watch=lambda weights, by=by_copy: judge_copies(self.model, self.own, weights, self.validation, by),
+                watch=partial(judge_copies, self.model, self.own, examples=self.validation, metrics=each_by_its_own),
                 progress=progress,
             )  # fmt: skip
             for metric, copy in copies.items():
