@@ -5,8 +5,6 @@ the user named is refused unless the user repeats it: `--allow` on the command l
 user writes on the command line or in Python is never asked about.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from troth.core import catalog, user_code
@@ -108,7 +106,7 @@ class Origin:
     folders: tuple[Path, ...] = ()
 
     @classmethod
-    def file(cls, path: str | Path, *folders: Path) -> Origin:
+    def file(cls, path: str | Path, *folders: Path) -> Self:
         """A file that the user named: its folder and the current one are open to it."""
         return cls(str(path), (Path(path).absolute().parent, Path.cwd(), *folders))
 

@@ -3,8 +3,6 @@
 What is not named is filled in: explainers and metrics that suit the model, a masking, and references for the check.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

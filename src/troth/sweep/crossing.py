@@ -1,7 +1,5 @@
 """The plan of a bench: models × data × explainers × metrics × seeds."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Of a plan that was not run yet, by cells like these in the store or by a try on a few examples.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Carries out a plan: what is stored is kept, what failed keeps its error, the rest is done here or on a cluster."""
 
-from __future__ import annotations
-
 import math
 import socket
 import time

@@ -1,7 +1,5 @@
 """The runners of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

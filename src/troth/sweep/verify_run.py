@@ -5,8 +5,6 @@ sample of the cells is computed again, from the stored examples and with the mod
 by row. What nothing can be computed from is believed: times, versions, hardware, how long a cell took.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

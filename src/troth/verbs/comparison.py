@@ -12,8 +12,6 @@ both beat chance. All of it is about this text, this share of units and this mas
 `troth bench` with many texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`explain`: chooses the class, asks the explainer about every example, and notes on the result how it was made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, overload

@@ -5,8 +5,6 @@ The classifier stays as it is. Examples to train and to validate on are drawn, s
 Trials of the search and trainings are done one by one or side by side.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ score in reading order, or the `contiguous` span with the largest sum, leftmost.
 second text of a pair is kept whole. A new classifier is then trained, validated and tested on the rationales.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

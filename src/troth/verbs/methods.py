@@ -3,8 +3,6 @@
 {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(), "ig": "integrated_gradients(steps=20)"}
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

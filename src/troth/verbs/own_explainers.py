@@ -10,26 +10,22 @@ or [(start, end, score), …] or an Attribution. Attributions are matched to the
 whole texts only, so metrics that erase step by step keep their first order.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.hashing import array_digest, digest
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.user_code import UserCodeError, calling, shown
+from troth.engine.prober import Prober
 from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
+from troth.models import TextClassifier
 from troth.verbs.import_scores import attribution_of
-
-if TYPE_CHECKING:
-    from troth.engine.prober import Prober
-    from troth.models import TextClassifier
 
 _ARGUMENTS = ("text", "example", "model", "target", "seed")
 _BY_PLACE = {1: ("text",), 2: ("model", "example"), 3: ("model", "example", "target")}

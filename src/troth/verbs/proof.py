@@ -6,8 +6,6 @@ is never too small. A tie counts as doing as well. `comparison` says which metho
 be said.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

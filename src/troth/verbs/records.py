@@ -5,8 +5,6 @@ and hash it again. A signature with a key of the user's (hmac-sha256) shows that
 Neither shows that what the file says is true; `troth verify` computes that again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

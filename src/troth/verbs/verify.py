@@ -6,8 +6,6 @@ moves, everything else must be equal. Nothing that a record names is run as code
 are loaded as data. What cannot be computed is believed: the time, the versions, the example's gold label.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
