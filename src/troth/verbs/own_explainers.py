@@ -219,7 +219,7 @@ class OwnAttributions(OwnExplainer):
             raise TrothError(f"{self.name}: there is no attribution of example {example.id} as it is asked about")
         found = by_id[0]
         if found.target != question.target:
-            theirs, ours = _label(found, found.target), _label(found, question.target)
+            theirs, ours = found.label(found.target), found.label(question.target)
             raise TrothError(
                 f"{self.name}: example {example.id} was explained for the class {theirs}, but here it is {ours}; give "
                 "attributions for the same target"
@@ -237,7 +237,3 @@ class OwnAttributions(OwnExplainer):
 
 def _text(example: Example) -> tuple[str, str | None]:
     return example.text, example.text_pair
-
-
-def _label(attribution: Attribution, target: int) -> str:
-    return attribution.label(target) or str(target)
