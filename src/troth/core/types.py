@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -219,9 +219,8 @@ class Attribution(Shown):
         line: str = core.rooms["showing"]().attribution_line(self)
         return line
 
-    def _parts(self) -> Iterable[str]:
-        parts: Iterable[str] = core.rooms["showing"]().attribution_parts(self)
-        return parts
+    def _parts(self) -> Iterator[str]:
+        yield from core.rooms["showing"]().attribution_parts(self)
 
 
 @dataclass(frozen=True)

@@ -218,15 +218,13 @@ class RayProcess:
             raise
 
     def idle(self) -> list[int]:
-        workers: list[int] = self._ask("idle")
-        return workers
+        return list(self._ask("idle"))
 
     def submit(self, worker: int, task: Task) -> None:
         self._ask("submit", worker, task)
 
     def collect(self, timeout: float) -> list[Reply]:
-        replies: list[Reply] = self._ask("collect", timeout)
-        return replies
+        return list(self._ask("collect", timeout))
 
     def close(self) -> None:
         self._connection.close()
