@@ -1,5 +1,4 @@
-"""Hashes that tell things apart: of plain values, of arrays and tensors, of files, of code. SHA-256, half of it as 32
-digits.
+"""Hashes that tell things apart: of plain values, tensors, files and code. SHA-256, half of it as 32 digits.
 
 Every part is hashed on its own and stands in a list with its name, type and shape, so two different things cannot give
 the same bytes by where one part ends and the next begins.
