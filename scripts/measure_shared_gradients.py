@@ -27,7 +27,7 @@ from troth.data import load_data
 from troth.engine.prober import Prober
 from troth.models import load_model
 from troth.studies.saloss._experiment import FLIPS, METHODS
-from troth.sweep.work import over_sum
+from troth.sweep.runners import over_sum
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
 

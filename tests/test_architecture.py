@@ -107,7 +107,7 @@ READERS = {
     "studies/fmm/_experiment.py": "columns of the store",
     "studies/published/__init__.py": "the package's own files",
     "sweep/machine.py": "facts of the system",
-    "sweep/ray_process.py": "facts of the system",
+    "sweep/ray_pool.py": "facts of the system",
     "training/record.py": "what was just written as JSON",
     "sweep/verify_run.py": "columns of the store",
     "verbs/fit.py": "what was just written as JSON",

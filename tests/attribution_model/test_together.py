@@ -12,10 +12,9 @@ from troth.attribution_model.start import FitSettings, choose
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.explainers.attributive_masking import AttributiveMasking
-from troth.verbs import _fit_job
-from troth.verbs._fit_job import judge_copies
+from troth.verbs import fit as attributive_masking
 from troth.verbs.explain import explain
-from troth.verbs.fit import fit, judge
+from troth.verbs.fit import fit, judge, judge_copies
 from troth.verbs.measure import measure
 
 LOSSES = [DualMask(0.9, 0.1, 0.5), DualMask(0.0, 0.7, 1.0), DualMask(1.0, 0.3, 0.0)]
@@ -113,7 +112,7 @@ def test_a_fit_side_by_side_is_a_fit_one_by_one(tmp_path, monkeypatch):
     metrics = ("comprehensiveness", "sufficiency", "log_odds")
     given = {"backbone": "explained", "metrics": metrics, "settings": settings, "progress": False}
     alone = fit(model, EXAMPLES, tmp_path / "alone", **given)
-    monkeypatch.setattr(_fit_job, "most_together", lambda *_: 3)
+    monkeypatch.setattr(attributive_masking, "most_together", lambda *_: 3)
     side_by_side = fit(model, EXAMPLES, tmp_path / "together", **given)
     for metric in metrics:
         one, many = alone.reports[metric], side_by_side.reports[metric]
@@ -185,7 +184,7 @@ def test_every_copy_has_its_own_dropout():
 
 def test_a_fit_side_by_side_is_resumed_alike(tmp_path, monkeypatch):
     """As on a GPU: all trials at once, and all metrics, of which one is lost after the first run."""
-    for place in (fitting, _fit_job):
+    for place in (fitting, attributive_masking):
         monkeypatch.setattr(place, "most_together", lambda *_: 3)
     model = encoder("bert", classes=2)
     settings = FitSettings(

@@ -150,7 +150,7 @@ def test_planted_word_is_found(kind, name):
 def test_every_signed_explainer_can_be_absolute(name):
     """Carried by the spec, said of the attribution, and listed in the docs, which read the same fields."""
     options = {"absolute": True} | catalog.parse(CHEAP.get(name, name))[1]
-    method = catalog.construct("explainers", name, options)
+    method = catalog.construct(catalog.find("explainers", name), name, options)
     assert not method.gives_signed
     assert catalog.build("explainers", catalog.spec(method)) == method
     plain, absolute = (

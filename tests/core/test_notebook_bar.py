@@ -9,7 +9,6 @@ from tests.core.test_display import Tags
 
 from troth.core import progress
 from troth.core.terminal import Console
-from troth.sweep import outcome
 from troth.training.loop import TrainingBar
 
 
@@ -58,7 +57,7 @@ def test_pictures_are_not_sent_too_often(notebook, monkeypatch):
 
 
 def test_a_run_and_a_training_show_theirs(notebook):
-    with outcome.shown(True) as show:
+    with progress.run_bar(True) as show:
         show(types.SimpleNamespace(done=1, total=4, left=90, failed=2, stopping=False))
     assert any("1 of 4 cells" in page and "1 min 30 s left, 2 failed" in page for page in notebook)
     with TrainingBar(10, 0, shown=True) as line:

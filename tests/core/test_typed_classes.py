@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 import numpy as np
 import troth
-from troth.core.code_fingerprint import fingerprint
+from troth.core.hashing import fingerprint
 from troth.core.types import Attribution
 from troth.explainers import SignedExplainer
 """

@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from troth.core import catalog, user_code
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import fingerprint
 
 RATE = 2
 
@@ -95,7 +95,7 @@ def test_what_the_code_changes_itself_does_not_count():
 def test_the_fingerprint_is_the_same_in_every_process(tmp_path):
     source = """
         from dataclasses import dataclass
-        from troth.core.code_fingerprint import fingerprint
+        from troth.core.hashing import fingerprint
 
         WORDS = {"a", "b", "c", "d"}
 

@@ -107,7 +107,8 @@ def test_a_magnitude_is_explained_again_as_a_magnitude():
     assert found.record["p_explained"] == pytest.approx(slow(True), abs=1e-6)
     # Stored and read back, as studies do.
     stored = attributions_to_table([one.magnitude() for one in signed])
-    again = table_to_attributions(MODEL, GIVEN, stored, explainer=catalog.spec(LeaveOneOut(), full=True))
+    read = MODEL.encode(GIVEN)
+    again = table_to_attributions(MODEL, read, stored, explainer=catalog.spec(LeaveOneOut(), full=True))
     (found,) = troth.measure(MODEL, again, STEPS)
     assert found.record["p_explained"] == pytest.approx(slow(True), abs=1e-6)
 

@@ -10,7 +10,7 @@ from transformers.activations import NewGELUActivation
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe
 from troth.explainers._multipliers import multipliers

@@ -149,7 +149,7 @@ def test_a_spec_builds_what_it_is_the_spec_of(kind, data):
     drawn = {bool: st.booleans(), int: st.integers(1, 5)}
     fields = [field for field in dataclasses.fields(catalog.find(kind, name)) if field.init]
     options = {field.name: data.draw(drawn[type(field.default)]) for field in fields if type(field.default) in drawn}
-    thing = refused(catalog.construct, kind, name, options)
+    thing = refused(catalog.construct, catalog.find(kind, name), name, options)
     if thing is not None:
         assert catalog.build(kind, catalog.spec(thing)) == thing
         assert catalog.build(kind, catalog.spec(thing, full=True)) == thing

@@ -14,7 +14,7 @@ import fakes
 import troth as package
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Score
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.engine.probes import Probe, keep_all
 from troth.explainers import Explainer, SignedExplainer
 from troth.maskings import Masking

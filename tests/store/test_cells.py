@@ -1,7 +1,7 @@
 import pytest
 
 from troth.store import cells
-from troth.store.cells import Cell, Plan, find_work
+from troth.store.cells import Cell, Plan, find_function
 
 
 def test_the_name_is_what_decides_the_result():
@@ -50,4 +50,4 @@ def test_a_plan_holds_a_cell_once():
 
 
 def test_a_work_is_found_by_its_path():
-    assert find_work("tests.sweep.works:numbers").__name__ == "numbers"
+    assert find_function("tests.sweep.works:numbers").__name__ == "numbers"

@@ -1,10 +1,10 @@
-"""What cells are made of keeps its name, and a kind names its work."""
+"""What cells are made of keeps its name, and a kind names its runner."""
 
 from dataclasses import dataclass, replace
 
 import pytest
 
-from troth.store.cells import Cell, find_work
+from troth.store.cells import Cell, find_function
 from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec, ModelSpec, Spec
 
 EXPLANATION = ExplanationSpec(
@@ -53,7 +53,7 @@ def test_models_are_told_apart_by_options_and_weights():
 
 def test_every_kind_names_a_work_that_there_is():
     for spec in (ExplanationSpec, MetricSpec, CheckSpec):
-        assert callable(find_work(spec.work))
+        assert callable(find_function(spec.runner))
 
 
 def test_a_kind_of_a_study_is_a_dataclass_next_to_its_work():
@@ -66,7 +66,7 @@ def test_a_kind_of_a_study_is_a_dataclass_next_to_its_work():
         sides: tuple[str, ...] = ()
 
     cell = Coin(number=2, sides=("head", "tail")).cell(EXPLANATION.cell("data"))
-    assert (cell.kind, cell.work) == ("coin", Coin.work)
+    assert (cell.kind, cell.runner) == ("coin", Coin.runner)
     assert cell.specs == {"number": 2, "sides": ["head", "tail"]}
     assert cell.parents == (EXPLANATION.cell("data").name,)
-    assert cell == replace(cell, work="elsewhere:other")  # who carries it out does not rename it
+    assert cell == replace(cell, runner="elsewhere:other")  # who carries it out does not rename it

@@ -36,9 +36,8 @@ def test_attributions_come_back_as_they_were():
         model, EXAMPLES, "integrated_gradients(steps=3)", against="predicted", segments="both", seed=5, target=0
     )
     table = attributions_to_table(made)
-    back = table_to_attributions(
-        model, EXAMPLES, table, segments="both", explainer="integrated_gradients(steps=3)", seed=5
-    )
+    read = model.encode(EXAMPLES, segments="both")
+    back = table_to_attributions(model, read, table, explainer="integrated_gradients(steps=3)", seed=5)
     for before, after in zip(made, back, strict=True):
         assert np.array_equal(before.scores, after.scores)
         assert before.scores.dtype == after.scores.dtype
@@ -58,8 +57,8 @@ def test_attributions_come_back_as_they_were():
 def test_a_stored_explanation_measures_like_a_fresh_one():
     model = encoder()
     fresh = explain(model, CORPUS, "leave_one_out")
-    examples = [attribution.example for attribution in fresh]
-    stored = table_to_attributions(model, examples, attributions_to_table(fresh), explainer="leave_one_out")
+    read = model.encode(attribution.example for attribution in fresh)
+    stored = table_to_attributions(model, read, attributions_to_table(fresh), explainer="leave_one_out")
     for metric in ("comprehensiveness", "recursive_erasure"):
         before, after = measure(model, fresh, metric), measure(model, stored, metric)
         assert [score.value for score in before] == [score.value for score in after]
@@ -69,9 +68,9 @@ def test_other_units_than_those_stored_are_refused():
     model = encoder()
     table = attributions_to_table(explain(model, [Example("e", "a good film")], "random"))
     with pytest.raises(TrothError, match="example e: the model reads 4 units, the stored explanation scores 3 others"):
-        table_to_attributions(model, [Example("e", "a very good film")], table)
+        table_to_attributions(model, model.encode([Example("e", "a very good film")]), table)
     with pytest.raises(TrothError, match="example e was explained, but it is not among"):
-        table_to_attributions(model, [Example("f", "a good film")], table)
+        table_to_attributions(model, model.encode([Example("f", "a good film")]), table)
 
 
 def test_scores_come_back_as_they_were():

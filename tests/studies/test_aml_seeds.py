@@ -23,7 +23,6 @@ from troth.store.tables import table_to_scores
 from troth.studies.aml import _experiment as _aml_experiment
 from troth.studies.aml import _works as _aml_works
 from troth.studies.aml._experiment import METRICS, reduced
-from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 
 TINY = (
@@ -120,7 +119,7 @@ def test_what_a_dry_run_counts_is_what_a_fit_does(place, tmp_path, monkeypatch, 
         trials_per_metric=per_metric, search="random",
     )  # fmt: skip
     trained, judged = [], []
-    real_train, real_judge = _fit_job.train, _fit_job.judge
+    real_train, real_judge = attributive_masking.train, attributive_masking.judge
 
     def train(model, own, examples, loss, settings, *, epochs, **more):
         trained.append(settings.steps(len(examples.encodings), epochs) * settings.batch_size)
@@ -130,9 +129,8 @@ def test_what_a_dry_run_counts_is_what_a_fit_does(place, tmp_path, monkeypatch, 
         judged.append(len(examples.encodings) * (1 + sum(5 if "aopc" in metric else 1 for metric in metrics)))
         return real_judge(model, own, examples, metrics)
 
-    monkeypatch.setattr(_fit_job, "train", train)
-    for place_of_use in (_fit_job, attributive_masking):
-        monkeypatch.setattr(place_of_use, "judge", judge)
+    monkeypatch.setattr(attributive_masking, "train", train)
+    monkeypatch.setattr(attributive_masking, "judge", judge)
     metrics = ["comprehensiveness", "aopc_sufficiency"]
     attributive_masking.fit(
         str(place / "model"), str(place / "data.jsonl"), tmp_path / "g", metrics=metrics, settings=settings

@@ -22,7 +22,7 @@ from troth.studies._results import Results
 from troth.studies._trained_study import load
 from troth.studies.saloss import Saloss, _words
 from troth.studies.saloss._experiment import METHODS
-from troth.sweep.work import over_sum
+from troth.sweep.runners import over_sum
 from troth.validity.masf import data_set_p_value
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure

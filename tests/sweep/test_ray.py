@@ -15,7 +15,7 @@ from tests.sweep.works import cell_of, expected, ladder
 from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.store.store import Store
-from troth.sweep import ray_pool, ray_process
+from troth.sweep import ray_pool
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.run import run
@@ -113,7 +113,7 @@ def test_more_gpus_than_there_are(tmp_path, cluster):
 def test_a_cluster_without_room_is_one_line(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(ray_pool, "_PATIENCE", 1.0)
     monkeypatch.setattr(ray_pool.RayPool, "_needed", lambda self, gpus: {"CPU": 99, "GPU": 0})
-    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
+    monkeypatch.setattr(ray_pool, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
     with pytest.raises(
         TrothError, match=r"no Ray worker could start in 1 s: each needs 99 CPU .* the cluster has 2 CPU"
     ):
@@ -138,7 +138,7 @@ def test_a_cluster_that_does_not_let_us_in_is_one_line(tmp_path, monkeypatch):
         raise ConnectionError("Failed to connect to Ray cluster\nand much more")
 
     monkeypatch.setattr(ray, "init", refuse)
-    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
+    monkeypatch.setattr(ray_pool, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         address = f"127.0.0.1:{somebody.getsockname()[1]}"
         with pytest.raises(TrothError, match=r"does not let us in \(Failed to connect to Ray cluster\).*RAY_AUTH_MODE"):
@@ -156,6 +156,6 @@ def test_without_ray_the_way_to_get_it_is_told(tmp_path, monkeypatch):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_ray)
-    monkeypatch.setattr(ray_process, "RayProcess", ray_pool.RayPool)  # in this process, which has the patch
+    monkeypatch.setattr(ray_pool, "RayProcess", ray_pool.RayPool)  # in this process, which has the patch
     with pytest.raises(TrothError, match=r"engine ray needs Ray: pip install 'troth\[ray\]'"):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray")

@@ -14,7 +14,7 @@ from tests.kills import begun, command, finish
 from tests.sweep.works import expected, ladder
 
 from troth.store.store import Store
-from troth.sweep.ray_process import end_session
+from troth.sweep.ray_pool import end_session
 from troth.sweep.run import run
 
 PLAN = """models = ["first", "second"]
@@ -46,7 +46,9 @@ def session_of(pid: int) -> set[int]:
 
 def ray_of(run: int) -> int | None:
     """The process of a run that talks to Ray."""
-    theirs = (pid for pid, (parent, _, words) in processes().items() if parent == run and "ray_process" in words)
+    theirs = (
+        pid for pid, (parent, _, words) in processes().items() if parent == run and "ray_pool import serve" in words
+    )
     return next(theirs, None)
 
 

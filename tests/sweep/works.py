@@ -95,7 +95,7 @@ WORKS = {
 
 
 def cell_of(kind: str, specs: dict, parents: tuple[str, ...] = ()) -> Cell:
-    """A cell that a work of this file carries out."""
+    """A cell that a runner of this file carries out."""
     return Cell(kind, specs, parents, WORKS[kind])
 
 

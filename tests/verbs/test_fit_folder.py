@@ -14,7 +14,6 @@ from troth.attribution_model import search as _attributive_search
 from troth.attribution_model.start import FitSettings
 from troth.core.errors import TrothError
 from troth.training import output
-from troth.verbs import _fit_job
 from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
 from verbs.test_fit import SMALL, planted
@@ -78,7 +77,7 @@ def killed(model, out, point):
         setattr(module, name, call)
 
     names = {
-        "trial": (_attributive_search, "write_json"), "training": (_fit_job, "is_better"),
+        "trial": (_attributive_search, "write_json"), "training": (attributive_masking, "is_better"),
         "weights": (saving, "save_file"), "facts": (os, "replace"), "claim": (output, "claim"),
         "settle": (attributive_masking, "settle"),
     }  # fmt: skip

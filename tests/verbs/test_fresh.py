@@ -58,7 +58,7 @@ def test_a_rationale_is_text_and_spans():
 
 def test_the_second_text_of_a_pair_is_kept():
     found = rationale_of(attribution("a good film", [0.0, 1.0, 0.0], pair="is it good ?"), 0.2)
-    assert (found.as_example().text, found.as_example().text_pair) == ("good", "is it good ?")
+    assert (found.text, found.example.text_pair) == ("good", "is it good ?")
     assert found.to_dict()["text_pair"] == "is it good ?"
 
 

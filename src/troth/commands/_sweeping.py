@@ -11,10 +11,10 @@ from rich.text import Text
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.progress import duration as duration
+from troth.core.progress import run_bar as run_bar
 from troth.core.sheet import TableCell
 from troth.core.terminal import Console
-from troth.sweep.outcome import duration as duration
-from troth.sweep.outcome import shown as shown
 
 _BOARDS = 4  # that are printed; a report has them all
 

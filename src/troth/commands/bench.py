@@ -81,7 +81,7 @@ def bench(
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
         _sweeping.print_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
         return
-    with _sweeping.shown(not as_json and form is None) as progress:
+    with _sweeping.run_bar(not as_json and form is None) as progress:
         result = benching.bench(
             subject, data, methods, measures, out, workers=workers, engine=engine,  # type: ignore[arg-type]  # checked there
             retry=retry, progress=progress, command=" ".join(sys.argv), **options,

@@ -51,7 +51,7 @@ def fresh(
     _options.require_seeds(seeds)
     _options.require("--limit", limit, limit >= 0, "0 or more")
     name = "".join(letter if letter.isalnum() else "_" for letter in Path(data).stem)
-    with _sweeping.shown(not as_json) as progress:
+    with _sweeping.run_bar(not as_json) as progress:
         done = _fresh.compare(
             data, base, out or Path("runs") / f"fresh-{name}", support=support, explainer=explainer, ratio=ratio,
             thresholder=thresholder, weight=weight, seeds=range(seeds), like=like, limit=limit or None,

@@ -57,7 +57,7 @@ def study(
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
     parts = studies.chosen_parts(chosen, only or ())
     console = Console()
-    with _sweeping.shown(not as_json and not dry_run) as progress:
+    with _sweeping.run_bar(not as_json and not dry_run) as progress:
         setting = studies.Setting(
             folder, tuple(data or ()), base, tuple(range(seeds)), limit or None, workers, progress,
             model_options=options or None,

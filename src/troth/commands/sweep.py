@@ -43,7 +43,7 @@ def sweep(
     if dry_run:
         _sweeping.print_estimate(planned, store, workers, context, retry, as_json)
         return
-    with _sweeping.shown(not as_json) as progress:
+    with _sweeping.run_bar(not as_json) as progress:
         outcome = run(
             planned, store, engine=engine, workers=workers, address=address, gpus=gpus, threads=threads,  # type: ignore[arg-type]  # checked there
             retry=retry, shard=part, progress=progress, context=context, command=" ".join(sys.argv),

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from troth.core.errors import TrothError
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -23,7 +23,7 @@ import troth
 from troth.core import arguments, user_code
 from troth.core.errors import TrothError, unknown
 from troth.core.spec_text import parse as parse
-from troth.core.user_calls import failure, said
+from troth.core.user_code import failure, said
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class SelfNamed:
 
 class _Entry(NamedTuple):
     class_name: str
-    summary: str
+    paragraphs: list[str]  # of the file's opening, each in one line
     file: Path
 
 
@@ -64,7 +64,7 @@ def names(kind: str) -> list[str]:
 def summary(kind: str, name: str) -> str:
     """The first paragraph of a file, which says what it is; of an installed package's method, where it comes from."""
     if not _is_plugin(kind, name):
-        return _known(kind, name).summary
+        return _known(kind, name).paragraphs[0]
     entry = _installed(kind)[name]
     package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
     return f"From the installed package {package} ({entry.value})."
@@ -77,8 +77,7 @@ def file(kind: str, name: str) -> Path:
 
 def paragraphs(kind: str, name: str) -> list[str]:
     """The paragraphs of a file's opening, each in one line."""
-    text = ast.get_docstring(ast.parse(file(kind, name).read_text(encoding="utf-8"))) or ""
-    return [" ".join(part.split()) for part in text.split("\n\n")]
+    return _known(kind, name).paragraphs
 
 
 def definition(kind: str, name: str) -> tuple[str, str]:
@@ -123,7 +122,7 @@ def build(kind: str, spec: str | T) -> T:
         return spec
     user_code.refuse(spec)
     name, options = parse(spec)
-    return typing.cast(T, construct(kind, name, options))
+    return typing.cast(T, construct(find(kind, name), name, options))
 
 
 def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
@@ -132,13 +131,8 @@ def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
     return {item if isinstance(item, str) else spec(method): method for item, method in built}
 
 
-def construct(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    """An object of a name and its options, each checked against the class's fields."""
-    return construct_of(find(kind, name), name, options)
-
-
-def construct_of(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
-    """An object of a class that is called `name` in errors."""
+def construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
+    """An object of a class that is called `name` in errors; each option is checked against the class's fields."""
     hints = typing.get_type_hints(cls)
     allowed = {field.name: field for field in dataclasses.fields(cls) if field.init}
     for option, value in options.items():
@@ -251,11 +245,11 @@ def _entry(kind: str, name: str) -> _Entry | None:
     if spec is None or spec.origin is None:
         return None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    summary = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
+    paragraphs = [" ".join(part.split()) for part in (ast.get_docstring(tree) or "").split("\n\n")]
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name.lower() == name.replace("_", ""):
             decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
-            return _Entry(node.name, summary, Path(spec.origin)) if "dataclass" in decorators else None
+            return _Entry(node.name, paragraphs, Path(spec.origin)) if "dataclass" in decorators else None
     return None
 
 

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 
 _LARGEST = 1e15  # Parquet's numbers end somewhere, and NaN is not one
 Path = tuple[Any, ...]  # names of fields and places in lists

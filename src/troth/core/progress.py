@@ -2,7 +2,7 @@
 
 import html
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -77,6 +77,43 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
             yield item
     finally:
         line.stop()
+
+
+def duration(seconds: float) -> str:
+    """A time in the usual units.
+
+    >>> duration(4.2), duration(75), duration(7500)
+    ('4 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
+    """The bar of a run, with the time left; what it yields is told how far the run is (`sweep.scheduler.Progress`)."""
+    if not wanted:
+        yield None
+        return
+    columns = (
+        progress.BarColumn(),
+        progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
+        progress.TextColumn("{task.description}"),
+    )
+    with Bar(*columns) as line:
+        task = line.add_task("planning", total=0)
+
+        def show(now: Any) -> None:
+            left = "" if now.left is None else f"{duration(now.left)} left"
+            parts = [left, f"{now.failed} failed" if now.failed else "", "stopping …" if now.stopping else ""]
+            text = ", ".join(filter(None, parts))
+            line.update(task, completed=now.done, total=now.total, description=text)
+
+        yield show
 
 
 class NotebookLive(Live):

@@ -4,8 +4,6 @@ Every other module of the package reads such files through this one (`tests/test
 limited in nesting and digits, so that nothing that walks through them or prints them fails later.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -19,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from troth.core.errors import TrothError
 
@@ -261,7 +259,7 @@ def _without_waiting(path: str, flags: int) -> int:
 class _Counted(io.RawIOBase):
     """Bytes of a stream, refused beyond the limit: a file may grow, and compressed data expands."""
 
-    def __init__(self, stream: Any, path: Any, limit: int, compressed: _Counted | None = None) -> None:
+    def __init__(self, stream: Any, path: Any, limit: int, compressed: Self | None = None) -> None:
         self._stream, self._path, self._limit, self._compressed = stream, path, limit, compressed
         self.seen = 0
 

@@ -58,9 +58,8 @@ class Matrix(Shown):
         size = f"{counted(len(self.targets), 'target')}, {counted(len(self.units), first.question.encoding.unit_kind)}"
         return f"of {first.example.id!r} by {first.explainer.partition('(')[0] or 'imported scores'}: {size}"
 
-    def _parts(self) -> Iterable[str]:
-        parts: Iterable[str] = core.rooms["showing"]().matrix_parts(self)
-        return parts
+    def _parts(self) -> Iterator[str]:
+        yield from core.rooms["showing"]().matrix_parts(self)
 
 
 def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:
@@ -94,7 +93,7 @@ class Attributions(Shown, list[Attribution], Exportable):
         return some([attribution._line() for attribution in self])
 
     def _parts(self) -> Iterator[str]:
-        return core.rooms["showing"]().side_by_side([self])  # type: ignore[no-any-return]
+        yield from core.rooms["showing"]().side_by_side([self])
 
 
 class Explanations(Shown, dict[str, Attributions], Exportable):
@@ -110,7 +109,7 @@ class Explanations(Shown, dict[str, Attributions], Exportable):
         return some([attribution._line() for row in by_text([*self.values()]) for attribution in row])
 
     def _parts(self) -> Iterator[str]:
-        return core.rooms["showing"]().side_by_side([*self.values()])  # type: ignore[no-any-return]
+        yield from core.rooms["showing"]().side_by_side([*self.values()])
 
 
 class Scores(Shown, list[Score], Exportable):

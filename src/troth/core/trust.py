@@ -5,8 +5,6 @@ the user named is refused unless the user repeats it: `--allow` on the command l
 user writes on the command line or in Python is never asked about.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from troth.core import catalog, user_code
@@ -67,17 +65,11 @@ def check_allowed(name: str) -> str:
     return name
 
 
-class EndpointParts(NamedTuple):
-    """Where a URL leads, as it is compared."""
+def endpoint_parts(url: str) -> tuple[tuple[str, str, int], str]:
+    """The server (scheme, host, port) and the path of an endpoint's URL, as they are compared.
 
-    scheme: str
-    host: str
-    port: int
-    path: str
-
-
-def endpoint_parts(url: str) -> EndpointParts:
-    """The parts of an endpoint's URL; refuses what could be read in two ways, and what holds a secret."""
+    Refuses what could be read in two ways, and what holds a secret.
+    """
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
         raise TrothError(
             "endpoint must hold no password and no query; put the key into an environment variable "
@@ -87,7 +79,7 @@ def endpoint_parts(url: str) -> EndpointParts:
         raise TrothError(f"endpoint must be a URL such as http://localhost:8000/v1, not {url!r}")
     parts = urlsplit(url.lower())
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return EndpointParts(parts.scheme, parts.hostname or "", port, urlsplit(url).path.rstrip("/"))
+    return (parts.scheme, parts.hostname or "", port), urlsplit(url).path.rstrip("/")
 
 
 def is_there(path: str) -> bool:
@@ -114,7 +106,7 @@ class Origin:
     folders: tuple[Path, ...] = ()
 
     @classmethod
-    def file(cls, path: str | Path, *folders: Path) -> Origin:
+    def file(cls, path: str | Path, *folders: Path) -> Self:
         """A file that the user named: its folder and the current one are open to it."""
         return cls(str(path), (Path(path).absolute().parent, Path.cwd(), *folders))
 
@@ -156,8 +148,8 @@ class Origin:
 
     def endpoint(self, url: str, key_variable: str) -> None:
         """Refuses to send texts to a URL, and a key to any but the URL that the user named for it."""
-        wanted = endpoint_parts(url)
-        keys = [key for name in self._allowed() if "://" in name for key in _keys(name, wanted)]
+        endpoint_parts(url)  # refuses what is not one, whatever is allowed
+        keys = [key for name in self._allowed() if "://" in name for key in _keys(name, url)]
         if not keys:
             raise self._refused(
                 f"the endpoint {url}, to which texts would be sent",
@@ -204,12 +196,12 @@ def _split(name: str) -> tuple[str, str | None]:
     return (url, key) if separator else (name, None)
 
 
-def _keys(name: str, wanted: EndpointParts) -> list[str]:
+def _keys(allowed: str, wanted: str) -> list[str]:
     """The key that an allowed URL goes with ("" for none), where the wanted one is that URL or below it."""
-    url, key = _split(name)
-    granted = endpoint_parts(url)
-    is_below = wanted.path == granted.path or wanted.path.startswith(f"{granted.path}/")
-    return [key or ""] if wanted[:3] == granted[:3] and is_below else []
+    url, key = _split(allowed)
+    (server, path), (granted_server, granted_path) = endpoint_parts(wanted), endpoint_parts(url)
+    is_below = path == granted_path or path.startswith(f"{granted_path}/")
+    return [key or ""] if server == granted_server and is_below else []
 
 
 def _texts(value: Any) -> Iterator[str]:

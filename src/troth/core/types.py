@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,10 @@ from troth.core.example import Example as Example
 from troth.core.example import LabelSet as LabelSet
 from troth.core.example import is_unicode as is_unicode
 from troth.core.outputs import THRESHOLD, Outputs
-from troth.core.proof import Proof
 from troth.core.units import Span, UnitKind
 
 if TYPE_CHECKING:
+    from troth.core.plain import Proof
     from troth.maskings import Masking
     from troth.models import TextClassifier
 
@@ -219,9 +219,8 @@ class Attribution(Shown):
         line: str = core.rooms["showing"]().attribution_line(self)
         return line
 
-    def _parts(self) -> Iterable[str]:
-        parts: Iterable[str] = core.rooms["showing"]().attribution_parts(self)
-        return parts
+    def _parts(self) -> Iterator[str]:
+        yield from core.rooms["showing"]().attribution_parts(self)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from inspect import signature
 from itertools import islice, repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from troth.core import user_calls
+from troth.core import user_code
 from troth.core.types import Question
 from troth.engine.answers import Answers
 from troth.engine.probes import Probe, ProbeBatch
@@ -102,11 +102,11 @@ def guard_user_code(cls: type, names: tuple[str, ...], result: type) -> None:
     """Has the methods of a user's class called with care, and lifts an `ask` whose first parameter is `question`."""
     ask = vars(cls).get("ask")
     if ask is None or cls.__module__.partition(".")[0] == "troth":
-        user_calls.guard(cls, names)
+        user_code.guard(cls, names)
         return
     if not is_per_text(ask) and next(islice(signature(ask).parameters, 1, None), "") != "question":
-        user_calls.guard(cls, names, ask=((Probe, ProbeBatch, list), list))
+        user_code.guard(cls, names, ask=((Probe, ProbeBatch, list), list))
         return
     cls.ask = getattr(ask, "__wrapped__", ask) if is_per_text(ask) else ask  # type: ignore[attr-defined]
-    user_calls.guard(cls, names, ask=(Probe, result))
+    user_code.guard(cls, names, ask=(Probe, result))
     cls.ask = per_text(cls.ask)  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from troth.core import user_calls
+from troth.core import user_code
 from troth.core.types import Encoding, Rows
 from troth.models import TextClassifier
 
@@ -28,7 +28,7 @@ class Masking(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        user_calls.guard(cls, ("erase", "lengths"), out_of_memory=False)
+        user_code.guard(cls, ("erase", "lengths"), out_of_memory=False)
 
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from troth.core import arguments, user_code
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError, unknown, warn_renamed
+from troth.core.hashing import fingerprint
 from troth.models.base import Output as Output
 from troth.models.base import Segments as Segments
 from troth.models.base import TextClassifier as TextClassifier

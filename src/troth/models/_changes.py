@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.models.base import refuse
 
 _LOCKS: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()

@@ -19,7 +19,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Encoding, Example
 from troth.core.units import OWN, Span, UnitKind, ascii_words, join, own_spans, spans_of, words_until
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 from troth.models._changes import borrowed
 from troth.models.base import Segments, check_choices
 from troth.models.families import first_position

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from troth.core.code_fingerprint import fingerprint as code_of
-from troth.core.code_fingerprint import is_users
-from troth.core.hashing import DIGITS, digest, files_digest, tensors_digest
+from troth.core.hashing import DIGITS, digest, files_digest, is_users, tensors_digest
+from troth.core.hashing import fingerprint as code_of
 from troth.models._changes import borrowed
 
 # Of a configuration: the number format is that of the weights, the others change no answer.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from troth.core import user_calls
+from troth.core import user_code
 from troth.core.display import Shown, some, table
 from troth.core.errors import TrothError
 from troth.core.outputs import THRESHOLD, Outputs
@@ -57,7 +57,7 @@ class TextClassifier(Shown, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        user_calls.guard(cls, ("encode", "forward"), out_of_memory=False)
+        user_code.guard(cls, ("encode", "forward"), out_of_memory=False)
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
-from troth.core.hashing import digest
+from troth.core.hashing import digest, fingerprint
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.core.user_calls import UserCodeError, calling, said, shown
+from troth.core.user_code import UserCodeError, calling, said, shown
 from troth.models._encoding import Units
 from troth.models._heads import checked_threshold, spec_of
 from troth.models._loading import is_transformers

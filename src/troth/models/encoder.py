@@ -14,7 +14,7 @@ from troth.core.hashing import digest
 from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.models import _changes, _first_use, _identity, _reading, families
 from troth.models._changes import lock_of
 from troth.models._encoding import encode, longest

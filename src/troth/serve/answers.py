@@ -16,7 +16,7 @@ from starlette.types import Receive
 
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.serve.work_queue import Event, FullError, Job, TooSlowError, WorkQueue
 
 Shape = Callable[[list[Any]], Any]  # the results of all jobs as one

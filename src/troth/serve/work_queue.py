@@ -20,7 +20,7 @@ import torch
 
 from troth.core import terminal
 from troth.core.errors import TrothError
-from troth.core.user_calls import UserCodeError
+from troth.core.user_code import UserCodeError
 from troth.engine.prober import Prober
 from troth.engine.routines import Routine, Running
 from troth.models import TextClassifier

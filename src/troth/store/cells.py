@@ -13,7 +13,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from troth.sweep.context import Context
 
-# Of the stored files and of what the works make of the same specs; part of every cell's name.
+# Of the stored files and of what the runners make of the same specs; part of every cell's name.
 FORMAT_VERSION = 3
 
 
@@ -28,7 +28,7 @@ class Cell:
     kind: str  # "data", "explanation", "metric", "training", "check", or one's own
     specs: Mapping[str, Any]
     parents: tuple[str, ...] = ()
-    work: str = ""  # who carries it out: "package.module:function", which any process on any machine finds
+    runner: str = ""  # who carries it out: "package.module:function", which any process on any machine finds
 
     def __post_init__(self) -> None:
         if not self.kind.isidentifier():
@@ -57,7 +57,7 @@ def canonical(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CellOutput:
-    """What a work returns: the cell's rows, what was asked of the model for them, and what it left in files/."""
+    """What a runner returns: the cell's rows, what was asked of the model for them, and what it left in files/."""
 
     table: pa.Table
     forward: int = 0  # rows
@@ -66,7 +66,7 @@ class CellOutput:
 
 
 # Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.
-Work: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], CellOutput]"
+Runner: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], CellOutput]"
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Plan:
 CellTimer: TypeAlias = "Callable[[Cell, Mapping[str, pa.Table], Context], float]"
 
 
-def find_work(path: str) -> Any:
-    """The function (a Work or a CellTimer) that "package.module:function" names."""
+def find_function(path: str) -> Any:
+    """The function (a Runner or a CellTimer) that "package.module:function" names."""
     module, _, function = path.partition(":")
     return getattr(import_module(module), function)

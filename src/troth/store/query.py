@@ -117,11 +117,8 @@ def cells_table(stored: Sequence[Stored]) -> pa.Table:
 def _column(values: Sequence[Any]) -> pa.Array:
     """Values of one type as they are; mixed ones (a target may be a name or a number) as text."""
     kinds = {type(value) for value in values if value is not None}
-    for plain in (bool, int, float, str):
-        if kinds <= {plain}:
-            return pa.array(values, None if kinds else pa.string())
-    if kinds <= {int, float}:
-        return pa.array(values, pa.float64())
+    if kinds and any(kinds <= alike for alike in ({bool}, {int, float}, {str})):
+        return pa.array(values, pa.float64() if float in kinds else None)
     texts = [value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False) for value in values]
     return pa.array(texts, pa.string())
 

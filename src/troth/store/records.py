@@ -14,7 +14,6 @@ from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
 from troth.core.plain_values import fault
-from troth.store import quarantine
 from troth.store.cells import FORMAT_VERSION
 
 
@@ -148,12 +147,7 @@ def read_run(folder: Path) -> dict[str, Any] | None:
 
 def add_to_run(folder: Path, facts: Mapping[str, Any]) -> None:
     """Adds to run.json; mappings and lists grow, anything else is replaced."""
-    try:
-        about = read_run(folder)
-    except DamagedError as damage:  # since the run began
-        quarantine.set_aside(folder, damage.path)
-        about = None
-    about = about or {"format": FORMAT_VERSION, "created": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    about = read_run(folder) or {"format": FORMAT_VERSION, "created": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
     if _format(about) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
         raise TrothError(f"{folder} is a run of an earlier troth: it can be read, not continued; name a new folder")
     for key, value in facts.items():

@@ -1,6 +1,6 @@
 """What each kind of cell is made of, who carries it out, and the columns of its stored rows.
 
-A kind is one dataclass that names its work, so a study adds a kind in the file of its work, and no table lists them.
+A kind is one dataclass that names its runner, so a study adds a kind next to its runner, and no table lists them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Spec:
     """The base of every kind; an instance holds all that decides a cell's result, besides its parents."""
 
     kind: ClassVar[str]
-    work: ClassVar[str] = ""  # "package.module:function"; none where the rows are known when planning
+    runner: ClassVar[str] = ""  # "package.module:function"; none where the rows are known when planning
 
     @classmethod
     def of(cls, cell: Any) -> Self:
@@ -92,7 +92,7 @@ class Spec:
     def cell(self, *parents: Cell | str) -> Cell:
         """The cell that is made of this and of its parents."""
         above = tuple(parent if isinstance(parent, str) else parent.name for parent in parents)
-        return Cell(self.kind, self.to_dict(), above, self.work)
+        return Cell(self.kind, self.to_dict(), above, self.runner)
 
 
 def names(spec: type[Spec]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     """Methods are named twice: as people write them, and with every option, which is what a result depends on."""
 
     kind = "explanation"
-    work = "troth.sweep.work:explain"
+    runner = "troth.sweep.runners:explain"
     columns: ClassVar[pa.Schema] = EXPLANATIONS
 
     units: UnitName
@@ -169,7 +169,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(ExplanationSpec):
     kind = "metric"
-    work = "troth.sweep.work:measure"
+    runner = "troth.sweep.runners:measure"
     columns = SCORES
 
     metric: str
@@ -182,7 +182,7 @@ class CheckSpec(ModelSpec, SourceSpec):
     """Whether inputs masked at random are in distribution."""
 
     kind = "check"
-    work = "troth.sweep.work:check_masked"
+    runner = "troth.sweep.runners:check_masked"
     columns: ClassVar[pa.Schema] = CHECKS
 
     units: UnitName

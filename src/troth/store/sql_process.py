@@ -4,8 +4,6 @@ DuckDB's own limits do not cover everything: a cell of a gigabyte is outside of 
 cannot be interrupted. The system bounds a process, and can always end it.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_aside
-from troth.store import compaction, quarantine, records
+from troth.store import compaction, records
 from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.claims import Claims
 from troth.store.records import DamagedError
@@ -191,12 +191,12 @@ class Store:
         """Sets aside what is in a run's way: what should be a folder or file and is not, and damaged JSON."""
         if not self.folder.is_dir():
             return []
-        notes = list(quarantine.clear(self.folder))
+        notes = list(compaction.clear(self.folder))
         for name in self._noted_failures():  # also of cells that are there: a later check may find them damaged
             self.failure(name)
         for path in [path for path in self.unreadable if path.suffix == ".json"]:
             why = self.unreadable.pop(path)
-            if quarantine.set_aside(self.folder, path):
+            if compaction.set_aside(self.folder, path):
                 notes.append(f"{path} is damaged ({why}): set aside, what it held is made again")
         self.refresh()
         return notes
@@ -251,7 +251,11 @@ class Store:
     def note(self, **facts: Any) -> None:
         """Adds to run.json; mappings and lists grow, anything else is replaced."""
         with self.claims.lock("run.json"):
-            records.add_to_run(self.folder, facts)
+            try:
+                records.add_to_run(self.folder, facts)
+            except DamagedError as damage:  # since the run began
+                compaction.set_aside(self.folder, damage.path)
+                records.add_to_run(self.folder, facts)
 
 
 def open_run(name: str | Path, runs: str | Path = "runs", *, sound: bool = False) -> Store:
@@ -274,7 +278,7 @@ def _identity(cell: Cell) -> dict[str, Any]:
 def _foreign(path: Path) -> bool:
     """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
     figure = path.suffix in (".png", ".pdf", ".svg") and path.match("[0-9][0-9]-*")
-    ours = figure or path.name in {*quarantine.PLACES, "run.json", "study.json", "study.md"}
+    ours = figure or path.name in {*compaction.PLACES, "run.json", "study.json", "study.md"}
     return not ours and not path.name.startswith(".")
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question, Score
-from troth.core.units import UnitName
-from troth.models import Segments, TextClassifier
+from troth.models import TextClassifier
 from troth.models.targets import gold_class, gold_labels
 from troth.store.specs import CHECKS, EXAMPLES, EXPLANATIONS, SCORES
 from troth.validity.checking import Check
@@ -84,19 +83,9 @@ def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
 
 
 def table_to_attributions(
-    model: TextClassifier,
-    examples: Sequence[Example],
-    table: pa.Table,
-    *,
-    units: UnitName = "word",
-    segments: Segments = "first",
-    explainer: str = "",
-    seed: int = 0,
-    encodings: Sequence[Encoding] | None = None,
+    model: TextClassifier, encodings: Iterable[Encoding], table: pa.Table, *, explainer: str = "", seed: int = 0
 ) -> list[Attribution]:
-    """The attributions of stored rows; the examples are encoded again and must have the units that were scored."""
-    if encodings is None:
-        encodings = model.encode(examples, units, segments)
+    """The attributions of stored rows; the examples as the model reads them must have the units that were scored."""
     by_id = {encoding.example.id: encoding for encoding in encodings}
 
     def attribution(row: dict[str, Any]) -> Attribution:

@@ -26,7 +26,7 @@ from torch import Tensor
 from troth.core.types import Encoding
 from troth.models._loading import quiet
 from troth.models.encoder import Encoder
-from troth.store import quarantine, records
+from troth.store import compaction, records
 from troth.store.cells import Cell, CellOutput, canonical
 from troth.store.records import DamagedError
 from troth.store.tables import table_to_examples
@@ -259,7 +259,7 @@ def _is_done(context: Context, name: str, training: Training, tested: int, class
         return False
     except DamagedError as damage:
         warnings.warn(f"{damage.path} is damaged ({damage.why}): set aside, the training is done again", stacklevel=2)
-        quarantine.set_aside(context.store, folder)
+        compaction.set_aside(context.store, folder)
         return False
     return not with_model or ((folder / "config.json").is_file() and any(folder.glob("*.safetensors")))
 

@@ -1,4 +1,4 @@
-"""The works of studies that train models: a training, and a classifier that reads rationales alone."""
+"""The runners of studies that train models: a training, and a classifier that reads rationales alone."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class TrainingSpec(Spec):
     """
 
     kind = "training"
-    work = "troth.studies._training:train"
+    runner = "troth.studies._training:train"
 
     data: str
     labels: Sequence[str]
@@ -67,7 +67,7 @@ class FreshSpec(ModelSpec):
     """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
 
     kind = "fresh"
-    work = "troth.studies._training:train_on_rationales"
+    runner = "troth.studies._training:train_on_rationales"
 
     data: str
     labels: Sequence[str]

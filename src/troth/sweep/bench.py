@@ -3,8 +3,6 @@
 What is not named is filled in: explainers and metrics that suit the model, a masking, and references for the check.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from typing import Any, Literal
 from troth.core import arguments, catalog
 from troth.core.display import Shown
 from troth.core.errors import TrothError
+from troth.core.progress import run_bar
 from troth.core.sheet import Exportable, Sheet
 from troth.core.types import Example
 from troth.core.units import UnitName, spans_of, word_spans
@@ -29,7 +28,6 @@ from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
-from troth.sweep.outcome import shown
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.training.record import usual_masking
 from troth.validity.masf import FEWEST
@@ -130,7 +128,7 @@ def bench(
         workers = 1  # an endpoint does the work, and how many requests it gets at a time is one process's limit
     del subject  # a large one is let go where others do the work
     store = Store(out if out is not None else default_folder(plan))
-    with shown(progress is True) as bar:
+    with run_bar(progress is True) as bar:
         outcome = run(
             plan, store, engine=engine, workers=workers, retry=retry, context=context, command=command,
             progress=progress if callable(progress) else bar,

@@ -46,7 +46,7 @@ class Context:
         """The model that a cell is about."""
         if spec.key in self.in_memory:
             return self.in_memory[spec.key]
-        model: TextClassifier = _recall(self._models, spec.key, lambda: self._load(spec), _MODELS)
+        model = _recall(self._models, spec.key, lambda: self._load(spec), _MODELS)
         if spec.model_fingerprint not in (None, model.fingerprint):
             raise TrothError(
                 f"model {spec.model} has changed since this was planned (its fingerprint is now "
@@ -163,7 +163,7 @@ class Context:
         return reference if reference is not None and reference.head in self.trusted else None
 
 
-def _recall(kept: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any], most: int) -> Any:
+def _recall(kept: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:
     if key not in kept:
         while len(kept) >= most:
             kept.popitem(last=False)  # before the new one is loaded: two large models may not fit side by side

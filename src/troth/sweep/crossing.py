@@ -1,14 +1,12 @@
 """The plan of a bench: models × data × explainers × metrics × seeds."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from troth.core import catalog
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import fingerprint
 from troth.core.types import Example
 from troth.core.units import UnitName
 from troth.data import Data
@@ -24,7 +22,7 @@ from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
 from troth.validity.stamp import TESTED, masking_of
 from troth.verbs.methods import Method, methods
-from troth.verbs.own_attributions import OwnAttributions
+from troth.verbs.own_explainers import OwnAttributions
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]

@@ -3,8 +3,6 @@
 Of a plan that was not run yet, by cells like these in the store or by a try on a few examples.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from troth.core.progress import hidden
 from troth.core.units import spans_of
 from troth.explainers import Explainer
 from troth.metrics import Metric
-from troth.store.cells import Cell, CellTimer, Plan, find_work
+from troth.store.cells import Cell, CellTimer, Plan, find_function
 from troth.store.specs import ExplanationSpec, MetricSpec
 from troth.store.store import Store
 from troth.sweep.context import Context
@@ -182,7 +180,7 @@ class _Trial:
         if cell.kind in self._plan.probes:
             if self._plan.probes[cell.kind]:
                 self.count += 1
-                timer: CellTimer = find_work(self._plan.probes[cell.kind])
+                timer: CellTimer = find_function(self._plan.probes[cell.kind])
                 pace.learn(cell.kind, cell.specs, timer(cell, self._plan.tables, self._context))
             return
         costly = self._passes(cell) > _MOST
@@ -228,7 +226,7 @@ class _Trial:
             explanation = self._explained_by(explainer, self._plan.cells[parents[0]])
             self._tables[explanation.name] = self._make(explanation)[1]
             parents = (explanation.name, *parents[1:])
-        return Cell(cell.kind, specs, parents, cell.work)
+        return Cell(cell.kind, specs, parents, cell.runner)
 
     def _make(self, cell: Cell) -> tuple[float, pa.Table | None]:
         parents = [self._table(parent) for parent in cell.parents]

@@ -42,7 +42,7 @@ class Graph:
         self._waiting: dict[str, int] = {}  # how many parents each unfinished cell waits for
         self._children: dict[str, list[Cell]] = {}
         for name, cell in missing.items():
-            if not cell.work:
+            if not cell.runner:
                 raise TrothError(f"the plan does not say how a {cell.kind} is carried out")
             parents = dict.fromkeys((*cell.parents, *needs.get(name, ())))
             awaited = [parent for parent in parents if parent in missing or not store.has(parent)]

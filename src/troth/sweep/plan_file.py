@@ -1,14 +1,12 @@
 """A sweep as a TOML file of models, data, explainers, metrics and seeds; errors show the line."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 from troth.core import plain_values, reading, trust, user_code
 from troth.core.errors import TrothError, unknown
@@ -80,7 +78,7 @@ class PlanFile:
     content: dict[str, Any]
 
     @classmethod
-    def read(cls, path: str | Path) -> PlanFile:
+    def read(cls, path: str | Path) -> Self:
         path = Path(path)
         try:
             text = reading.text(path, reading.PLAN)

@@ -1,7 +1,5 @@
 """Carries out a plan: what is stored is kept, what failed keeps its error, the rest is done here or on a cluster."""
 
-from __future__ import annotations
-
 import math
 import socket
 import time
@@ -19,9 +17,9 @@ from troth.store.store import Store
 from troth.sweep import machine
 from troth.sweep.context import Context
 from troth.sweep.graph import Shard
-from troth.sweep.outcome import Outcome as Outcome
-from troth.sweep.outcome import Progress as Progress
-from troth.sweep.ray_process import ray_pool
+from troth.sweep.ray_pool import ray_pool
+from troth.sweep.scheduler import Outcome as Outcome
+from troth.sweep.scheduler import Progress as Progress
 from troth.sweep.scheduler import Scheduler
 from troth.sweep.workers import Pool, Processes, ThisProcess
 

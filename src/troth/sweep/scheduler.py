@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from troth.core.files import CannotWriteError
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.store.cells import Cell, Plan
-from troth.store.store import Store
+from troth.store.store import Store, Stored
 from troth.sweep.estimate import Pace
 from troth.sweep.graph import Graph, Shard, group
-from troth.sweep.outcome import Outcome, Progress
 from troth.sweep.workers import Pool, Reply, Task, from_bytes, to_bytes
 
 GRACE = 10.0  # seconds that cells under way are given to finish
@@ -24,6 +23,37 @@ _POLL = 1.0  # seconds between two looks at what other processes have done
 _DEATHS = 3  # workers a cell may cost before it counts as failed
 _TABLES = 32  # parents' tables in memory
 _TABLE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    done: int
+    total: int
+    failed: int
+    running: int
+    seconds: float
+    left: float | None  # seconds, where that can be told
+    stopping: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did."""
+
+    computed: int = 0
+    stored: int = 0  # finished before, or by another process
+    failed: tuple[Stored, ...] = ()
+    blocked: tuple[Cell, ...] = ()  # a parent failed
+    left: int = 0  # not done: the run was stopped, or other processes work on them
+    interrupted: bool = False
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()  # damaged files, by name
+
+    @property
+    def complete(self) -> bool:
+        return not (self.failed or self.blocked or self.left)
 
 
 @dataclass

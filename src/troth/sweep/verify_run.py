@@ -5,8 +5,6 @@ sample of the cells is computed again, from the stored examples and with the mod
 by row. What nothing can be computed from is believed: times, versions, hardware, how long a cell took.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +20,7 @@ from troth.core.errors import TrothError
 from troth.core.plain_values import Path as Place
 from troth.core.plain_values import at, differences
 from troth.data import Data
-from troth.store.cells import FORMAT_VERSION, Cell, find_work
+from troth.store.cells import FORMAT_VERSION, Cell, find_function
 from troth.store.specs import ExplanationSpec, MetricSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_examples
@@ -169,9 +167,9 @@ def _again(store: Store, cell: Stored, context: Context) -> str:
     kind = _KINDS[cell.kind]
     loaded = context.in_memory[kind.of(cell).key]
     try:
-        work: Any = find_work(kind.work)
+        runner: Any = find_function(kind.runner)
         parents = [store.table(name) for name in cell.parents]
-        now: pa.Table = work(Cell(cell.kind, cell.specs, tuple(cell.parents), kind.work), parents, context).table
+        now: pa.Table = runner(Cell(cell.kind, cell.specs, tuple(cell.parents), kind.runner), parents, context).table
     except (TrothError, KeyError, TypeError, ValueError) as error:
         return f"it cannot be computed again: {error}"
     before = store.table(cell.name)

@@ -23,8 +23,8 @@ from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.files import is_full
 from troth.core.progress import hidden
-from troth.core.user_calls import UserCodeError
-from troth.store.cells import Cell, find_work
+from troth.core.user_code import UserCodeError
+from troth.store.cells import Cell, find_function
 from troth.sweep import machine
 from troth.sweep.context import Context
 
@@ -59,10 +59,10 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
     host = socket.gethostname()
     loading, begun = context.loading, time.perf_counter()
     try:
-        work = find_work(task.cell.work)
+        runner = find_function(task.cell.runner)
         with _same_start(task.cell, threads), hidden(), trust.allowing(*context.trusted):
             begun = time.perf_counter()  # what has to be imported is not the cell's time
-            output = work(task.cell, [from_bytes(table) for table in task.tables], context)
+            output = runner(task.cell, [from_bytes(table) for table in task.tables], context)
             table = to_bytes(output.table)
     except KeyboardInterrupt:
         raise

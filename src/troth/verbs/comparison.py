@@ -12,14 +12,12 @@ both beat chance. All of it is about this text, this share of units and this mas
 `troth bench` with many texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from troth.core.proof import Proof
+from troth.core.plain import Proof
 from troth.core.types import Attribution
 
 LEVEL = 0.05
@@ -93,15 +91,12 @@ def sentence(attributions: Sequence[Attribution]) -> str:
         )
     if len(proofs) == 1:
         return f"{name} beats random {units} on this text (p = {found.chance:.2g})."
+    others = [place for place in range(len(proofs)) if place != found.leader]
+    nearest = min(others, key=lambda place: proofs[place].without_top)
     return (
-        f"Most faithful on this text: {name}. Its lead over {_nearest(proofs, names, found.leader)} is larger than "
+        f"Most faithful on this text: {name}. Its lead over {names[nearest]} is larger than "
         f"between random choices of {units} (p = {found.lead:.2g})."
     )
-
-
-def _nearest(proofs: Sequence[Proof], names: Sequence[str], leader: int) -> str:
-    others = [place for place in range(len(proofs)) if place != leader]
-    return names[min(others, key=lambda place: proofs[place].without_top)]
 
 
 def _names(attributions: Sequence[Attribution]) -> list[str]:

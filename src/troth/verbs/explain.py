@@ -1,7 +1,5 @@
 """`explain`: chooses the class, asks the explainer about every example, and notes on the result how it was made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, overload
@@ -234,7 +232,8 @@ def explanations(
         if other == chosen:
             if against != "predicted":
                 raise TrothError(f"target and against are both {model.labels[chosen]!r}; a contrast needs two classes")
-            other = _second(whole.logits[row].tolist(), chosen)
+            in_order = whole.logits[row].argsort(descending=True, stable=True).tolist()
+            other = next(index for index in in_order if index != chosen)  # the strongest of the others
         questions.append(Question(encoding, chosen, other, seed=seed))
     attributions = yield from explainer.ask(questions)
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
@@ -245,7 +244,3 @@ def explanations(
         # They are still ours alone: another object for each would take longer than all of this.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)
     return attributions
-
-
-def _second(logits: list[float], chosen: int) -> int:
-    return max((index for index in range(len(logits)) if index != chosen), key=lambda index: logits[index])

@@ -2,20 +2,28 @@
 then a training for each metric, of which the best G by that metric is kept.
 
 The classifier stays as it is. Examples to train and to validate on are drawn, stratified, from the training split.
+Trials of the search and trainings are done one by one or side by side.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from troth.attribution_model import saving
+from troth.attribution_model.fitting import Course, is_better, most_together, stacked, train, train_together
 from troth.attribution_model.losses import DualMask
-from troth.attribution_model.search import LAMBDAS, weighted
+from troth.attribution_model.maps import whole_maps
+from troth.attribution_model.model import AttributionModel, ReadBatch
+from troth.attribution_model.search import LAMBDAS, search, weighted
 from troth.attribution_model.search import lambdas_of as lambdas_of
 from troth.attribution_model.start import Examples, choose, start
 from troth.attribution_model.start import FitSettings as Settings
@@ -23,22 +31,23 @@ from troth.attribution_model.start import settings_of as settings_of
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError, unknown
 from troth.core.files import write_json
-from troth.data import Data
+from troth.core.types import Attribution, Question
 from troth.data._classes import match_labels
-from troth.models import load_model
+from troth.engine.prober import Prober
+from troth.models import TextClassifier, load_model
 from troth.models._identity import fingerprint
 from troth.models._loading import quiet
 from troth.models.targets import require_exclusive
 from troth.training.examples import Source, load_training
 from troth.training.output import held, own_folder, settle
-from troth.verbs._fit_job import METRICS, FitJob, plain
-from troth.verbs._fit_job import judge as judge
-from troth.verbs._fit_job import watched as watched
+from troth.verbs.measure import measure_each
 
 __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
+METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
 CHOSEN = "aopc_comprehensiveness"
 MARKER = "fit.json"  # what makes a folder ours
+_TEXTS = 50  # that go through G at a time
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,9 @@ def fit(
         job = FitJob(explained, begun.model, untrained, training, validation, chosen, form, tuple(without), say)
 
         def trials_of(metric: str) -> dict[str, Any]:
-            return job.given(lambdas, metrics) if lambdas else job.searched(metric, metrics, folder, identity)
+            if not lambdas:
+                return job.searched(metric, metrics, folder, identity)
+            return {"sampler": "given", "trials": [], "best": dict.fromkeys(metrics, asdict(weighted(form, lambdas)))}
 
         missing = [metric for metric in metrics if metric not in reports]
         for metric, trials, course in job.fitted(metrics, missing, trials_of, progress):
@@ -131,7 +142,13 @@ def fit(
                 "history": course.history,
                 "search": trials,
                 "settings": asdict(chosen),
-                "data": _about(drawn, training, validation),
+                "data": {
+                    "name": drawn.name,
+                    "split": drawn.split,
+                    "fingerprint": drawn.fingerprint,
+                    "training": len(training.encodings),
+                    "validation": len(validation.encodings),
+                },
                 "seconds": round(course.seconds, 1),
                 "device": str(explained.device),
                 "versions": {name: metadata.version(name) for name in ("torch", "transformers", "safetensors")},
@@ -180,11 +197,130 @@ def _finished(
     return known
 
 
-def _about(data: Data, training: Examples, validation: Examples) -> dict[str, Any]:
-    return {
-        "name": data.name,
-        "split": data.split,
-        "fingerprint": data.fingerprint,
-        "training": len(training.encodings),
-        "validation": len(validation.encodings),
-    }
+@dataclass(frozen=True, eq=False)
+class FitJob:
+    """What every trial and every training of one fit share; each begins with the same weights of G."""
+
+    model: TextClassifier
+    own: AttributionModel
+    untrained: Mapping[str, Tensor]  # G's weights before the first step
+    training: Examples
+    validation: Examples
+    settings: Settings
+    form: DualMask
+    without: tuple[str, ...]
+    say: Callable[[str], None] | None
+
+    def searched(
+        self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The weights for a metric: from its own search, or from the one of all metrics."""
+        chosen = self.settings
+        aims = [metric] if chosen.trials_per_metric else watched(metrics)
+        file = folder / (f"search-{plain(metric)}.json" if chosen.trials_per_metric else "search.json")
+        few = self.training.first(chosen.trial_examples)
+
+        def attempt(losses: Sequence[DualMask]) -> list[dict[str, float]]:
+            self.own.load_state_dict(self.untrained)
+            if len(losses) == 1:
+                train(self.model, self.own, few, losses[0], chosen, epochs=chosen.trial_epochs)
+                return [judge(self.model, self.own, self.validation, aims)]
+            copies = [Course(loss) for loss in losses]
+            train_together(self.model, self.own, few, copies, chosen, epochs=chosen.trial_epochs)
+            trained = stacked([copy.weights for copy in copies])
+            return judge_copies(self.model, self.own, trained, self.validation, [aims] * len(copies))
+
+        return search(
+            self.form, self.without, aims, chosen.trials, chosen.seed, attempt, file, identity, self.say, chosen.search,
+            most_together(self.model, self.own, few, chosen),
+        )  # fmt: skip
+
+    def fitted(
+        self, metrics: Sequence[str], missing: Sequence[str], trials_of: Callable[[str], dict[str, Any]], progress: bool
+    ) -> Iterator[tuple[str, dict[str, Any], Course]]:
+        """Each missing metric with its trials and its course, while G holds the best weights by it.
+
+        Side by side all metrics are trained, also those that are there: what dropout draws depends on the company.
+        """
+        together = min(most_together(self.model, self.own, self.training, self.settings), len(metrics))
+        if together == 1:
+            for metric in missing:
+                trials = trials_of(metric)
+                self.own.load_state_dict(self.untrained)
+                course = train(
+                    self.model, self.own, self.training, DualMask(**trials["best"][metric]), self.settings,
+                    epochs=self.settings.epochs, progress=progress, better=is_better(metric),
+                    watch=partial(judge, self.model, examples=self.validation, metrics=[metric]),
+                )  # fmt: skip
+                yield metric, trials, course
+            return
+        for first in range(0, len(metrics), together):
+            some = metrics[first : first + together]
+            if not set(some) & set(missing):
+                continue
+            found = {metric: trials_of(metric) for metric in some}
+            copies = {metric: Course(DualMask(**found[metric]["best"][metric]), is_better(metric)) for metric in some}
+            each_by_its_own = [[metric] for metric in some]
+            self.own.load_state_dict(self.untrained)
+            train_together(
+                self.model, self.own, self.training, list(copies.values()), self.settings, epochs=self.settings.epochs,
+                watch=partial(judge_copies, self.model, self.own, examples=self.validation, metrics=each_by_its_own),
+                progress=progress,
+            )  # fmt: skip
+            for metric, copy in copies.items():
+                if metric in missing:
+                    self.own.load_state_dict(copy.weights, strict=False)  # what is frozen is not among them
+                    yield metric, found[metric], copy
+
+
+def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
+    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
+    return _judge(model, own, examples, lambda *page: own.scores(*page)[None], [metrics])[0]
+
+
+def judge_copies(
+    model: TextClassifier,
+    own: AttributionModel,
+    weights: Mapping[str, Tensor],
+    examples: Examples,
+    metrics: Sequence[Sequence[str]],
+) -> list[dict[str, float]]:
+    """As `judge` for several sets of weights, [copies, …] each, and the metrics of each; all maps share batches."""
+    return _judge(model, own, examples, partial(own.scores_of_copies, dict(weights)), metrics)
+
+
+def _judge(
+    model: TextClassifier,
+    own: AttributionModel,
+    examples: Examples,
+    scores: Callable[[ReadBatch, Tensor], Tensor],
+    metrics: Sequence[Sequence[str]],
+) -> list[dict[str, float]]:
+    """The mean of each copy by each of its metrics; what F predicts is known."""
+    own.eval()
+    targets = examples.probabilities.argmax(-1).tolist()
+    questions = [Question(encoding, target) for encoding, target in zip(examples.encodings, targets, strict=True)]
+    maps = whole_maps(own, examples.encodings, examples.probabilities, scores, _TEXTS)  # each [copies, units]
+    prober = Prober(model)
+    means: list[dict[str, float]] = [{} for _ in metrics]
+    for metric in dict.fromkeys(chain.from_iterable(metrics)):
+        copies = [copy for copy, wanted in enumerate(metrics) if metric in wanted]
+        attributions = [
+            Attribution(question, each[copy].numpy(), signed=False)
+            for copy in copies
+            for question, each in zip(questions, maps, strict=True)
+        ]
+        values = np.array([score.value for score in measure_each(prober, attributions, metric)])
+        for copy, row in zip(copies, values.reshape(len(copies), -1), strict=True):
+            means[copy][metric] = float(np.nanmean(row)) if not np.isnan(row).all() else float("nan")
+    return means
+
+
+def watched(metrics: Sequence[str]) -> list[str]:
+    """The metrics that judge a trial of the search for all of them."""
+    return list(dict.fromkeys([*metrics, *METRICS]))
+
+
+def plain(metric: str) -> str:
+    """A metric as part of a file's name."""
+    return re.sub(r"[^\w.=-]+", "-", metric).strip("-")

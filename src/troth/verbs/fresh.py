@@ -6,8 +6,6 @@ score in reading order, or the `contiguous` span with the largest sum, leftmost.
 second text of a pair is kept whole. A new classifier is then trained, validated and tested on the rationales.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -88,10 +86,6 @@ class Rationale:
     example: Example
     text: str
     spans: tuple[Span, ...]
-
-    def as_example(self) -> Example:
-        """The rationale as an input of its own."""
-        return replace(self.example, text=self.text, rationale=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, a line of the exported file."""

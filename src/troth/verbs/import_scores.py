@@ -1,7 +1,5 @@
 """Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from troth.core import arguments
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span, join
-from troth.core.user_calls import shown
+from troth.core.user_code import shown
 from troth.data import as_examples
 from troth.engine.answers import Answers
 from troth.engine.prober import Prober

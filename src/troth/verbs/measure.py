@@ -1,7 +1,5 @@
 """`measure`: asks a metric about every attribution."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache

@@ -3,8 +3,6 @@
 {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(), "ig": "integrated_gradients(steps=20)"}
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from troth.core import catalog, user_code
-from troth.core.code_fingerprint import fingerprint
 from troth.core.errors import TrothError
+from troth.core.hashing import fingerprint
 from troth.core.types import Attribution
-from troth.core.user_calls import calling
+from troth.core.user_code import calling
 from troth.explainers import Explainer
-from troth.verbs.own_attributions import OwnAttributions
-from troth.verbs.own_functions import OwnFunction, arguments_of
+from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
 
 Given = str | Explainer | Callable[..., Any] | Sequence[Attribution]
 _WAYS = "a name such as leave_one_out, an explainer, a function (model, example) or a list of attributions"
@@ -147,7 +144,7 @@ def _named(name: Any, found: Method) -> Method:
 
 def _construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
     with calling(name):  # an abstract class, or one with its own __init__
-        return catalog.construct_of(cls, name, options)
+        return catalog.construct(cls, name, options)
 
 
 def _require_signed(explainer: Explainer) -> None:

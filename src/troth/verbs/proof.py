@@ -6,8 +6,6 @@ is never too small. A tie counts as doing as well. `comparison` says which metho
 be said.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +14,12 @@ from typing import Any, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError
-from troth.core.proof import Proof
+from troth.core.plain import Proof
 from troth.core.results import Attributions, Explanations
-from troth.core.types import Attribution, Question
+from troth.core.types import Attribution
 from troth.engine.answers import Answers
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe, keep_all
@@ -123,9 +120,14 @@ def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, mask
     question = attributions[0].question
     count = count_of(ratio, question.n_units)
     exact = math.comb(question.n_units, count) <= most
-    chosen = _every_choice(question.n_units, count) if exact else _random_choices(question, count, most)
+    if exact:
+        chosen = torch.tensor(list(itertools.combinations(range(question.n_units), count)))
+    else:
+        order = question.draws("proof").uniforms(most, question.n_units).argsort(dim=1, stable=True)
+        chosen = order[:, :count]
+    random_units = torch.zeros(len(chosen), question.n_units).scatter_(1, chosen, 1.0)  # [choices, units]
     top = torch.cat([top_units(attribution.scores, [count]) for attribution in attributions])
-    answer = yield Probe(question, torch.cat([keep_all(question), 1 - top, 1 - chosen]), masking)
+    answer = yield Probe(question, torch.cat([keep_all(question), 1 - top, 1 - random_units]), masking)
     answer = replace(answer, logits=answer.logits.double())
     probabilities = answer.probabilities.numpy()  # [rows, classes]
     whole, tops, random = probabilities[0], probabilities[1 : 1 + len(top)], probabilities[1 + len(top) :]
@@ -175,17 +177,3 @@ def _said(attribution: Attribution, answer: Answers, row: int) -> str:
     name = attribution.label(attribution.target)
     said = int(replace(answer, questions=[attribution.question]).predicted[row])
     return attribution.label(said) if answer.outputs == "classes" else name if said else f"not {name}"
-
-
-def _every_choice(n_units: int, count: int) -> Tensor:
-    """[choices, units] 1 for the units chosen."""
-    return _marked(torch.tensor(list(itertools.combinations(range(n_units), count))), n_units)
-
-
-def _random_choices(question: Question, count: int, number: int) -> Tensor:
-    order = question.draws("proof").uniforms(number, question.n_units).argsort(dim=1, stable=True)
-    return _marked(order[:, :count], question.n_units)
-
-
-def _marked(chosen: Tensor, n_units: int) -> Tensor:
-    return torch.zeros(len(chosen), n_units).scatter_(1, chosen, 1.0)

@@ -5,28 +5,121 @@ and hash it again. A signature with a key of the user's (hmac-sha256) shows that
 Neither shows that what the file says is true; `troth verify` computes that again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from troth.core import plain_values, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
+from troth.core.plain import Proof
 from troth.core.types import Attribution
 from troth.models import TextClassifier
-from troth.verbs.record_fields import Decision
 
 FORMAT = 2
 _KIND = "troth decision"
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}")
+
+
+# The fields of a record and their types: a file with others, or with fewer, is not a record.
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    name: str
+    source: str  # what loads it again, with these options
+    options: Mapping[str, Any]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Proving:
+    """How the evidence was gathered: the options of `prove`."""
+
+    ratio: float
+    choices: int
+    masking: str
+
+
+@dataclass(frozen=True)
+class RecordSettings:
+    """The options of `explain`; what was not given has its default."""
+
+    seed: int
+    units: str = "word"
+    segments: str = "first"
+    target: str | int = "predicted"
+    masking: str = "mask_token"
+    against: str | int | None = None
+    proof: Proving | None = None
+
+
+@dataclass(frozen=True)
+class Together:
+    """The texts that were explained together."""
+
+    id: str
+    texts: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `Attribution.to_dict` gives."""
+
+    id: str
+    text: str
+    text_pair: str | None
+    label: str | int | Sequence[str | int] | None
+    units: Sequence[str]
+    unit_kind: str
+    spans: Sequence[Sequence[int]]
+    segments: Sequence[int]
+    scores: Sequence[float | None]
+    target: int
+    target_label: str
+    against: int | None
+    against_label: str | None
+    labels: Sequence[str]
+    probabilities: Sequence[float]
+    outputs: str
+    threshold: float | None
+    signed: bool
+    rest: float
+    gap: float | None
+    explainer: str
+    model: str
+    seed: int
+    truncated: int
+    prompt: Sequence[Sequence[str | int | None]]
+    continuation: Sequence[str]
+    note: str
+    proof: Proof | None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The whole file."""
+
+    kind: str
+    format: int
+    time: str
+    id: str
+    text: str
+    text_pair: str | None
+    model: RecordedModel
+    versions: Mapping[str, str]
+    settings: RecordSettings
+    run: Together
+    explanations: Sequence[Explanation]
+    comparison: str
+    signature: str
 
 
 def decision(

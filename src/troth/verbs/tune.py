@@ -2,8 +2,6 @@
 development predictions with the smallest share of tokens erased.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ moves, everything else must be equal. Nothing that a record names is run as code
 are loaded as data. What cannot be computed is believed: the time, the versions, the example's gold label.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from troth.core.errors import TrothError
 from troth.core.plain_values import FieldDifference, at, differences
 from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
+from troth.core.user_code import shown
 from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
 from troth.verbs import records
@@ -59,7 +58,7 @@ def verify(
             found[path] = Verified(path, "", False, str(error))
             continue
         if why := records.fault_of_signature(facts, key):
-            found[path] = _failed(path, facts, why)
+            found[path] = Verified(path, facts["text"], False, why)
             continue
         specs = [each["explainer"] for each in facts["explanations"]]
         together = json.dumps([facts["model"], facts["settings"], facts["run"], specs], sort_keys=True)
@@ -108,13 +107,14 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
                 f"it was recorded by an earlier troth, which identified a model by a sample of its weights ({before}); "
                 "record the decision again"
             )
-        yield from (_failed(path, facts, why) for path, facts in several)
+        yield from (Verified(path, facts["text"], False, why) for path, facts in several)
         return
     try:
         _require_within(several)
         rebuilt = _rebuilt([facts for _, facts in several], model)
     except (TrothError, TypeError, ValueError) as error:
-        yield from (_failed(path, facts, f"it cannot be explained again: {error}") for path, facts in several)
+        why = f"it cannot be explained again: {error}"
+        yield from (Verified(path, facts["text"], False, why) for path, facts in several)
         return
     for (path, facts), now in zip(several, rebuilt, strict=True):
         why = next((_said(each, facts) for each in differences(facts, now, _tolerance(facts)) if _counts(each)), "")
@@ -135,7 +135,9 @@ def _require_within(several: Sequence[tuple[Path, dict[str, Any]]]) -> None:
 def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> list[dict[str, Any]]:
     """The records as they would be written now; what cannot be computed again is taken over."""
     facts = several[0]
-    examples = [Example(each["id"], each["text"], each["text_pair"], _label(each)) for each in several]
+    examples = [
+        Example(each["id"], each["text"], each["text_pair"], each["explanations"][0]["label"]) for each in several
+    ]
     by_text = zip(*_explained(facts, examples, model), strict=True)
     rebuilt = []
     for each, row in zip(several, by_text, strict=True):
@@ -149,10 +151,6 @@ def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> lis
         now |= {"format": each["format"], "time": each["time"], "signature": each["signature"]}
         rebuilt.append(json.loads(json.dumps({**now, "model": {**each["model"], "name": name}})))
     return rebuilt
-
-
-def _label(facts: Mapping[str, Any]) -> Any:
-    return facts["explanations"][0]["label"]
 
 
 def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextClassifier) -> list[Sequence[Attribution]]:
@@ -214,17 +212,13 @@ def _counts(difference: FieldDifference) -> bool:
 def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
     """A difference in words: the first thing that is not as it was written."""
     path, before, now = difference.path, difference.before, difference.now
+    changed = difference.what or f"was {shown(before)}, now it is {shown(now)}"
     if path[0] != "explanations" or len(path) < 3:
-        place = difference.place
-        return (
-            f"{place} {difference.what}"
-            if difference.what
-            else f"{place} was {_short(before)}, now it is {_short(now)}"
-        )
+        return f"{difference.place} {changed}"
     explanation = facts["explanations"][path[1]]
     name, field = explanation["explainer"].partition("(")[0], str(path[-1]).replace("_", " ")
     if difference.what:
-        return f"{name}: {difference.place.partition('.')[2]} {difference.what}"
+        return f"{name}: {difference.place.partition('.')[2]} {changed}"
     if path[2] == "scores" and None not in (before, now):
         return f"{name} gave {explanation['units'][path[3]]!r} {before:+.4g}, now {now:+.4g}"
     if path[2] == "probabilities":
@@ -232,13 +226,4 @@ def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
         return f"the probability of {label} differs by {abs(before - now):.2g}"
     if path[2] == "proof" and isinstance(before, float) and isinstance(now, float):
         return f"{name}: {field} was {before:.4f}, now it is {now:.4f}"
-    return f"{name}: {difference.place.partition('.')[2]} was {_short(before)}, now it is {_short(now)}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
-
-
-def _failed(path: Path, facts: Mapping[str, Any], why: str) -> Verified:
-    return Verified(path, str(facts.get("text", "")), False, why)
+    return f"{name}: {difference.place.partition('.')[2]} {changed}"

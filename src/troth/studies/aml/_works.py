@@ -49,7 +49,7 @@ _CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training t
 @dataclass(frozen=True, kw_only=True)
 class ClassifierSpec(Spec):
     kind = "classifier"
-    work = "troth.studies.aml._works:train_classifier"
+    runner = "troth.studies.aml._works:train_classifier"
 
     base: str
     data: str
@@ -63,7 +63,7 @@ class ClassifierSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class AttributionModelsSpec(ModelSpec):
     kind = "attribution_models"
-    work = "troth.studies.aml._works:fit_attribution_models"
+    runner = "troth.studies.aml._works:fit_attribution_models"
 
     data: str
     backbone: str | None

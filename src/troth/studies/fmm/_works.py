@@ -50,7 +50,7 @@ _EXAMPLES_AT_ONCE = 128
 @dataclass(frozen=True, kw_only=True)
 class HistorySpec(Spec):
     kind = "history"
-    work = "troth.studies.fmm._works:history"
+    runner = "troth.studies.fmm._works:history"
 
     data: str
     training: str  # "cell:NAME"
@@ -62,14 +62,14 @@ class ErasedCheckSpec(MetricSpec):
     """As the recursive_erasure whose erased inputs are checked."""
 
     kind = "erased_check"
-    work = "troth.studies.fmm._works:check"
+    runner = "troth.studies.fmm._works:check"
     columns = CHECKS
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummarySpec(Spec):
     kind = "summary"
-    work = "troth.studies.fmm._works:summarize"
+    runner = "troth.studies.fmm._works:summarize"
 
     data: str
     explainer: str

@@ -46,7 +46,7 @@ class ImportanceSpec(Spec):
     """How important every token is to a model; random importances have no `model`."""
 
     kind = "importance"
-    work = "troth.studies.roar._importance:explain"
+    runner = "troth.studies.roar._importance:explain"
 
     base: str
     settings: Mapping[str, Any]

@@ -1,6 +1,4 @@
-"""The works of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
-
-from __future__ import annotations
+"""The runners of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +22,7 @@ from troth.sweep.context import Context
 from troth.validity.checking import check
 from troth.verbs.explain import explain_each
 from troth.verbs.measure import measure_each
-from troth.verbs.own_attributions import OwnAttributions
-from troth.verbs.own_functions import OwnFunction
+from troth.verbs.own_explainers import OwnExplainer
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
@@ -62,11 +59,10 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     )
     # Metrics that explain again use the same method; one of the user's own is not found by its spec.
     method = None if spec.explainer_code is None else context.explainer(spec)
-    fixed = isinstance(method, OwnFunction | OwnAttributions) and not method.follows_target
+    fixed = isinstance(method, OwnExplainer) and not method.follows_target
     attributions = table_to_attributions(
-        prober.model, [], explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed,
-        encodings=encodings,
-    )  # fmt: skip
+        prober.model, encodings, explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed
+    )
     scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return CellOutput(table, prober.cost.forward, prober.cost.backward)

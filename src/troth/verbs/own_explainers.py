@@ -1,32 +1,31 @@
-"""A function of the user's as an explainer: it is given a text, by the names of its arguments, and returns scores.
+"""Explainers that the user brings: a function, or attributions that were computed elsewhere (Captum, another run).
+
+A function is given a text, by the names of its arguments, and returns scores.
 
     def mine(model, example, target): ...     # any of: text, example, model, target, seed
 
 `model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` a class's index.
 It may return one number per word (of troth's or between blanks), (tokens, scores), (spans, scores), [(token, score), …]
-or [(start, end, score), …] or an Attribution. It is asked about whole texts only, so metrics that erase step by step
-keep its first order.
+or [(start, end, score), …] or an Attribution. Attributions are matched to the examples of a bench by text. Both are of
+whole texts only, so metrics that erase step by step keep their first order.
 """
-
-from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
-from troth.core.types import Attribution, Encoding, Question
-from troth.core.user_calls import UserCodeError, calling, shown
+from troth.core.hashing import array_digest, digest
+from troth.core.types import Attribution, Encoding, Example, Question
+from troth.core.user_code import UserCodeError, calling, shown
+from troth.engine.prober import Prober
 from troth.engine.routines import Routine, per_text
 from troth.explainers import Explainer
+from troth.models import TextClassifier
 from troth.verbs.import_scores import attribution_of
-
-if TYPE_CHECKING:
-    from troth.engine.prober import Prober
-    from troth.models import TextClassifier
 
 _ARGUMENTS = ("text", "example", "model", "target", "seed")
 _BY_PLACE = {1: ("text",), 2: ("model", "example"), 3: ("model", "example", "target")}
@@ -34,13 +33,27 @@ _FORMS = "one number per word, (tokens, scores), (spans, scores) or [(start, end
 
 
 @dataclass(frozen=True, eq=False)
-class OwnFunction(Explainer, SelfNamed):
+class OwnExplainer(Explainer, SelfNamed):
+    """What a function and attributions have in common: there is one explanation per text."""
+
     signed: ClassVar[bool] = True
     recursive: ClassVar[bool] = True  # it cannot read an input of which words are erased
 
     name: str = field(repr=False)
+    model: TextClassifier | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def follows_target(self) -> bool:
+        """Whether it explains the class that it is asked about."""
+        return False
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
+        return replace(self, model=prober.model)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFunction(OwnExplainer):
     function: Callable[..., Any] = field(repr=False)
-    model: TextClassifier | None = field(default=None, repr=False)
 
     @property
     def gives_signed(self) -> bool:
@@ -49,15 +62,11 @@ class OwnFunction(Explainer, SelfNamed):
 
     @property
     def follows_target(self) -> bool:
-        """Whether it explains the class that it is asked about; else there is one explanation per text."""
         return "target" in self._arguments
 
     @property
     def _arguments(self) -> tuple[str, ...]:
         return arguments_of(self.function, self.name)
-
-    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
-        return replace(self, model=prober.model)
 
     @per_text
     def ask(self, question: Question) -> Routine[Attribution]:
@@ -154,3 +163,77 @@ def _is_row(row: Any, length: int) -> bool:
 def _short(value: Any) -> str:
     text = "nothing" if value is None else f"{type(value).__name__} {value!r}"
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAttributions(OwnExplainer):
+    asks_model: ClassVar[bool] = False
+
+    attributions: tuple[Attribution, ...] = field(repr=False)
+
+    @property
+    def gives_signed(self) -> bool:
+        return any(attribution.signed for attribution in self.attributions)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all texts, units and scores."""
+        return digest(
+            [
+                [
+                    *(each.example.id, each.example.text, each.example.text_pair, each.spans, each.target),
+                    *(each.signed, each.model, array_digest(each.scores)),
+                ]
+                for each in self.attributions
+            ]
+        )
+
+    def require(self, examples: Iterable[Example]) -> None:
+        """One line where an example has no attribution."""
+        examples = list(examples)
+        texts = {_text(attribution.example) for attribution in self.attributions}
+        missing = [example for example in examples if _text(example) not in texts]
+        if missing:
+            raise TrothError(
+                f"{self.name}: {len(missing)} of {len(examples)} examples have no attribution; the first is "
+                f"{missing[0].id} ({missing[0].text[:30]!r}); give one for the text of every example"
+            )
+
+    def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
+        for attribution in self.attributions:
+            if attribution.model not in ("", prober.model.fingerprint):
+                raise TrothError(
+                    f"{self.name}: example {attribution.example.id} was explained on another model "
+                    f"({attribution.model}, not {prober.model.fingerprint}); measure it on the model it explains"
+                )
+        return super().prepare(prober, encodings)
+
+    @per_text
+    def ask(self, question: Question) -> Routine[Attribution]:
+        yield from ()
+        assert self.model is not None, "prepare comes first"
+        example = question.encoding.example
+        same = [each for each in self.attributions if _text(each.example) == _text(example)]
+        by_id = [each for each in same if each.example.id == example.id] or same
+        if not by_id or question.base is not None:
+            raise TrothError(f"{self.name}: there is no attribution of example {example.id} as it is asked about")
+        found = by_id[0]
+        if found.target != question.target:
+            theirs, ours = found.label(found.target), found.label(question.target)
+            raise TrothError(
+                f"{self.name}: example {example.id} was explained for the class {theirs}, but here it is {ours}; give "
+                "attributions for the same target"
+            )
+        encoding = question.encoding
+        if found.spans == tuple(encoding.unit_spans):
+            return Attribution(question, found.scores, signed=self.gives_signed, rest=found.rest)
+        if len(found.spans) < encoding.n_units or any(found.question.encoding.unit_segments):
+            raise TrothError(
+                f"{self.name}: example {example.id} has {len(found.spans)} scored units, the model reads "
+                f"{encoding.n_units}; explain the same units, or smaller ones"
+            )
+        return attribution_of(self.model, question, found.scores, spans=found.spans, signed=self.gives_signed)
+
+
+def _text(example: Example) -> tuple[str, str | None]:
+    return example.text, example.text_pair
