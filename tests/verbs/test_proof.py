@@ -214,7 +214,7 @@ def test_methods_that_choose_at_random_win_in_at_most_one_text_of_twenty(methods
         for top in tops:
             chance = (1 + int((random <= top + 1e-6).sum())) / 101
             facts = {**attribution.proof.to_dict(), "without_top": float(top), "chance": chance}
-            proofs.append(troth.core.plain.Proof(**facts, random=tuple(random)))
+            proofs.append(troth.core.proof.Proof(**facts, random=tuple(random)))
         claims += compare(proofs).best is not None
     assert claims <= 0.05 * 600
 

@@ -19,10 +19,10 @@ from troth.core.example import Example as Example
 from troth.core.example import LabelSet as LabelSet
 from troth.core.example import is_unicode as is_unicode
 from troth.core.outputs import THRESHOLD, Outputs
+from troth.core.proof import Proof
 from troth.core.units import Span, UnitKind
 
 if TYPE_CHECKING:
-    from troth.core.plain import Proof
     from troth.maskings import Masking
     from troth.models import TextClassifier
 

@@ -16,7 +16,7 @@ from troth.verbs.comparison import sentence
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from troth.core.plain import Proof
+    from troth.core.proof import Proof
     from troth.core.results import Matrix
     from troth.core.types import Attribution
 

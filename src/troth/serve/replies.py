@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from troth.core.outputs import Outputs
-from troth.core.plain import Proof
+from troth.core.proof import Proof
 from troth.core.types import Attribution, Encoding, Example
 from troth.metrics import Summary
 from troth.models import TextClassifier

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from troth.core.plain import Proof
+from troth.core.proof import Proof
 from troth.core.types import Attribution
 
 LEVEL = 0.05

@@ -17,7 +17,7 @@ import torch
 
 from troth.core import arguments, catalog
 from troth.core.errors import TrothError
-from troth.core.plain import Proof
+from troth.core.proof import Proof
 from troth.core.results import Attributions, Explanations
 from troth.core.types import Attribution
 from troth.engine.answers import Answers

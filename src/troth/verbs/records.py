@@ -18,7 +18,7 @@ from typing import Any
 from troth.core import plain_values, reading
 from troth.core.errors import TrothError
 from troth.core.files import write_aside
-from troth.core.plain import Proof
+from troth.core.proof import Proof
 from troth.core.types import Attribution
 from troth.models import TextClassifier
 
