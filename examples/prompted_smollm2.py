@@ -12,7 +12,7 @@ from rich.console import Console
 
 import troth
 from troth.report import explanation as display
-from troth.report import page
+from troth.report import export
 
 PROMPT = "Is this film review Positive or Negative? Answer with one word.\nReview: {text}"
 REVIEWS = [
@@ -32,5 +32,5 @@ for method in METHODS:
         console.print(f"\n{attribution.explainer.split('(')[0]} → {display.heading(attribution)}", style="bold")
         console.print(display.text(attribution))
         shown.append(display.html(attribution))
-page.write(out, "A prompted language model", shown)
+export.write_page(out, "A prompted language model", shown)
 console.print(f"\nwritten to {out}", style="dim", soft_wrap=True)

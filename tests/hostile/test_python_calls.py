@@ -211,7 +211,9 @@ def test_calls_that_were_found(model, here, name):
 
 
 def test_a_model_can_be_pickled_before_and_after_it_was_used():
-    model = fakes.encoder("bert")
+    # Not one that tests share: asked for attentions by itself, a network of transformers keeps hooks.
+    model = troth.load_model(fakes.hf_model(), tokenizer=fakes.tokenizer_for("bert"))
+    pickle.dumps(model)
     before = troth.explain(model, TEXT, "leave_one_out", progress=False)[0].scores
     again = pickle.loads(pickle.dumps(model))
     assert troth.explain(again, TEXT, "leave_one_out", progress=False)[0].scores.tolist() == before.tolist()
