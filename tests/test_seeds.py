@@ -70,7 +70,8 @@ def test_the_mean_over_seeds_by_hand():
     assert seeds.spread(by_seed) == pytest.approx(0.5)
     assert np.isnan(seeds.spread([[1.0, 2.0]]))
     value, low, high = seeds.over_seeds([[0.0, 1.0], [], [0.0, 1.0]])
-    assert (value, low, high) == (0.5, 0, 1)
+    assert (value, low + high) == (0.5, pytest.approx(1))
+    assert seeds.difference([[1.0, 3.0], []], [[0.0, 1.0], [5.0, 5.0]]).mean == 1.5
 
 
 def test_fifteen_differences_keep_their_p_with_five_seeds():

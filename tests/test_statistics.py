@@ -104,7 +104,7 @@ def test_bca_interval_where_there_is_little_or_nothing():
     assert all(map(math.isnan, statistics.bca_interval([nan])))
     low, high = statistics.bca_interval([0.1, 0.1, 0.1, math.nextafter(0.1, 1)])  # scipy's BCa gives NaN
     assert 0.1 <= low <= high <= math.nextafter(0.1, 1)
-    with pytest.raises(TrothError, match="hierarchical_interval"):
+    with pytest.raises(TrothError, match="crossed_mean"):
         statistics.bca_interval([[0.1, 0.2]])
 
 
@@ -115,50 +115,11 @@ def test_bca_interval_covers_the_mean():
     assert 140 <= covered <= 178  # 160 expected, four standard errors below and three above
 
 
-def test_hierarchical_interval_counts_both_sources_of_chance():
-    generator = np.random.default_rng(4)
-    between = generator.normal(size=(6, 1)) + 1e-6 * generator.normal(size=(6, 400))  # seeds differ, examples hardly
-    within = generator.normal(size=(6, 400))
-    low, high = statistics.hierarchical_interval(between)
-    seeds_only = scipy.stats.bootstrap(
-        (between.mean(1),), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(9)
-    ).confidence_interval
-    assert (low, high) == pytest.approx((seeds_only.low, seeds_only.high), abs=0.05)
-    low, high = statistics.hierarchical_interval(within)
-    # Resampled seeds and resampled examples add one variance each of 1 / 2400, and so do both at once.
-    assert (high - low) / 2 == pytest.approx(1.96 * math.sqrt(3 / 2400), rel=0.25)
-
-
-def test_hierarchical_interval_draws_examples_once_for_all_seeds():
-    # The same examples with every seed: ten seeds hold no more than one does, up to rounding.
-    values = np.random.default_rng(6).normal(size=40)
-    alone = statistics.hierarchical_interval([values])
-    assert statistics.hierarchical_interval([values] * 10) == pytest.approx(alone, rel=1e-12)
-    low, high = alone
-    assert (high - low) / 2 == pytest.approx(1.96 * values.std() / math.sqrt(40), rel=0.1)
-
-
-def test_hierarchical_interval_by_a_slow_loop(monkeypatch):
-    """Draws of both, then the mean over examples of each one's mean over the drawn seeds that define it."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 4000)
-    values = np.random.default_rng(7).normal(size=(3, 6)) + np.arange(6)
-    values[1, 2] = values[0, 4] = values[1, 4] = values[2, 4] = nan
-    generator, means = np.random.default_rng(8), []
-    for _ in range(4000):
-        drawn = values[generator.integers(3, size=3)][:, generator.integers(6, size=6)]
-        each = [column[~np.isnan(column)].mean() for column in drawn.T if not np.isnan(column).all()]
-        means += [np.mean(each)] if each else []
-    expected = np.quantile(means, [0.025, 0.975])
-    assert statistics.hierarchical_interval(values) == pytest.approx(tuple(expected), abs=0.12)
-
-
-def test_hierarchical_interval_of_missing_values():
-    assert statistics.hierarchical_interval([[0.5, nan, nan], [], [0.5, 0.5, 0.5]]) == (0.5, 0.5)
+def test_hierarchical_interval_is_that_of_crossed_mean():
+    values = [[0.5, 0.25, nan], [], [0.5, 0.75, 0.5]]
+    assert statistics.hierarchical_interval(values) == statistics.crossed_mean([[0.5, 0.25], [0.5, 0.75]])[1:3]
     with pytest.raises(TrothError, match="one per example, NaN where there is none"):
-        statistics.hierarchical_interval([[0.5, 0.5], [0.5]])
-    assert all(map(math.isnan, statistics.hierarchical_interval([[nan], []])))
-    low, high = statistics.hierarchical_interval([[0.0], [1.0]])  # seeds weigh alike
-    assert (low, high) == (0, 1)
+        statistics.crossed_mean([[0.5, 0.5], [0.5]])
 
 
 # Tests

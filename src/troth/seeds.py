@@ -3,7 +3,7 @@
 One more seed is not one more example, nor is one more copy of a text or one more sentence of a document: those are one
 cluster (`core/copies.py`). Tests, intervals, letters and rankings are about clusters and take what `mean_over_seeds`
 gives; how much the seeds differ among themselves is shown apart, by `spread`. Where seeds are trainings, and so chance
-of their own, `over_seeds` draws them, too, crossed with the examples.
+of their own, `over_seeds` and `difference` take them for drawn, too, crossed with the examples.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,14 @@ def spread(by_seed: ArrayLike) -> float:
 
 def over_seeds(values_by_seed: Sequence[ArrayLike]) -> tuple[float, float, float]:
     """(value, low, high) of the mean over examples and seeds, both of them drawn; seeds without values do not count."""
-    return statistics.mean(per_example(values_by_seed)), *statistics.hierarchical_interval(values_by_seed)
+    mean, low, high, *_ = statistics.crossed_mean([values for values in values_by_seed if np.size(values)])
+    return mean, low, high
+
+
+def difference(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> statistics.CrossedMean:
+    """By how much the first is larger on the same examples, seed by seed; seeds that either lacks do not count."""
+    pairs = [pair for pair in zip(first, second, strict=True) if all(map(np.size, pair))]
+    return statistics.crossed_mean([np.subtract(*pair) for pair in pairs])
 
 
 def per_example(values_by_seed: Sequence[ArrayLike]) -> Floats:

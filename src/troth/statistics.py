@@ -133,42 +133,6 @@ def bca_of_means(
     return value, float(low), float(high)
 
 
-def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of [seeds, examples], where every seed has the same examples.
-
-    Seeds and examples are crossed: examples are drawn once for all seeds, and seeds apart from them. Drawing examples
-    within each seed would take the scores of one example for independent, and be too sure the more seeds there are.
-    """
-    seeds = [seed for values in values_by_seed if (seed := np.atleast_1d(np.asarray(values, np.float64))).size]
-    lengths = {len(seed) for seed in seeds}
-    if len(lengths) > 1:
-        raise TrothError(f"seeds have {sorted(lengths)} values; each needs one per example, NaN where there is none")
-    values = np.array(seeds)  # [seeds with values, examples]
-    is_defined = ~np.isnan(values)
-    if not is_defined.any():
-        return float("nan"), float("nan")
-    # Generators apart, so that more seeds leave the draws of examples alone.
-    of_seeds, of_examples = np.random.default_rng(0).spawn(2)
-    count, width = values.shape
-    step = max(1, _DRAWS_AT_ONCE // width)
-    means = []
-    for start in range(0, RESAMPLES, step):
-        size = min(step, RESAMPLES - start)
-        drawn_seeds = of_seeds.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
-        examples = of_examples.multinomial(width, np.full(width, 1 / width), size=size)
-        defined = drawn_seeds @ is_defined
-        with np.errstate(invalid="ignore"):
-            each = drawn_seeds @ np.where(is_defined, values, 0.0) / defined  # [resamples, examples]
-        weights = examples * (defined > 0)
-        with np.errstate(invalid="ignore"):
-            means.append((weights * np.nan_to_num(each)).sum(1) / weights.sum(1))
-    drawn = _defined(np.concatenate(means))
-    if len(drawn) == 0:
-        return float("nan"), float("nan")
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
 class CrossedMean(NamedTuple):
     """A mean with its interval, and the two-sided p-value of the hypothesis that it is 0."""
 
@@ -180,7 +144,7 @@ class CrossedMean(NamedTuple):
     texts: int  # those that are defined for every seed
 
 
-def crossed_mean(values: ArrayLike, level: float = 0.95) -> CrossedMean:
+def crossed_mean(values: ArrayLike | Sequence[ArrayLike], level: float = 0.95) -> CrossedMean:
     """The mean of [seeds, texts], where every seed has the same texts and both are samples of what there could be.
 
     The variance of the mean is that of a two-way analysis of variance with random effects: of seeds, of texts and of
@@ -193,6 +157,9 @@ def crossed_mean(values: ArrayLike, level: float = 0.95) -> CrossedMean:
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3), round(found.p, 3)
     (0.25, -0.354, 0.854, 0.14)
     """
+    lengths = sorted({np.size(seed) for seed in values}) if np.iterable(values) else []
+    if len(lengths) > 1:
+        raise TrothError(f"seeds have {lengths} values; each needs one per example, NaN where there is none")
     table = np.atleast_2d(np.asarray(values, np.float64))
     table = table[:, ~np.isnan(table).any(0)]
     seeds, texts = table.shape
@@ -222,6 +189,13 @@ def crossed_mean(values: ArrayLike, level: float = 0.95) -> CrossedMean:
     if critical(np.exp(least)) > ratio:
         least = scipy.optimize.brentq(lambda log_p: critical(np.exp(log_p)) - ratio, least, 0)
     return CrossedMean(float(mean), float(low), float(high), float(np.exp(least)), seeds, texts)
+
+
+def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
+    """Deprecated: crossed_mean. Its interval (low, high); seeds without values do not count."""
+    warn_renamed("troth.statistics.hierarchical_interval", "troth.statistics.crossed_mean")
+    found = crossed_mean([values for values in values_by_seed if np.size(values)], level)
+    return found.low, found.high
 
 
 # Tests
@@ -329,9 +303,7 @@ def _bootstrap(values: Floats, level: float, method: str) -> tuple[float, float]
 def _defined(values: ArrayLike) -> Floats:
     sample = np.atleast_1d(np.asarray(values, np.float64))
     if sample.ndim != 1:
-        raise TrothError(
-            f"values of shape {sample.shape} are not a sample; hierarchical_interval takes [seeds, examples]"
-        )
+        raise TrothError(f"values of shape {sample.shape} are not a sample; crossed_mean takes [seeds, examples]")
     return sample[~np.isnan(sample)]
 
 

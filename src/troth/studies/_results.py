@@ -83,8 +83,10 @@ class Results:
 
 
 def estimate(by_seed: ArrayLike) -> Range:
-    """Mean and 95 % interval (BCa) over seeds; undefined ones do not count."""
-    return statistics.mean(by_seed), *statistics.bca_interval(by_seed)
+    """Mean and 95 % interval (Student's t) over seeds; undefined ones do not count, and one seed has no interval."""
+    values = np.asarray(by_seed, np.float64)
+    mean, low, high, *_ = statistics.crossed_mean(values[~np.isnan(values), None])
+    return mean, low, high
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
@@ -94,13 +96,15 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
 
 
 def with_interval(estimate: Sequence[float], decimals: int = 3) -> str:
-    """A table's cell for a value and its interval.
+    """A table's cell for a value and its interval, where it has one.
 
-    >>> with_interval((0.5, 0.25, 0.75), 2), with_interval((float("nan"), 0.0, 0.0))
-    ('0.50 [0.25, 0.75]', '–')
+    >>> with_interval((0.5, 0.25, 0.75), 2), with_interval((0.5, float("nan"), float("nan")), 2)
+    ('0.50 [0.25, 0.75]', '0.50')
     """
     value, low, high = estimate
-    return "–" if np.isnan(value) else f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+    if np.isnan(value):
+        return "–"
+    return f"{value:.{decimals}f}" + ("" if np.isnan(low) else f" [{low:.{decimals}f}, {high:.{decimals}f}]")
 
 
 def percent(estimate: Sequence[float]) -> str:

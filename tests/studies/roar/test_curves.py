@@ -17,7 +17,8 @@ def test_racu_a_seed_then_the_mean_and_its_interval():
     assert found.racu.tolist() == [pytest.approx(2 / 3), 0.0]
     value, low, high = found.faithfulness
     assert value == pytest.approx(1 / 3)
-    assert 0 <= low < value < high <= 2 / 3
+    half = 12.7062 / 3  # Student's t of one degree of freedom times the standard error of 2/3 and 0
+    assert (low, high) == pytest.approx((value - half, value + half), rel=1e-4)
     assert found.why == ""
 
 

@@ -74,7 +74,7 @@ class Curve:
     @property
     def intervals(self) -> list[tuple[float, float]]:
         """Of the mean over seeds, at each place."""
-        return [statistics.bca_interval(column) for column in self.performance.T]
+        return [estimate(column)[1:] for column in self.performance.T]
 
     @property
     def rises(self) -> list[float]:

@@ -91,26 +91,32 @@ def settings(experiments: Sequence[SalossExperiment], results: Results) -> Secti
 
 
 def flips(experiment: SalossExperiment, results: Results, way: str) -> Section:
-    columns = ("model", "attribution", "flip fraction", "low", "high", "published", "p", "sooner than plain",
-               "published")  # fmt: skip
+    columns = ("model", "attribution", "flip fraction", "low", "high", "published", "more than plain", "low", "high",
+               "p", "sooner than plain", "p, unpaired", "published")  # fmt: skip
     rows, facts = [], {}
     for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS)):
         values = experiment.flip_values(results, source, method, way)
         mean, low, high = seeds.over_seeds(values)
         about = {"table": "2", "method": METHOD_PRINTED[method]}
         about |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
-        p, sooner, marked = np.nan, "", ""
+        facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
+        compared: list[Any] = [np.nan, np.nan, np.nan, np.nan, "", np.nan, ""]
         if source != "plain":
-            plain = seeds.per_example(experiment.flip_values(results, "plain", method, way))
-            p = statistics.wilcoxon_rank_sum(seeds.per_example(values), plain)[1]
-            sooner = "†" if p < _LEVEL and mean < np.nanmean(plain) else "no"
+            plain = experiment.flip_values(results, "plain", method, way)
+            more = seeds.difference(values, plain)
+            sooner = "†" if more.p < _LEVEL and more.mean < 0 else "no"
+            unpaired = statistics.wilcoxon_rank_sum(*map(seeds.per_example, (values, plain)))[1]
             theirs = published.row("saloss_decision_flip", dataset=experiment.printed, **about)
             marked = {"true": "†", "false": "no"}.get(theirs.get("significant_vs_baseline", ""), "–")
+            compared = [*more[:4], sooner, unpaired, marked]
+            facts[f"{source} {method}"] |= {"more_than_plain": more._asdict(), "p_unpaired": unpaired}
         fraction = experiment.published("saloss_decision_flip", "fraction", **about)
-        rows.append([source, method, mean, low, high, fraction, p, sooner, marked])
-        facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high], "p": p}
-    test = f"Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}"
-    words = f"Lower is better. † sooner than plain, {test}."
+        rows.append([source, method, mean, low, high, fraction, *compared])
+    words = (
+        "Lower is better. More than plain: on the same examples, seed by seed; intervals and p take both seeds and "
+        f"examples for drawn. † sooner than plain, p < {_LEVEL}. Unpaired: Wilcoxon's rank-sum test over examples, "
+        "each averaged over seeds."
+    )
     title = f"Table 2: share of tokens {_ERASED[way]} before the prediction flips, {experiment.name}"
     return Section("decision_flip", title, columns, rows, words, {_named(experiment, way): facts})
 
@@ -194,15 +200,17 @@ def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[
         for method in METHODS:
             values, plain = model.flip_values(results, source, method), experiment.flip_values(results, "plain", method)
             mean, low, high = seeds.over_seeds(values)
-            p = statistics.wilcoxon_rank_sum(*map(seeds.per_example, (values, plain)))[1]
-            mark = "" if p >= _LEVEL or np.isnan(p) else " †" if mean < seeds.over_seeds(plain)[0] else " ‡"
+            more = seeds.difference(values, plain)
+            mark = "" if not more.p < _LEVEL else " †" if more.mean < 0 else " ‡"
             row.append("–" if np.isnan(mean) else f"{mean:.3f}{mark}")
-            found[method] = {"flip_fraction": mean, "interval": [low, high], "p": p if weight else np.nan}
+            found[method] = {"flip_fraction": mean, "interval": [low, high]}
+            if weight:
+                found[method]["more_than_plain"] = more._asdict()
         rows.append(row)
         facts[f"{weight:g}"] = found
     words = (
         "λ = 0 is the plain model. KL(α, σ): how far [CLS]'s attention is from TextRank, mean over test texts. "
-        f"† sooner, ‡ later than plain, Wilcoxon rank-sum over examples, each averaged over seeds, p < {_LEVEL}. "
+        f"† sooner, ‡ later than plain on the same examples, seed by seed, p < {_LEVEL}. "
         f"{_chosen(development)}"
     )
     return Section("weights", title, columns, rows, words, {experiment.name: facts}, partial(_draw, facts=facts))
