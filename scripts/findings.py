@@ -1,0 +1,184 @@
+"""The verdict on every finding of a paper, computed from the rows that its page of results keeps.
+
+    python scripts/findings.py            # writes the tables of findings into docs/results/*.md
+    python scripts/findings.py --check    # fails where a page is not up to date
+
+`docs/results/NAME/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold for it.
+A comparison takes the rows of `more` less those of `than` (rows or a number), on the same examples and seeds, and asks
+whether the difference is above 0, or, with `within`, smaller than that many units either way. Means and intervals are
+those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every
+comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from troth.statistics import CrossedMean, crossed_mean
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+BEGIN, END = "<!-- findings: written by scripts/findings.py -->", "<!-- /findings -->"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One difference that a finding rests on."""
+
+    label: str
+    found: CrossedMean
+    within: float | None  # the largest difference that counts as none; None: it must be above 0
+    decimals: int
+
+    @property
+    def holds(self) -> bool | None:
+        """None: the interval does not tell."""
+        low, high = self.found.low, self.found.high
+        if np.isnan(low):
+            return None
+        if self.within is None:
+            return True if low > 0 else False if high < 0 else None
+        inside, outside = -self.within < low and high < self.within, low > self.within or high < -self.within
+        return True if inside else False if outside else None
+
+    def __str__(self) -> str:
+        mean, low, high = (f"{number:.{self.decimals}f}".replace("-", "−") for number in self.found[:3])
+        if np.isnan(self.found.low):
+            return f"{self.label} {mean} (one value)"
+        return f"{self.label} {mean} [{low}, {high}]"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a paper claims, and the comparisons that decide it."""
+
+    claim: str
+    about: str  # data and models
+    unit: str
+    comparisons: Sequence[Comparison]
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        outcomes = [comparison.holds for comparison in self.comparisons]
+        if False in outcomes:
+            return "contradicted"
+        return "confirmed" if outcomes and all(outcomes) else "undecided"
+
+    @property
+    def drawn(self) -> str:
+        """How many seeds and examples it rests on."""
+        seeds = _range([comparison.found.seeds for comparison in self.comparisons])
+        texts = _range([comparison.found.texts for comparison in self.comparisons])
+        return f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} examples")
+
+
+def findings(page: str) -> list[Finding]:
+    """All findings of a page, each with its verdict."""
+    folder = RESULTS / page
+    with open(folder / "findings.toml", "rb") as file:
+        given = tomllib.load(file)
+    return [_finding(folder, given, each) for each in given["finding"]]
+
+
+def table(page: str) -> str:
+    """The findings of a page, in Markdown."""
+    lines = ["| the paper says | verdict | measured here | on |", "|---|---|---|---|"]
+    for each in findings(page):
+        measured = "; ".join(map(str, each.comparisons)) + (f" {each.unit}" if each.unit else "")
+        if each.note:
+            measured += f". {each.note}"
+        lines.append(f"| {each.claim} | **{each.verdict}** | {measured} | {each.about}; {each.drawn} |")
+    return "\n".join(lines)
+
+
+def with_table(page: str, text: str) -> str:
+    """The text of a page with its table of findings up to date."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table(page)}\n\n{END}{after}"
+
+
+def pages() -> list[str]:
+    """Those that have findings."""
+    return sorted(path.parent.name for path in RESULTS.glob("*/findings.toml"))
+
+
+def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
+    common = {"rows": given.get("rows", "rows.csv.gz"), "where": {}, "decimals": given.get("decimals", 1), **about}
+    comparisons = list(_comparisons(folder, common))
+    return Finding(about["claim"], about["about"], about.get("unit", ""), comparisons, about.get("note", ""))
+
+
+def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison]:
+    for each in common["compare"]:
+        path = folder / each.get("rows", common["rows"])
+        more = _values(path, {**common["where"], **each["more"]})
+        than = each.get("than", 0)
+        if isinstance(than, Mapping):
+            other = _values(path, {**common["where"], **than})
+            values = {key: more[key] - other[key] for key in more if key in other}
+        else:
+            values = {key: value - than for key, value in more.items()}
+        if not values:
+            raise SystemExit(f"{path}: no rows for {each}")
+        yield Comparison(each["label"], crossed_mean(_by_seed(values)), each.get("within"), common["decimals"])
+
+
+def _values(path: Path, where: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """The values of some rows, by seed and example."""
+    rows = _rows(path)
+    chosen = np.ones(rows.num_rows, bool)
+    for name, wanted in where.items():
+        chosen &= np.array([str(value) == str(wanted) for value in rows.column(name).to_pylist()])
+    kept = rows.filter(pa.array(chosen))
+    keys = zip(map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
+    values = [float("nan") if value in (None, "") else float(value) for value in kept["value"].to_pylist()]
+    found = dict(zip(keys, values, strict=True))
+    if len(found) < len(values):
+        raise SystemExit(f"{path}: {dict(where)} leaves several rows for one example and seed")
+    return found
+
+
+@cache
+def _rows(path: Path) -> pa.Table:
+    return pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)
+
+
+def _by_seed(values: Mapping[tuple[str, str], float]) -> np.ndarray[Any, Any]:
+    """[seeds, examples], undefined where a seed lacks an example."""
+    seeds, examples = (list(dict.fromkeys(key[place] for key in values)) for place in (0, 1))
+    return np.array([[values.get((seed, example), np.nan) for example in examples] for seed in seeds])
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def main() -> None:
+    stale = []
+    for page in pages():
+        path = RESULTS / f"{page}.md"
+        text = path.read_text(encoding="utf-8")
+        if (new := with_table(page, text)) != text:
+            stale.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(new, encoding="utf-8")
+    if stale and "--check" in sys.argv:
+        raise SystemExit(f"not up to date: {', '.join(stale)}; run python scripts/findings.py")
+
+
+if __name__ == "__main__":
+    main()
