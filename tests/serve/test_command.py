@@ -24,7 +24,8 @@ def test_a_port_in_use_is_one_line(troth):
     assert err == f"troth: --port {port}: Address already in use; name another, or 0 for any that is free\n"
 
 
-def test_a_port_where_troth_serve_is_already_says_so(troth, tmp_path):
+def test_a_port_where_troth_serve_is_already_says_so(troth, tmp_path, monkeypatch):
+    monkeypatch.setattr("troth.commands.serve._PATIENCE", 300)
     with server_of({"lookup": Lookup({"a": [0, 1]})}, tmp_path) as (port, _):
         code, out, err = troth("serve", "--port", port)
     assert (code, out) == (2, "")

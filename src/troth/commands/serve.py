@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 _HOST = "127.0.0.1"
+_PATIENCE = 3.0  # seconds for what listens on a port to say what it is
 _NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  # options of models, but not served
 
 
@@ -106,7 +107,7 @@ def _is_ours(port: int) -> bool:
     """Whether what listens there is another `troth serve`."""
     import http.client
 
-    connection = http.client.HTTPConnection(_HOST, port, timeout=0.5)
+    connection = http.client.HTTPConnection(_HOST, port, timeout=_PATIENCE)
     try:
         connection.request("GET", "/openapi.json")
         return bool(json.loads(connection.getresponse().read(1 << 20))["info"]["title"] == "troth")
