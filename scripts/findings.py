@@ -1,6 +1,6 @@
 """The verdict on every finding of a paper, computed from the rows that its page of results keeps.
 
-    python scripts/findings.py            # writes the tables of findings into docs/results/*.md
+    python scripts/findings.py            # writes the tables of findings into docs/results/*.md and docs/findings.md
     python scripts/findings.py --check    # fails where a page is not up to date
 
 `docs/results/NAME/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold for it.
@@ -29,6 +29,7 @@ import pyarrow.parquet
 from troth.statistics import CrossedMean, crossed_mean
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
+OVERVIEW = RESULTS.parent / "findings.md"
 BEGIN, END = "<!-- findings: written by scripts/findings.py -->", "<!-- /findings -->"
 
 
@@ -103,11 +104,23 @@ def table(page: str) -> str:
     return "\n".join(lines)
 
 
-def with_table(page: str, text: str) -> str:
-    """The text of a page with its table of findings up to date."""
-    before, _, rest = text.partition(BEGIN)
+def overview() -> str:
+    """The findings of all pages with their verdicts, in Markdown."""
+    lines = ["| study | the paper says | verdict | on |", "|---|---|---|---|"]
+    for page in pages():
+        for each in findings(page):
+            lines.append(
+                f"| [{page}](results/{page}.md) | {each.claim} | **{each.verdict}** | {each.about}; {each.drawn} |"
+            )
+    return "\n".join(lines)
+
+
+def up_to_date(path: Path) -> str:
+    """The text of a page with its table of findings as the rows have it."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{table(page)}\n\n{END}{after}"
+    written = overview() if path == OVERVIEW else table(path.stem)
+    return f"{before}{BEGIN}\n\n{written}\n\n{END}{after}"
 
 
 def pages() -> list[str]:
@@ -169,10 +182,8 @@ def _range(numbers: Sequence[int]) -> str:
 
 def main() -> None:
     stale = []
-    for page in pages():
-        path = RESULTS / f"{page}.md"
-        text = path.read_text(encoding="utf-8")
-        if (new := with_table(page, text)) != text:
+    for path in (*(RESULTS / f"{page}.md" for page in pages()), OVERVIEW):
+        if (new := up_to_date(path)) != path.read_text(encoding="utf-8"):
             stale.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(new, encoding="utf-8")

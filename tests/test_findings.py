@@ -1,5 +1,6 @@
 """Verdicts on the papers' findings are computed from kept rows, and the pages show what was computed."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -60,9 +61,23 @@ def test_rows_are_paired_by_seed_and_example(tmp_path):
     assert (number.found.mean, number.found.texts) == (0.75, 2)
 
 
-@pytest.mark.parametrize("page", findings.pages())
-def test_a_page_shows_the_verdicts_that_its_rows_give(page):
-    text = (findings.RESULTS / f"{page}.md").read_text(encoding="utf-8")
+PAGES = [*(findings.RESULTS / f"{page}.md" for page in findings.pages()), findings.OVERVIEW]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_shows_the_verdicts_that_its_rows_give(path):
+    text = path.read_text(encoding="utf-8")
     assert findings.BEGIN in text
     assert findings.END in text
-    assert findings.with_table(page, text) == text, "run python scripts/findings.py"
+    assert findings.up_to_date(path) == text, "run python scripts/findings.py"
+
+
+NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|\b(SST-2|bAbI-1|bAbI-2|bAbI-1 and -2|SmolLM2|BERT-base)\b")
+
+
+@pytest.mark.parametrize("page", ["findings.md", "which.md"])
+def test_no_number_stands_in_prose_without_rows_behind_it(page):
+    """Numbers are in the generated table, or on the pages of results, where they are checked."""
+    before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(findings.BEGIN)
+    prose = NAMES.sub("", before + rest.partition(findings.END)[2])
+    assert [line for line in prose.splitlines() if re.search(r"\d", line)] == []
