@@ -12,7 +12,7 @@ from troth.core.errors import TrothError
 from troth.core.types import Attribution
 from troth.explainers import Explainer
 from troth.models.encoder import Encoder
-from troth.validity.randomization import blocks, parameter_randomization, shuffle
+from troth.validity.randomization import blocks, parameter_randomization, random_class, shuffle
 
 
 def test_what_asks_no_model_does_not_change_and_what_asks_it_does():
@@ -36,6 +36,25 @@ def test_it_is_spearmans_correlation_between_a_model_and_its_shuffled_twin_for_t
         (other,) = explain(shuffled, text, "input_x_gradient", target=one.target)
         assert found.correlations[place] == pytest.approx(spearmanr(one.scores, other.scores).statistic)
     assert found.value == pytest.approx(np.mean(found.correlations))
+
+
+def test_another_class_is_another_explanation_unless_the_method_ignores_it():
+    model = encoder("bert", 3)
+    found = random_class(model, CORPUS, "attention")
+    assert (found.value, found.block) == (1, "class")
+    found = random_class(model, CORPUS, "leave_one_out", seed=2)
+    drawn = set()
+    for place, one in enumerate(explain(model, CORPUS, "leave_one_out", seed=2)):
+        others = [explain(model, CORPUS[place], "leave_one_out", target=each, seed=2)[0] for each in range(3)]
+        expected = {
+            each: spearmanr(one.scores, others[each].scores).statistic for each in range(3) if each != one.target
+        }
+        (chosen,) = [each for each, value in expected.items() if found.correlations[place] == pytest.approx(value)]
+        drawn.add(chosen)
+    assert len(drawn) > 1
+    assert random_class(encoder("bert", 2), CORPUS, "leave_one_out(of=logit)").value < 0.9
+    with pytest.raises(TrothError, match="no second class"):
+        random_class(encoder("bert", 1), CORPUS, "gradient")
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -18,8 +18,9 @@ from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
 _MEANING = (
-    "Near 0: the scores depend on what the model learned. Near 1: they would be the same for a model that learned "
-    "nothing, so they cannot explain this one."
+    "Weights, near 0: the scores depend on what the model learned; near 1: they would be the same for a model that "
+    "learned nothing, so they cannot explain this one. Class, near 1: the scores are the same whatever class is "
+    "explained."
 )
 
 
@@ -51,7 +52,9 @@ def check(
         ),
     ] = None,
     randomization: Annotated[
-        bool, "Test the explainers instead: do their scores change when the model's weights are shuffled?"
+        bool,
+        "Test the explainers instead: do their scores change when the model's weights are shuffled, and when another "
+        "class is explained?",
     ] = False,
     cascade: Annotated[bool, "With --randomization: shuffle from the top down, block by block."] = False,
     units: _options.Units = "word",
@@ -81,7 +84,7 @@ def check(
     from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
-    from troth.validity.randomization import parameter_randomization
+    from troth.validity.randomization import parameter_randomization, random_class
     from troth.validity.references import splits_of
 
     _options.quieten()
@@ -100,8 +103,12 @@ def check(
     if randomization:
         examples = load_data(data, split, limit or None)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
-        options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
-        results = [one for name in chosen for one in parameter_randomization(loaded, examples, name, **options)]
+        options: Any = {"units": units, "masking": masking, "seed": seed}
+        results = []
+        for name in chosen:
+            results += parameter_randomization(loaded, examples, name, cascade=cascade, **options)
+            if loaded.outputs != "values" and len(loaded.labels) > 1:
+                results.append(random_class(loaded, examples, name, **options))
         about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
         facts, show = [result.to_dict() for result in results], partial(_print_randomization, about, results)
         if html is not None:
@@ -152,16 +159,21 @@ def _print(found: Any) -> None:
 
 def _print_randomization(about: str, results: Any) -> None:
     console = Console()
-    title = f"Do scores change when the weights are shuffled? Rank correlation before and after: {about}"
+    title = f"Do scores change with the weights, and with the class? Rank correlation before and after: {about}"
     console.print(title, style="bold", markup=False)
     shown = Table(box=None, padding=(0, 1), show_edge=False)
     shown.add_column("explainer", style="cyan")
-    shown.add_column("shuffled")
+    shown.add_column("changed")
     shown.add_column("correlation", justify="right")
     shown.add_column("95 % interval", justify="right")
     for result in results:
         interval = f"{result.low:.2f} to {result.high:.2f}"
-        shown.add_row(result.explainer, result.block, f"{result.value:.2f}", interval)
+        shown.add_row(result.explainer, _changed(result.block), f"{result.value:.2f}", interval)
     console.print(shown)
     console.print()
     console.print(f"• {_MEANING}", markup=False)
+
+
+def _changed(block: str) -> str:
+    """What was changed, in words."""
+    return {"all": "all weights", "class": "the class explained"}.get(block, f"weights down to {block}")

@@ -237,15 +237,15 @@ def write_check(path: Path, found: Check, level: float) -> None:
 
 
 def write_randomization(path: Path, about: str, results: Sequence[Randomization], meaning: str) -> None:
-    """How far the scores of a model agree with those of its shuffled copy."""
+    """How far the scores of a model agree with those of its shuffled copy, and with those of another class."""
     dots = [
         without_nan({"name": _name(one, results), "value": one.value, "low": one.low, "high": one.high})
         for one in results
     ]
     caption = "Rank correlation before and after, 95 % interval over examples"
-    title = f"Do scores change when the weights are shuffled? {about}"
+    title = f"Do scores change with the weights, and with the class? {about}"
     rows = [(one.explainer, one.block, one.value, one.low, one.high) for one in results]
-    sheet = plain_sheet("Correlations", ("explainer", "shuffled", "correlation", "low", "high"), rows)
+    sheet = plain_sheet("Correlations", ("explainer", "changed", "correlation", "low", "high"), rows)
     _write_check(path, [sheet], title=title, answer=[*_range(results), meaning], dots=dots, caption=caption)
 
 

@@ -1,13 +1,15 @@
-"""Does an explanation change when the model's weights are shuffled? One that does not cannot be about the model
-(parameter randomization; Adebayo et al., 2018).
+"""Does an explanation change when the model's weights are shuffled (parameter randomization; Adebayo et al., 2018), or
+when another class is explained (random logit; Sixt et al., 2020)? One that does not cannot be about the model, or about
+the class.
 
-This is a check of an explainer, not a metric of an explanation: it needs a second model. The second one is a copy; the
-user's model is never touched. Elements are shuffled within each parameter, which keeps their distribution, where
-Adebayo et al. draw new ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
+These are checks of an explainer, not metrics of an explanation. The shuffled model is a copy; the user's is never
+touched. Elements are shuffled within each parameter, which keeps their distribution, where Adebayo et al. draw new
+ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from troth import statistics
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
-from troth.core.types import Attribution
+from troth.core.types import Attribution, Example
 from troth.core.units import UnitName
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
@@ -30,10 +32,10 @@ from troth.verbs.explain import Texts, as_examples, explain_pairs
 
 @dataclass(frozen=True)
 class Randomization:
-    """Rank correlation between an explainer's scores before and after shuffling; near 0 is good."""
+    """Rank correlation between an explainer's scores before and after something was changed; near 1 is bad."""
 
     explainer: str
-    block: str  # shuffled from the top of the model down to here
+    block: str  # shuffled from the top of the model down to here; or "class": another class was explained
     value: float  # mean Spearman correlation over examples
     low: float
     high: float
@@ -61,21 +63,61 @@ def parameter_randomization(
     original = load_model(model)
     examples = list(as_examples(texts))
     method = catalog.build("explainers", explainer)
-
-    def explained(model: TextClassifier, targets: Sequence[str | int]) -> list[Attribution]:
-        prober, encodings = Prober(model, masking), model.encode(examples, units)
-        prepared = method.prepare(prober, encodings)
-        return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=seed))
-
+    explained = partial(_explained, examples, method, units, masking, seed)
     real = explained(original, ["predicted"] * len(examples))
     targets = [attribution.target for attribution in real]
-    results = []
-    for block, shuffled in _shuffled_copies(original, cascade, seed):
-        pairs = zip(real, explained(shuffled, targets), strict=True)
-        correlations = np.array([_spearman(first, second) for first, second in pairs])
-        value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
-        results.append(Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist())))
-    return results
+    return [
+        _compared(method, block, real, explained(shuffled, targets))
+        for block, shuffled in _shuffled_copies(original, cascade, seed)
+    ]
+
+
+def random_class(
+    model: Any,
+    texts: Texts,
+    explainer: str | Explainer,
+    *,
+    units: UnitName = "word",
+    masking: str | Masking = "mask_token",
+    seed: int = 0,
+) -> Randomization:
+    """Explains each text for the class the model predicts and for another one, drawn at random.
+
+    Of two classes the other one's scores are often the same with the other sign: a correlation of −1.
+    """
+    original = load_model(model)
+    if original.outputs == "values" or len(original.labels) < 2:
+        raise TrothError(f"{original.name} has no second class to explain")
+    examples = list(as_examples(texts))
+    method = catalog.build("explainers", explainer)
+    real = _explained(examples, method, units, masking, seed, original, ["predicted"] * len(examples))
+    others: list[str | int] = []
+    for attribution in real:
+        rest = [index for index in range(len(original.labels)) if index != attribution.target]
+        others.append(int(attribution.question.draws("another class").generator().choice(rest)))
+    return _compared(method, "class", real, _explained(examples, method, units, masking, seed, original, others))
+
+
+def _explained(
+    examples: Sequence[Example],
+    method: Explainer,
+    units: UnitName,
+    masking: str | Masking,
+    seed: int,
+    model: TextClassifier,
+    targets: Sequence[str | int],
+) -> list[Attribution]:
+    prober, encodings = Prober(model, masking), model.encode(examples, units)
+    prepared = method.prepare(prober, encodings)
+    return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=seed))
+
+
+def _compared(
+    method: Explainer, block: str, before: Sequence[Attribution], after: Sequence[Attribution]
+) -> Randomization:
+    correlations = np.array([_spearman(*pair) for pair in zip(before, after, strict=True)])
+    value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
+    return Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist()))
 
 
 def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:
