@@ -89,6 +89,7 @@ study-smoke: install
 # The lists in docs/, then the site in build/site; every example on it is run. Needs no network, nor does reading it.
 docs: install
 	$(BIN)/python scripts/document.py
+	$(BIN)/python scripts/findings.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 
