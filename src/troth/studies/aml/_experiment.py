@@ -18,6 +18,7 @@ from troth.core.types import Score
 from troth.data import Data, load_data
 from troth.data._classes import order_of
 from troth.metrics import Metric, Summary
+from troth.seeds import over_seeds
 from troth.store.cells import Cell, Plan
 from troth.store.specs import ModelSpec
 from troth.store.store import Store
@@ -240,9 +241,10 @@ class AmlExperiment:
 
 
 def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> MethodResult:
-    """Seeds are averaged within each example first, so the interval is over examples, not over repetitions of them."""
+    """Seeds are averaged within each example first; the interval takes both seeds and examples for drawn."""
     values = {seed: judge.summarize(scores).value for seed, scores in by_seed.items()}
-    return MethodResult(judge.summarize(*by_seed.values()), values)
+    _, low, high = over_seeds([[score.value for score in scores] for scores in by_seed.values()])
+    return MethodResult(replace(judge.summarize(*by_seed.values()), low=low, high=high), values)
 
 
 def solvex(width: int) -> str:
