@@ -234,8 +234,8 @@ def _about_seeds(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return ""
     return (
-        f"{len(seeds)} seeds: each example is averaged over them first, intervals take both seeds and examples for drawn; ± is the "
-        "standard deviation over seeds. A method without ± draws nothing."
+        f"{len(seeds)} seeds: each example is averaged over them first, intervals take both seeds and examples for "
+        "drawn; ± is the standard deviation over seeds. A method without ± draws nothing."
     )
 
 
