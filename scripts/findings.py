@@ -8,10 +8,17 @@ A comparison takes the rows of `more` less those of `than` (rows or a number), o
 whether the difference is above 0, or, with `within`, smaller than that many units either way. Means and intervals are
 those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every
 comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise.
+
+For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
+that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
+`most`, more than half of each label must hold, and the claim is contradicted where half or more of one are reversed.
+`deterministic` names what draws nothing: its one seed stands for all. Any other comparison with fewer seeds than
+`least_seeds` decides nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,10 +48,16 @@ class Comparison:
     found: CrossedMean
     within: float | None  # the largest difference that counts as none; None: it must be above 0
     decimals: int
+    decides: bool = True  # False: too few seeds
 
     @property
     def holds(self) -> bool | None:
-        """None: the interval does not tell."""
+        """None: the interval does not tell, or there are too few seeds."""
+        return self.direction if self.decides else None
+
+    @property
+    def direction(self) -> bool | None:
+        """What the interval says, however few the seeds."""
         low, high = self.found.low, self.found.high
         if np.isnan(low):
             return None
@@ -69,13 +82,36 @@ class Finding:
     unit: str
     comparisons: Sequence[Comparison]
     note: str = ""
+    most: bool = False  # more than half of the comparisons of each label must hold, in place of all
+
+    @property
+    def groups(self) -> dict[str, list[Comparison]]:
+        """The comparisons by label."""
+        labels = dict.fromkeys(comparison.label for comparison in self.comparisons)
+        return {label: [each for each in self.comparisons if each.label == label] for label in labels}
 
     @property
     def verdict(self) -> str:
+        if self.most:
+            groups = [[comparison.holds for comparison in group] for group in self.groups.values()]
+            if any(2 * group.count(False) >= len(group) for group in groups):
+                return "contradicted"
+            return "confirmed" if all(2 * group.count(True) > len(group) for group in groups) else "undecided"
         outcomes = [comparison.holds for comparison in self.comparisons]
         if False in outcomes:
             return "contradicted"
         return "confirmed" if outcomes and all(outcomes) else "undecided"
+
+    @property
+    def measured(self) -> str:
+        """Each comparison, or how many of a label hold."""
+        shown = []
+        for label, group in self.groups.items():
+            directions = [comparison.direction for comparison in group]
+            reversed_ = f" ({directions.count(False)} reversed)" if False in directions else ""
+            count = f"{label} {directions.count(True)} of {len(group)}{reversed_}"
+            shown.append(str(group[0]) if len(group) == 1 else count)
+        return "; ".join(shown)
 
     @property
     def drawn(self) -> str:
@@ -97,7 +133,7 @@ def table(page: str) -> str:
     """The findings of a page, in Markdown."""
     lines = ["| the paper says | verdict | measured here | on |", "|---|---|---|---|"]
     for each in findings(page):
-        measured = "; ".join(map(str, each.comparisons)) + (f" {each.unit}" if each.unit else "")
+        measured = each.measured + (f" {each.unit}" if each.unit else "")
         if each.note:
             measured += f". {each.note}"
         lines.append(f"| {each.claim} | **{each.verdict}** | {measured} | {each.about}; {each.drawn} |")
@@ -129,24 +165,55 @@ def pages() -> list[str]:
 
 
 def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
-    common = {"rows": given.get("rows", "rows.csv.gz"), "where": {}, "decimals": given.get("decimals", 1), **about}
+    common = {"rows": "rows.csv.gz", "where": {}, "decimals": 1, **given, **about}
     comparisons = list(_comparisons(folder, common))
-    return Finding(about["claim"], about["about"], about.get("unit", ""), comparisons, about.get("note", ""))
+    unit, note = about.get("unit", ""), about.get("note", "")
+    return Finding(about["claim"], about["about"], unit, comparisons, note, about.get("most", False))
 
 
 def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison]:
+    deterministic, least_seeds = common.get("deterministic", {}), common.get("least_seeds", 1)
     for each in common["compare"]:
-        path = folder / each.get("rows", common["rows"])
-        more = _values(path, {**common["where"], **each["more"]})
-        than = each.get("than", 0)
-        if isinstance(than, Mapping):
-            other = _values(path, {**common["where"], **than})
-            values = {key: more[key] - other[key] for key in more if key in other}
-        else:
-            values = {key: value - than for key, value in more.items()}
-        if not values:
-            raise SystemExit(f"{path}: no rows for {each}")
-        yield Comparison(each["label"], crossed_mean(_by_seed(values)), each.get("within"), common["decimals"])
+        files = each.get("rows", common["rows"])
+        columns = each.get("across", common.get("across", {}))
+        for file, (sign, where) in itertools.product([files] if isinstance(files, str) else files, _across(columns)):
+            path, where = folder / file, {**common["where"], **where}
+            sides = [{**where, **each["more"]}]
+            more = _values(path, sides[0])
+            than = each.get("than", 0)
+            if isinstance(than, Mapping):
+                sides.append({**where, **than})
+                other = _values(path, sides[1])
+                if _names(deterministic, sides[0]):
+                    more = _for_seeds_of(other, more)
+                if _names(deterministic, sides[1]):
+                    other = _for_seeds_of(more, other)
+                values = {key: sign * (more[key] - other[key]) for key in more if key in other}
+            else:
+                values = {key: sign * (value - than) for key, value in more.items()}
+            if not values:
+                raise SystemExit(f"{path}: no rows for {each}")
+            found = crossed_mean(_by_seed(values))
+            decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
+            yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides)
+
+
+def _across(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Every choice of a value per column, with -1 where lower is better."""
+    for values in itertools.product(*columns.values()):
+        sign = -1 if any(value.startswith("-") for value in values) else 1
+        yield sign, {name: value.removeprefix("-") for name, value in zip(columns, values, strict=True)}
+
+
+def _names(some: Mapping[str, Sequence[Any]], where: Mapping[str, Any]) -> bool:
+    """Whether `some` lists the value of one of the columns."""
+    return any(where.get(column) in values for column, values in some.items())
+
+
+def _for_seeds_of(drawn: Mapping[tuple[str, str], float], once: Mapping[tuple[str, str], float]) -> dict[Any, float]:
+    """What was computed once, for every seed of what was drawn."""
+    seeds = dict.fromkeys(seed for seed, _ in drawn)
+    return {(seed, example): value for seed in seeds for (_, example), value in once.items()}
 
 
 def _values(path: Path, where: Mapping[str, Any]) -> dict[tuple[str, str], float]:
@@ -154,7 +221,7 @@ def _values(path: Path, where: Mapping[str, Any]) -> dict[tuple[str, str], float
     rows = _rows(path)
     chosen = np.ones(rows.num_rows, bool)
     for name, wanted in where.items():
-        chosen &= np.array([str(value) == str(wanted) for value in rows.column(name).to_pylist()])
+        chosen &= _text(path, name) == str(wanted)
     kept = rows.filter(pa.array(chosen))
     keys = zip(map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
     values = [float("nan") if value in (None, "") else float(value) for value in kept["value"].to_pylist()]
@@ -167,6 +234,11 @@ def _values(path: Path, where: Mapping[str, Any]) -> dict[tuple[str, str], float
 @cache
 def _rows(path: Path) -> pa.Table:
     return pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)
+
+
+@cache
+def _text(path: Path, name: str) -> np.ndarray[Any, Any]:
+    return np.array([str(value) for value in _rows(path).column(name).to_pylist()])
 
 
 def _by_seed(values: Mapping[tuple[str, str], float]) -> np.ndarray[Any, Any]:

@@ -1,5 +1,6 @@
 """Verdicts on the papers' findings are computed from kept rows, and the pages show what was computed."""
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -59,6 +60,48 @@ def test_rows_are_paired_by_seed_and_example(tmp_path):
     paired, number = findings._comparisons(tmp_path, common)
     assert (paired.found.mean, paired.found.seeds, paired.found.texts) == (1, 2, 1)
     assert (number.found.mean, number.found.texts) == (0.75, 2)
+
+
+def test_a_claim_about_most_counts_the_comparisons_of_each_label():
+    sure, open_, reversed_ = comparison(1, 2), comparison(-1, 2), comparison(-2, -1)
+
+    def of(*comparisons):
+        return findings.Finding("claim", "SST", "", comparisons, most=True)
+
+    assert of(sure, sure, reversed_).verdict == "confirmed"
+    assert of(sure, sure, reversed_).measured == "a less b 2 of 3 (1 reversed)"
+    assert of(sure, open_).verdict == "undecided"
+    assert of(sure, reversed_).verdict == "contradicted"
+    another = dataclasses.replace(open_, label="c less b")
+    assert of(sure, another).verdict == "undecided"
+    assert of(sure, another).measured == "a less b 1.5 [1.0, 2.0]; c less b 0.5 [−1.0, 2.0]"
+
+
+def test_too_few_seeds_decide_nothing():
+    found = dataclasses.replace(comparison(1, 2, seeds=1), decides=False)
+    assert (found.direction, found.holds) == (True, None)
+    assert findings.Finding("claim", "SST", "", [found]).verdict == "undecided"
+
+
+def test_comparisons_across_files_and_metrics(tmp_path):
+    """By hand: b draws nothing, so its one seed stands for both of a; a has less loss, which is better."""
+    rows = ["name,metric,seed,example_id,value", *(f"a,loss,{seed},{text},1" for seed in "01" for text in "xy")]
+    rows += ["b,loss,0,x,2", "b,loss,0,y,4", "c,loss,0,x,3", "c,loss,0,y,5", "d,loss,0,x,1", "d,loss,0,y,2"]
+    for file in ("one.csv", "two.csv"):
+        (tmp_path / file).write_text("\n".join([*rows, *(row.replace("loss", "gain") for row in rows[1:])]))
+    common = {
+        "rows": ["one.csv", "two.csv"], "where": {}, "decimals": 1, "least_seeds": 2,
+        "across": {"metric": ["gain", "-loss"]}, "deterministic": {"name": ["b", "c"]},
+        "compare": [
+            {"label": "a less b", "more": {"name": "a"}, "than": {"name": "b"}},
+            {"label": "c less b", "more": {"name": "c"}, "than": {"name": "b"}, "rows": "one.csv"},
+            {"label": "d less b", "more": {"name": "d"}, "than": {"name": "b"}, "rows": "one.csv"},
+        ],
+    }  # fmt: skip
+    found = list(findings._comparisons(tmp_path, common))
+    assert [each.found.mean for each in found] == [-2, 2, -2, 2, 1, -1, -1.5, 1.5]
+    assert [each.found.seeds for each in found] == [2, 2, 2, 2, 1, 1, 1, 1]
+    assert [each.decides for each in found] == [True] * 6 + [False] * 2
 
 
 PAGES = [*(findings.RESULTS / f"{page}.md" for page in findings.pages()), findings.OVERVIEW]
