@@ -1,7 +1,8 @@
 """The tables of docs/results/aml.md, from the rows kept next to it: `python scripts/aml_tables.py docs/results/aml`.
 
 For each data set: every method by the five metrics next to the paper's number, with the standard deviation over seeds;
-then fAML and pAML against every method, paired by text, with 95 % BCa intervals.
+then fAML and pAML against every method, paired by text and seed, with 95 % intervals that count both as drawn. The one
+seed of a method that draws nothing stands for all; where there is one seed only, the interval holds for that seed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from troth.core import catalog
-from troth.statistics import bca_interval
+from troth.statistics import crossed_mean
 from troth.studies.aml._experiment import BASELINES, METRICS, RELEASED, of_tables
 
 Values = dict[str, dict[str, dict[int, dict[str, float]]]]  # method -> metric -> seed -> example -> value
@@ -76,15 +77,18 @@ def differences(values: Values, own: str, others: Sequence[str], metrics: Mappin
         cells = []
         for metric in metrics.values():
             sign = 1 if catalog.find("metrics", catalog.parse(metric)[0]).higher_is_better else -1
-            mine, theirs = by_example(values, own, metric), by_example(values, other, metric)
-            gains = np.array([sign * (mine[text] - theirs[text]) for text in mine if text in theirs])
-            gains = gains[~np.isnan(gains)]
-            if not len(gains):
+            mine, theirs = values[own][metric], values[other].get(metric)
+            if not theirs:
                 cells.append("–")
                 continue
-            low, high = bca_interval(gains)
+            once = next(iter(theirs.values())) if len(theirs) == 1 else {}
+            gains = [
+                [sign * (mine[seed][text] - theirs.get(seed, once)[text]) for text in mine[seed]]
+                for seed in sorted(mine)
+            ]
+            gain, low, high, *_ = crossed_mean(gains)
             bold = "**" if low > 0 or high < 0 else ""
-            cells.append(f"{bold}{gains.mean():.3f}{bold} [{low:.3f}, {high:.3f}]")
+            cells.append(f"{bold}{gain:.3f}{bold} [{low:.3f}, {high:.3f}]")
         print(f"| {other} | {' | '.join(cells)} |")
     print()
 
