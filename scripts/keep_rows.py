@@ -125,8 +125,8 @@ def recipes(run: Path) -> Rows:
 def soft(run: Path) -> Rows:
     """Whether each metric ranks an explanation above a random one (won, or tied), by example; empty where undefined.
 
-    Both scores are kept for the paper's four metrics and the other maps, not for variants (released, Appendix C,
-    retention): a page's rows must fit in 1 MB.
+    Both scores are kept for the paper's four metrics, the soft ones with a sigmoid; of other maps and of variants
+    (released, Appendix C, retention) only who won: a page's rows must fit in 1 MB.
     """
     store = Store(run)
     values: dict[tuple[str, str, int], dict[str, dict[str, float | None]]] = {}
@@ -152,8 +152,8 @@ def _outcome(score: float | None, random: float | None, with_scores: bool) -> di
 
 
 def _rounded(value: float | None) -> float | None:
-    """To four significant digits; None: undefined."""
-    return None if value is None or value != value else float(f"{value:.4g}")
+    """To three significant digits; None: undefined."""
+    return None if value is None or value != value else float(f"{value:.3g}")
 
 
 def soft_shares(study: Path) -> Rows:
@@ -175,11 +175,12 @@ def soft_shares(study: Path) -> Rows:
         attribution, metric = name.removeprefix(f"{data} ").rsplit(" ", 1)
         yield row(metric, "paper", "won", attribution, each["diagnosticity"])
         yield row(metric, "paper", "tied", attribution, each["ties_won"] - each["diagnosticity"])
+        yield row(metric, "paper", "won_or_tied", attribution, each["ties_won"])
         yield row(metric, "paper", "undefined", attribution, each["undefined"] / pairs)
     for name, each in results.get("released", {}).items():
         metric = name.removeprefix(f"{data} ")
         yield row(metric, "released", "won", "all", each["released"])
-        yield row(metric, "released", "tied", "all", each["released, ties won"] - each["released"])
+        yield row(metric, "released", "won_or_tied", "all", each["released, ties won"])
     for name, shares in results.get("lengths", {}).get("diagnosticity", {}).items():
         for ratio, share in zip(AOPC_RATIOS, shares, strict=True):
             yield row(name.removeprefix(f"{data} "), f"{ratio:.0%}", "won", "all", share)
@@ -235,9 +236,9 @@ def fmm(run: Path) -> Rows:
 
 
 def _scores_are_kept(metric: str) -> bool:
-    """Those of the paper's four metrics, and of the soft ones with every map; of variants only who won is kept."""
+    """Those of the paper's four metrics, the soft ones with a sigmoid."""
     _, options = catalog.parse(metric)
-    return not {"variant", "masking", "retention"} & options.keys()
+    return not {"variant", "masking", "retention"} & options.keys() and options.get("scores", "sigmoid") == "sigmoid"
 
 
 def _metrics(store: Store, name: str) -> Iterable[Stored]:
@@ -274,7 +275,9 @@ def main() -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = [row for run in runs for row in STUDIES[name](run)]
     if file.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, compression="zstd", compression_level=22)
+        table = pyarrow.Table.from_pylist(rows)
+        names = [name for name in table.column_names if name != "example_id"]  # plain ids repeat, and compress better
+        pyarrow.parquet.write_table(table, file, compression="zstd", compression_level=22, use_dictionary=names)
     else:
         _write_csv(file, rows)
     for run in runs:

@@ -1,3 +1,5 @@
+import csv
+import gzip
 import json
 import random
 import sys
@@ -87,7 +89,7 @@ def test_kept_rows_tell_ties_and_undefined_pairs(setting):
         pairs = experiment.pairs(Results(Store(setting.out)), method, STUDY.spec(metric))
         scores = [(np.nan if row[name] is None else row[name]) for name in ("score", "random") for row in kept]
         expected = np.concatenate([pairs.explained.ravel(), pairs.random.ravel()])
-        np.testing.assert_allclose(np.sort(scores), np.sort(expected), rtol=1e-3)
+        np.testing.assert_allclose(np.sort(scores), np.sort(expected), rtol=6e-3)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,16 @@ def test_ties_are_told_before_scores_are_rounded(score, random, outcome):
     assert keep_rows._outcome(score, random, with_scores=True) == outcome
     without = keep_rows._outcome(score, random, with_scores=False)
     assert without == {**outcome, "score": None, "random": None}
+
+
+def test_kept_shares_are_those_of_the_kept_runs():
+    folder = Path(keep_rows.__file__).parents[1] / "docs" / "results" / "soft"
+    runs = list(folder.glob("*.json.gz"))
+    with gzip.open(folder / "shares.csv.gz", "rt", encoding="utf-8") as file:
+        kept = list(csv.DictReader(file))
+    made = [{name: str(value) for name, value in row.items()} for run in runs for row in keep_rows.soft_shares(run)]
+    assert made
+    assert sorted(map(str, kept)) == sorted(map(str, made))
 
 
 def test_the_released_rules_drop_elements_after_the_embedding_layer(setting):

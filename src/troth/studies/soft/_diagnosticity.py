@@ -106,7 +106,7 @@ class Pairs:
 
     @property
     def undefined_share(self) -> float:
-        return self.undefined / self._undefined.size
+        return float(np.mean(self._undefined))
 
     @property
     def tied(self) -> float:
