@@ -14,6 +14,9 @@ that are compared one by one ("-sufficiency": lower is better). Comparisons of o
 `most`, more than half of each label must hold, and the claim is contradicted where half or more of one are reversed.
 `deterministic` names what draws nothing: its one seed stands for all. Any other comparison with fewer seeds than
 `least_seeds` decides nothing.
+
+With `over = "attribution"` the rows of one example and seed are averaged over that column. The share of pairs of an
+example and a seed that are undefined is shown; so is that of ties, where the rows have a column `tied`.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Comparison:
     within: float | None  # the largest difference that counts as none; None: it must be above 0
     decimals: int
     decides: bool = True  # False: too few seeds
+    undefined: float = 0.0  # share of the pairs of a seed and an example
+    tied: tuple[float, ...] = ()  # share of ties in each side's win rate, where the rows tell
 
     @property
     def holds(self) -> bool | None:
@@ -70,7 +75,8 @@ class Comparison:
         mean, low, high = (f"{number:.{self.decimals}f}".replace("-", "−") for number in self.found[:3])
         if np.isnan(self.found.low):
             return f"{self.label} {mean} (one value)"
-        return f"{self.label} {mean} [{low}, {high}]"
+        ties = f" ({' and '.join(f'{100 * share:.1f}' for share in self.tied)} % tied)" if self.tied else ""
+        return f"{self.label} {mean} [{low}, {high}]{ties}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,9 @@ class Finding:
         """How many seeds and examples it rests on."""
         seeds = _range([comparison.found.seeds for comparison in self.comparisons])
         texts = _range([comparison.found.texts for comparison in self.comparisons])
-        return f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} examples")
+        drawn = f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} examples")
+        undefined = list(dict.fromkeys(f"{100 * comparison.undefined:.1f}" for comparison in self.comparisons))
+        return drawn if undefined == ["0.0"] else f"{drawn} ({' and '.join(undefined)} % of pairs undefined)"
 
 
 def findings(page: str) -> list[Finding]:
@@ -174,16 +182,16 @@ def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -
 def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison]:
     deterministic, least_seeds = common.get("deterministic", {}), common.get("least_seeds", 1)
     for each in common["compare"]:
-        files = each.get("rows", common["rows"])
+        files, over = each.get("rows", common["rows"]), common.get("over", "")
         columns = each.get("across", common.get("across", {}))
         for file, (sign, where) in itertools.product([files] if isinstance(files, str) else files, _across(columns)):
             path, where = folder / file, {**common["where"], **where}
             sides = [{**where, **each["more"]}]
-            more = _values(path, sides[0])
+            more = _values(path, sides[0], over)
             than = each.get("than", 0)
             if isinstance(than, Mapping):
                 sides.append({**where, **than})
-                other = _values(path, sides[1])
+                other = _values(path, sides[1], over)
                 if _names(deterministic, sides[0]):
                     more = _for_seeds_of(other, more)
                 if _names(deterministic, sides[1]):
@@ -193,9 +201,11 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
                 values = {key: sign * (value - than) for key, value in more.items()}
             if not values:
                 raise SystemExit(f"{path}: no rows for {each}")
-            found = crossed_mean(_by_seed(values))
+            table = _by_seed(values)
+            found = crossed_mean(table)
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
-            yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides)
+            about = float(np.isnan(table).mean()), tuple(_tied(path, sides))
+            yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides, *about)
 
 
 def _across(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -216,29 +226,44 @@ def _for_seeds_of(drawn: Mapping[tuple[str, str], float], once: Mapping[tuple[st
     return {(seed, example): value for seed in seeds for (_, example), value in once.items()}
 
 
-def _values(path: Path, where: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """The values of some rows, by seed and example."""
-    rows = _rows(path)
-    chosen = np.ones(rows.num_rows, bool)
-    for name, wanted in where.items():
-        chosen &= _text(path, name) == str(wanted)
-    kept = rows.filter(pa.array(chosen))
-    keys = zip(map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
+def _values(path: Path, where: Mapping[str, Any], over: str = "") -> dict[tuple[str, str], float]:
+    """The values of some rows, by seed and example; means over the column `over`, undefined where one of them is."""
+    kept = _chosen(path, where)
+    names = map(str, kept[over].to_pylist() if over else [""] * kept.num_rows)
+    keys = zip(names, map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
     values = [float("nan") if value in (None, "") else float(value) for value in kept["value"].to_pylist()]
     found = dict(zip(keys, values, strict=True))
     if len(found) < len(values):
         raise SystemExit(f"{path}: {dict(where)} leaves several rows for one example and seed")
-    return found
+    by_pair: dict[tuple[str, str], list[float]] = {}
+    for (_, seed, example), value in found.items():
+        by_pair.setdefault((seed, example), []).append(value)
+    if len({len(each) for each in by_pair.values()}) > 1:
+        raise SystemExit(f"{path}: {dict(where)} has more values of {over} for some examples than for others")
+    return {pair: sum(each) / len(each) for pair, each in by_pair.items()}
+
+
+def _tied(path: Path, sides: Sequence[Mapping[str, Any]]) -> Iterator[float]:
+    """The share of ties among the defined pairs of each side; none where the rows do not tell."""
+    for where in sides if "tied" in _rows(path).column_names else ():
+        yield float(np.mean([value for value in _chosen(path, where)["tied"].to_pylist() if value not in (None, "")]))
+
+
+def _chosen(path: Path, where: Mapping[str, Any]) -> pa.Table:
+    chosen = np.ones(_rows(path).num_rows, bool)
+    for name, wanted in where.items():
+        chosen &= _texts(path, name) == str(wanted)
+    return _rows(path).filter(pa.array(chosen))
+
+
+@cache
+def _texts(path: Path, name: str) -> np.ndarray[Any, Any]:
+    return np.array([str(value) for value in _rows(path).column(name).to_pylist()])
 
 
 @cache
 def _rows(path: Path) -> pa.Table:
     return pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)
-
-
-@cache
-def _text(path: Path, name: str) -> np.ndarray[Any, Any]:
-    return np.array([str(value) for value in _rows(path).column(name).to_pylist()])
 
 
 def _by_seed(values: Mapping[tuple[str, str], float]) -> np.ndarray[Any, Any]:

@@ -2,7 +2,8 @@
 
     python scripts/keep_rows.py roar runs/roar_sst runs/roar_babi1 docs/results/roar
     python scripts/keep_rows.py saloss runs/study-saloss docs/results/saloss
-    python scripts/keep_rows.py soft runs/study-soft docs/results/soft
+    python scripts/keep_rows.py soft runs/study-soft docs/results/soft/rows.parquet
+    python scripts/keep_rows.py soft_shares docs/results/soft/*.json.gz docs/results/soft/shares.csv.gz
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
     python scripts/keep_rows.py fmm runs/study-fmm docs/results/fmm
     python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
@@ -27,6 +28,7 @@ import pyarrow.parquet
 import small_png
 
 from troth.core import catalog
+from troth.metrics._erasing import AOPC_RATIOS
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 from troth.studies._results import Results
@@ -121,7 +123,11 @@ def recipes(run: Path) -> Rows:
 
 
 def soft(run: Path) -> Rows:
-    """Whether each metric ranks an explanation above a random one, by example; empty where either is undefined."""
+    """Whether each metric ranks an explanation above a random one (won, or tied), by example; empty where undefined.
+
+    Both scores are kept for the paper's four metrics, the soft ones with a sigmoid; of other maps and of variants
+    (released, Appendix C, retention) only who won: a page's rows must fit in 1 MB.
+    """
     store = Store(run)
     values: dict[tuple[str, str, int], dict[str, dict[str, float | None]]] = {}
     for cell in store.cells():
@@ -131,18 +137,58 @@ def soft(run: Path) -> Rows:
             scores = dict(zip(table.column("example_id").to_pylist(), table.column("value").to_pylist(), strict=True))
             values.setdefault(key, {})[cell.specs["explainer"].partition("(")[0]] = scores
     for (data, metric, seed), by_method in sorted(values.items()):
-        random = by_method.get("random")
-        if random is None or not _is_kept(metric):
-            continue
-        for method, scores in sorted(by_method.items()):
-            if method == "random":
-                continue
-            for example, score in scores.items():
-                chance = random[example]
-                undefined = score is None or chance is None or score != score or chance != chance
-                won = "" if undefined else int(score > chance)  # type: ignore[operator]
-                about = {"data": data, "metric": metric, "attribution": method, "seed": seed}
-                yield {**about, "example_id": example, "value": won}
+        for method in sorted(by_method.keys() - {"random"} if "random" in by_method else ()):
+            for example, score in by_method[method].items():
+                about = {"data": data, "metric": metric, "attribution": method, "seed": seed, "example_id": example}
+                yield {**about, **_outcome(score, by_method["random"][example], _scores_are_kept(metric))}
+
+
+def _outcome(score: float | None, random: float | None, with_scores: bool) -> dict[str, Any]:
+    """Who won, decided before the scores are rounded: rounding would make ties."""
+    undefined = score is None or random is None or score != score or random != random
+    won, tied = (None, None) if undefined else (int(score > random), int(score == random))  # type: ignore[operator]
+    scores = [_rounded(value) if with_scores else None for value in (score, random)]
+    return {"value": won, "tied": tied, "score": scores[0], "random": scores[1]}
+
+
+def _rounded(value: float | None) -> float | None:
+    """To three significant digits; None: undefined."""
+    return None if value is None or value != value else float(f"{value:.3g}")
+
+
+def soft_shares(study: Path) -> Rows:
+    """Every win rate in the study.json.gz of a run of the soft study, with ties and undefined pairs where it has them.
+
+    `example_id` is the attribution: the mean of the rows that differ in nothing else is the mean over attributions.
+    """
+    with gzip.open(study) as file:
+        kept = json.load(file)
+    results, run = kept["results"], study.name.partition(".")[0]
+    (data, *sizes), *_ = next(section["rows"] for section in kept["sections"] if section["part"] == "data")
+    pairs = sizes[2] * len(results["data"][data]["macro_f1"])  # test texts × seeds
+
+    def row(metric: str, how: str, quantity: str, attribution: str, value: float) -> dict[str, Any]:
+        about = {"run": run, "metric": metric, "how": how, "quantity": quantity, "seed": "all"}
+        return {**about, "example_id": attribution, "value": round(value, 6)}
+
+    for name, each in results["diagnosticity"].items():
+        attribution, metric = name.removeprefix(f"{data} ").rsplit(" ", 1)
+        yield row(metric, "paper", "won", attribution, each["diagnosticity"])
+        yield row(metric, "paper", "tied", attribution, each["ties_won"] - each["diagnosticity"])
+        yield row(metric, "paper", "won_or_tied", attribution, each["ties_won"])
+        yield row(metric, "paper", "undefined", attribution, each["undefined"] / pairs)
+    for name, each in results.get("released", {}).items():
+        metric = name.removeprefix(f"{data} ")
+        yield row(metric, "released", "won", "all", each["released"])
+        yield row(metric, "released", "won_or_tied", "all", each["released, ties won"])
+    for name, shares in results.get("lengths", {}).get("diagnosticity", {}).items():
+        for ratio, share in zip(AOPC_RATIOS, shares, strict=True):
+            yield row(name.removeprefix(f"{data} "), f"{ratio:.0%}", "won", "all", share)
+    for part in ("alternatives", "maps", "retention"):
+        for name, each in results.get(part, {}).items():
+            metric, how = name.removeprefix(f"{data} ").split(" ", 1)
+            for attribution, share in each["diagnosticity"].items():
+                yield row(metric, f"{part}: {how}", "won", attribution, share)
 
 
 def aml(run: Path) -> Rows:
@@ -189,10 +235,10 @@ def fmm(run: Path) -> Rows:
                     yield {**about, "value": _percent(value)}
 
 
-def _is_kept(metric: str) -> bool:
-    """The four metrics of the paper, and the soft ones with every map; not the variants of appendix C."""
+def _scores_are_kept(metric: str) -> bool:
+    """Those of the paper's four metrics, the soft ones with a sigmoid."""
     _, options = catalog.parse(metric)
-    return not {"variant", "masking", "retention"} & options.keys()
+    return not {"variant", "masking", "retention"} & options.keys() and options.get("scores", "sigmoid") == "sigmoid"
 
 
 def _metrics(store: Store, name: str) -> Iterable[Stored]:
@@ -218,7 +264,8 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
 
 
 STUDIES: dict[str, Callable[[Path], Rows]] = {
-    "roar": roar, "saloss": saloss, "soft": soft, "aml": aml, "fmm": fmm, "recipes": recipes,
+    "roar": roar, "saloss": saloss, "soft": soft, "soft_shares": soft_shares, "aml": aml, "fmm": fmm,
+    "recipes": recipes,
 }  # fmt: skip
 
 
@@ -228,7 +275,9 @@ def main() -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = [row for run in runs for row in STUDIES[name](run)]
     if file.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, compression="zstd", compression_level=22)
+        table = pyarrow.Table.from_pylist(rows)
+        names = [name for name in table.column_names if name != "example_id"]  # plain ids repeat, and compress better
+        pyarrow.parquet.write_table(table, file, compression="zstd", compression_level=22, use_dictionary=names)
     else:
         _write_csv(file, rows)
     for run in runs:

@@ -104,6 +104,31 @@ def test_comparisons_across_files_and_metrics(tmp_path):
     assert [each.decides for each in found] == [True] * 6 + [False] * 2
 
 
+def test_undefined_pairs_and_ties_stand_next_to_a_win_rate(tmp_path):
+    """By hand: of two attributions, example y is undefined with seed 1, and two of the six defined pairs are ties."""
+    rows = """name,seed,example_id,value,tied
+a,0,x,1,0
+a,0,y,0,1
+a,1,x,1,0
+a,1,y,,
+b,0,x,0,1
+b,0,y,1,0
+b,1,x,1,0
+b,1,y,,
+"""
+    (tmp_path / "rows.csv").write_text(rows)
+    compare = [{"label": "won", "more": {}, "than": 0.25}]
+    common = {"rows": "rows.csv", "where": {}, "decimals": 2, "over": "name", "compare": compare}
+    (won,) = findings._comparisons(tmp_path, common)
+    assert (won.found.mean, won.found.seeds, won.found.texts, won.undefined) == (0.5, 2, 1, 0.25)
+    assert won.tied == (pytest.approx(1 / 3),)
+    assert str(won).endswith("] (33.3 % tied)")
+    finding = findings.Finding("claim", "SST", "", [won])
+    assert finding.drawn == "2 seeds (25.0 % of pairs undefined)"
+    with pytest.raises(SystemExit, match="several rows for one example"):
+        findings._values(tmp_path / "rows.csv", {})
+
+
 PAGES = [*(findings.RESULTS / f"{page}.md" for page in findings.pages()), findings.OVERVIEW]
 
 

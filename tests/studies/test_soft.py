@@ -1,5 +1,8 @@
+import csv
+import gzip
 import json
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +21,9 @@ from troth.studies.soft import Soft
 from troth.studies.soft._diagnosticity import METHODS, METRICS, PRINTED, Pairs, at_ratios
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import keep_rows
 
 BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
 STUDY = Soft(epochs=6, batch_size=16, learning_rate=5e-3, examples=12)
@@ -45,7 +51,8 @@ def test_seeds_of_an_example_count_once_and_ties_are_not_won():
     np.testing.assert_equal(compared.won, [0.5, 0.5, nan, 1.0])
     np.testing.assert_equal(compared.won_or_tied, [0.5, 1.0, nan, 1.0])
     assert compared.diagnosticity == pytest.approx(2 / 3)
-    assert compared.undefined == 3
+    assert (compared.undefined, compared.undefined_share) == (3, 3 / 8)
+    assert compared.tied == pytest.approx(1 / 6)
     doubled = Pairs(np.tile(compared.explained, (5, 1)), np.tile(compared.random, (5, 1)))
     assert doubled.interval == compared.interval
 
@@ -67,6 +74,55 @@ def test_the_table_is_what_explain_and_measure_say(setting):
             wins.append(np.where(np.isnan(ours) | np.isnan(chance), np.nan, ours > chance))
         expected = np.nanmean([np.nanmean(column) for column in np.transpose(wins) if not np.isnan(column).all()])
         assert section.facts[f"{experiment.name} {method} {metric}"]["diagnosticity"] == pytest.approx(expected)
+
+
+def test_kept_rows_tell_ties_and_undefined_pairs(setting):
+    (section,) = STUDY.sections("diagnosticity", setting)
+    (experiment,) = STUDY.experiments(setting, Plan())
+    rows = list(keep_rows.soft(setting.out))
+    for method, metric in (("Deeplift", "NC"), ("Attention", "Soft-NS")):
+        kept = [row for row in rows if (row["attribution"], row["metric"]) == (METHODS[method], STUDY.spec(metric))]
+        facts = section.facts[f"{experiment.name} {method} {metric}"]
+        assert len(kept) == 2 * 12
+        assert sum(row["value"] is None for row in kept) == facts["undefined"]
+        assert [row["tied"] is None for row in kept] == [row["value"] is None for row in kept]
+        pairs = experiment.pairs(Results(Store(setting.out)), method, STUDY.spec(metric))
+        scores = [(np.nan if row[name] is None else row[name]) for name in ("score", "random") for row in kept]
+        expected = np.concatenate([pairs.explained.ravel(), pairs.random.ravel()])
+        np.testing.assert_allclose(np.sort(scores), np.sort(expected), rtol=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("score", "random", "outcome"),
+    [
+        (1.0, 1.0, {"value": 0, "tied": 1, "score": 1.0, "random": 1.0}),
+        (0.50001, 0.5, {"value": 1, "tied": 0, "score": 0.5, "random": 0.5}),  # not a tie, though rounded it looks so
+        (float("nan"), 0.5, {"value": None, "tied": None, "score": None, "random": 0.5}),
+    ],
+)
+def test_ties_are_told_before_scores_are_rounded(score, random, outcome):
+    assert keep_rows._outcome(score, random, with_scores=True) == outcome
+    without = keep_rows._outcome(score, random, with_scores=False)
+    assert without == {**outcome, "score": None, "random": None}
+
+
+def test_kept_shares_are_those_of_the_kept_runs():
+    folder = Path(keep_rows.__file__).parents[1] / "docs" / "results" / "soft"
+    runs = list(folder.glob("*.json.gz"))
+    with gzip.open(folder / "shares.csv.gz", "rt", encoding="utf-8") as file:
+        kept = list(csv.DictReader(file))
+    made = [{name: str(value) for name, value in row.items()} for run in runs for row in keep_rows.soft_shares(run)]
+    assert made
+    assert sorted(map(str, kept)) == sorted(map(str, made))
+
+
+def test_the_released_rules_drop_elements_after_the_embedding_layer(setting):
+    (section,) = STUDY.sections("released", replace(setting, seeds=(0,)))
+    assert [row[1] for row in section.rows] == list(METRICS)
+    assert all(np.isfinite(row[3]) for row in section.rows)
+    specs = STUDY._specs("released")
+    assert "at='embedding_output'" in specs["Soft-NS"][1]
+    assert specs["NC"][1] == "normalized_comprehensiveness(variant='released')"
 
 
 def test_rationale_lengths_are_read_off_the_stored_scores(setting):

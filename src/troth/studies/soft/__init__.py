@@ -94,7 +94,9 @@ class Soft(TrainedStudy[SoftExperiment]):
         """The specs of each metric that a part reads."""
         usual = {metric: [self.spec(metric)] for metric in METRICS}
         if part == "released":
-            return {metric: [*specs, self.spec(metric, variant="released")] for metric, specs in usual.items()}
+            soft = {"variant": "released", "at": "embedding_output"}  # where the released code drops elements
+            options = {metric: soft if metric in SOFT else {"variant": "released"} for metric in METRICS}
+            return {metric: [*specs, self.spec(metric, **options[metric])] for metric, specs in usual.items()}
         if part == "maps":
             return {metric: [self.spec(metric, scores=rule) for rule in _MAPS] for metric in SOFT}
         if part == "retention":
