@@ -104,7 +104,7 @@ def test_every_order_of_up_to_7_units_as_by_brute_force(count):
         assert (each.record["low"], each.record["high"]) == pytest.approx((low, high), abs=NEAR)
 
 
-def test_an_encoder_as_by_brute_force_over_probes_of_ours():
+def test_an_encoder_as_by_brute_force_over_masked_texts():
     model, text = encoder("bert"), "a good film with great cast"
     (given,) = troth.explain(model, [text], "leave_one_out")
     subsets = (torch.arange(64)[:, None] >> torch.arange(6)) % 2
