@@ -83,6 +83,7 @@ SPECS = {
         "soft_sufficiency(samples=1, scores='sigmoid|min_max|softmax|rank')",
         "soft_sufficiency(at='word|embedding_output', normalized=True, retention=None)", "recursive_erasure(step=0.1)",
         "decision_flip(step=0.05)", "monotonicity", "importance_correlation", "rationale_agreement(top=25)", "sparsity",
+        "normalized_aopc(width=5)",
     ],
     "maskings": ["mask_token", "delete", "zero", "pad", "soft", "gaussian", "attention", "mix"],
 }  # fmt: skip
@@ -92,6 +93,7 @@ MASKINGS = {
     "sufficiency": "delete",
     "decision_flip": "delete",
     "log_odds": "mask_token",
+    "normalized_aopc": "mask_token",
     "normalized_comprehensiveness": "zero",
     "normalized_sufficiency": "zero",
 }

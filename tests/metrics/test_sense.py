@@ -20,6 +20,7 @@ RANKED = [
     "aopc_comprehensiveness",
     "aopc_sufficiency",
     "aopc_log_odds",
+    "normalized_aopc",
     "normalized_comprehensiveness",
     "normalized_sufficiency",
     "decision_flip",

@@ -258,6 +258,15 @@ def test_all_means_all_that_can_just_be_run():
     assert "sequential_integrated_gradients" not in again
 
 
+def test_a_metric_that_takes_many_passes_itself_is_given_fewer_examples():
+    data = [Example(str(number), "a b c d e f g h i j k l m", label=0) for number in range(40)]
+    plan = benching.plan_of(Context(), model(), data, "all", ["normalized_aopc", "comprehensiveness"])
+    first = {(cell.specs["explainer"], cell.specs["metric"]): cell.specs.get("first") for cell in plan.of("metric")}
+    # 2⁸ of 8 units, but two beams of 5 subsets take about 800 passes on 13.
+    assert first["leave_one_out", "normalized_aopc"] == 30
+    assert first["leave_one_out", "comprehensiveness"] is None
+
+
 def test_named_methods_get_every_example():
     plan = planned(["sequential_integrated_gradients"], ["sensitivity"])
     assert len(list(plan.of("metric"))) == 2  # random's, too

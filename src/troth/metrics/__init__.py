@@ -61,7 +61,7 @@ class Metric(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        calls = ("explanations", "settled", "for_explainer", "summarize", "extra")
+        calls = ("explanations", "passes", "settled", "for_explainer", "summarize", "extra")
         guard_user_code(cls, calls, Score)
 
     @property
@@ -83,6 +83,10 @@ class Metric(ABC):
 
     def explanations(self) -> int:
         """How often it explains again, at most."""
+        return 0
+
+    def passes(self, n_units: int) -> int:
+        """About how many forward passes it takes itself for a text of so many units; 0 where these are few."""
         return 0
 
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:

@@ -103,6 +103,45 @@ def aopc(values_by_ratio: ArrayLike, *, variant: Variant = "paper") -> Values:
     return _plain(_ratio(values.sum(-1), np.array(count + 1.0 if _released(variant) and count else count)))
 
 
+def aopc_bounds(p_by_subset: ArrayLike) -> tuple[Values, Values]:
+    """The lowest and the highest AOPC that any order of erasing all n units one by one reaches (Edin et al. 2025).
+
+    p_by_subset[..., S] is p without the units of subset S, 2ⁿ of them: bit i of S stands for unit i, so the whole input
+    comes first and the empty one last. Exact: the best order up to S ends with the best one up to S less a unit.
+
+    >>> aopc_bounds([0.75, 0.25, 0.5, 0.5])  # without nothing, the first unit, the second, both
+    (0.25, 0.375)
+    """
+    p = np.atleast_1d(np.asarray(p_by_subset, np.float64))
+    units = p.shape[-1].bit_length() - 1
+    if p.shape[-1] != 1 << max(units, 0):
+        raise TrothError(f"aopc_bounds: n units have 2ⁿ subsets on the last axis, not {p.shape[-1]}")
+    subsets, bits = np.arange(p.shape[-1]), 1 << np.arange(units)
+    sizes = (subsets[:, None] & bits > 0).sum(1)
+    low = p[..., :1] - p  # summed along the worst order up to each subset
+    high = low.copy()
+    for size in range(2, units + 1):
+        own = subsets[sizes == size]
+        without_one = (own[:, None] ^ bits)[own[:, None] & bits > 0].reshape(len(own), size)
+        low[..., own] += low[..., without_one].min(-1)
+        high[..., own] += high[..., without_one].max(-1)
+    count = np.array(float(units))
+    return _plain(_ratio(low[..., -1], count)), _plain(_ratio(high[..., -1], count))
+
+
+def normalized_aopc(value: ArrayLike, low: ArrayLike, high: ArrayLike) -> Values:
+    """(AOPC − low) / (high − low), from 0 for the worst order to 1 for the best (Edin et al. 2025); high = low: NaN.
+
+    A bound that the value exceeds, as one found by beam search may be, is moved to the value.
+
+    >>> normalized_aopc([0.25, 0.3125, 0.5], low=0.25, high=0.375)
+    array([0. , 0.5, 1. ])
+    """
+    reached = np.asarray(value, np.float64)
+    least, most = np.minimum(low, reached), np.maximum(high, reached)
+    return _plain(_ratio(reached - least, most - least))
+
+
 # Erasing step by step
 
 

@@ -250,7 +250,7 @@ class _Allowance:
     left_out: dict[str, str]
 
     def __call__(self, explainer: Explainer, metric: Metric | None) -> int | None:
-        passes = sum(map(explainer.passes, self._lengths)) / max(1, len(self._lengths))
+        passes = self._mean(explainer.passes)
         if metric is not None:
             again = passes * metric.for_explainer(explainer).explanations()
             if again > _TOO_EXPENSIVE:
@@ -259,8 +259,12 @@ class _Allowance:
                     f"explaining again would take about {again:,.0f} passes per example; name them to run it"
                 )
                 return 0
-            passes = max(passes, again)
+            passes = max(passes, again + self._mean(metric.passes))
         return _FEWER if passes > _EXPENSIVE and len(self.examples) > _FEWER else None
+
+    def _mean(self, passes: Callable[[int], int]) -> float:
+        """The mean over the examples of what one of so many units takes."""
+        return sum(map(passes, self._lengths)) / max(1, len(self._lengths))
 
     @cached_property
     def _lengths(self) -> list[int]:

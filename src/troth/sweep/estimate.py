@@ -119,7 +119,7 @@ def _passes(explainer: str, metric: str | None) -> int:
             return _BESIDE + explaining
         judge: Metric = catalog.build("metrics", metric)
         again = judge.for_explainer(method).explanations()
-        return _BESIDE + _MEASURING + round(max(0, again - _SELDOM) * explaining)
+        return _BESIDE + max(_MEASURING, judge.passes(_UNITS)) + round(max(0, again - _SELDOM) * explaining)
     except (TrothError, OSError):  # a method of the user's own: nothing is known of it before it has run
         return _BESIDE + _MEASURING
 
