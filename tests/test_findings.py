@@ -12,6 +12,7 @@ from troth.statistics import CrossedMean
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 import findings  # noqa: E402
+import fmm_tables  # noqa: E402
 
 
 def comparison(low, high, within=None, *, above=0, seeds=5, texts=1):
@@ -137,3 +138,29 @@ def test_no_number_stands_in_prose_without_rows_behind_it(page):
     before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(findings.BEGIN)
     prose = NAMES.sub("", before + rest.partition(findings.END)[2])
     assert [line for line in prose.splitlines() if re.search(r"\d", line)] == []
+
+
+def test_the_tables_of_fmm_are_those_of_what_is_kept():
+    text = (findings.RESULTS / "fmm.md").read_text(encoding="utf-8")
+    assert fmm_tables.filled(text, findings.RESULTS / "fmm") == text, "run python scripts/fmm_tables.py"
+
+
+def kept(p, out, *, lowest=0.01, seeds=2):
+    """One check of two explainers and Beam at 50 and 100 %, as runs kept it: p by ratio, the mean over seeds."""
+    means = {f"plain | whole | {name}": [1, 0.5, p] for name in ("Random", "LOO (sign)")}
+    means["plain | whole | Beam"] = [1, 0.5, 0.5]
+    found = {"out": out, "of": 3 * 2 * seeds, "lowest": lowest}
+    return {"in_distribution": {"d paper": means, "d plain whole paper": found}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "counted"),
+    [
+        (kept(0.02, 4), (2, 2, 10)),  # both seeds are below 0.05, each was counted for two explainers
+        (kept(0.2, 3), (2, 3, 10)),  # one seed may be
+        (kept(0.9, 1), (1, 1, 10)),  # none can be
+        (kept(0.2, 0, lowest=0.2), (0, 0, 10)),
+    ],
+)
+def test_completely_masked_inputs_count_once(parts, counted):
+    assert fmm_tables.distinct(parts, "d", "plain", "whole", "paper") == counted
