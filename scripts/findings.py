@@ -4,10 +4,12 @@
     python scripts/findings.py --check    # fails where a page is not up to date
 
 `docs/results/NAME/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold for it.
-A comparison takes the rows of `more` less those of `than` (rows or a number), on the same examples and seeds, and asks
-whether the difference is above 0, or, with `within`, smaller than that many units either way. Means and intervals are
-those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every
-comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise.
+A comparison takes the rows of `more` less those of `than` (either may be a number), on the same examples and seeds, and
+asks whether the difference is above 0 (or `above`), or, with `within`, smaller than that many units either way. The
+values' column may have another name (`column`), and examples be other things than texts (`examples`: say, data sets).
+Means and intervals are those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is
+confirmed where every comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided
+otherwise.
 
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
@@ -49,11 +51,12 @@ class Comparison:
 
     label: str
     found: CrossedMean
-    within: float | None  # the largest difference that counts as none; None: it must be above 0
+    within: float | None  # the largest difference that counts as none; None: it must be above `above`
     decimals: int
     decides: bool = True  # False: too few seeds
     undefined: float = 0.0  # share of the pairs of a seed and an example
     tied: tuple[float, ...] = ()  # share of ties in each side's win rate, where the rows tell
+    above: float = 0
 
     @property
     def holds(self) -> bool | None:
@@ -67,7 +70,7 @@ class Comparison:
         if np.isnan(low):
             return None
         if self.within is None:
-            return True if low > 0 else False if high < 0 else None
+            return True if low > self.above else False if high < self.above else None
         inside, outside = -self.within < low and high < self.within, low > self.within or high < -self.within
         return True if inside else False if outside else None
 
@@ -89,6 +92,7 @@ class Finding:
     comparisons: Sequence[Comparison]
     note: str = ""
     most: bool = False  # more than half of the comparisons of each label must hold, in place of all
+    examples: str = "examples"  # what is drawn besides seeds, or instead where seeds are taken together
 
     @property
     def groups(self) -> dict[str, list[Comparison]]:
@@ -124,7 +128,9 @@ class Finding:
         """How many seeds and examples it rests on."""
         seeds = _range([comparison.found.seeds for comparison in self.comparisons])
         texts = _range([comparison.found.texts for comparison in self.comparisons])
-        drawn = f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} examples")
+        drawn = f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} {self.examples}")
+        if seeds == "1" and self.examples != "examples":
+            drawn = f"{texts} {self.examples}"
         undefined = list(dict.fromkeys(f"{100 * comparison.undefined:.1f}" for comparison in self.comparisons))
         return drawn if undefined == ["0.0"] else f"{drawn} ({' and '.join(undefined)} % of pairs undefined)"
 
@@ -176,7 +182,8 @@ def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -
     common = {"rows": "rows.csv.gz", "where": {}, "decimals": 1, **given, **about}
     comparisons = list(_comparisons(folder, common))
     unit, note = about.get("unit", ""), about.get("note", "")
-    return Finding(about["claim"], about["about"], unit, comparisons, note, about.get("most", False))
+    most, examples = about.get("most", False), about.get("examples", "examples")
+    return Finding(about["claim"], about["about"], unit, comparisons, note, most, examples)
 
 
 def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison]:
@@ -186,12 +193,14 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
         columns = each.get("across", common.get("across", {}))
         for file, (sign, where) in itertools.product([files] if isinstance(files, str) else files, _across(columns)):
             path, where = folder / file, {**common["where"], **where}
-            sides = [{**where, **each["more"]}]
-            more = _values(path, sides[0], over)
-            than = each.get("than", 0)
+            more, than, column = each["more"], each.get("than", 0), common.get("column", "value")
+            if not isinstance(more, Mapping):  # a number less rows
+                more, than, sign = than, more, -sign
+            sides = [{**where, **more}]
+            more = _values(path, sides[0], over, column)
             if isinstance(than, Mapping):
                 sides.append({**where, **than})
-                other = _values(path, sides[1], over)
+                other = _values(path, sides[1], over, column)
                 if _names(deterministic, sides[0]):
                     more = _for_seeds_of(other, more)
                 if _names(deterministic, sides[1]):
@@ -204,7 +213,7 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
             table = _by_seed(values)
             found = crossed_mean(table)
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
-            about = float(np.isnan(table).mean()), tuple(_tied(path, sides))
+            about = float(np.isnan(table).mean()), tuple(_tied(path, sides)), each.get("above", 0)
             yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides, *about)
 
 
@@ -226,12 +235,14 @@ def _for_seeds_of(drawn: Mapping[tuple[str, str], float], once: Mapping[tuple[st
     return {(seed, example): value for seed in seeds for (_, example), value in once.items()}
 
 
-def _values(path: Path, where: Mapping[str, Any], over: str = "") -> dict[tuple[str, str], float]:
+def _values(
+    path: Path, where: Mapping[str, Any], over: str = "", column: str = "value"
+) -> dict[tuple[str, str], float]:
     """The values of some rows, by seed and example; means over the column `over`, undefined where one of them is."""
     kept = _chosen(path, where)
     names = map(str, kept[over].to_pylist() if over else [""] * kept.num_rows)
     keys = zip(names, map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
-    values = [float("nan") if value in (None, "") else float(value) for value in kept["value"].to_pylist()]
+    values = [float("nan") if value in (None, "") else float(value) for value in kept[column].to_pylist()]
     found = dict(zip(keys, values, strict=True))
     if len(found) < len(values):
         raise SystemExit(f"{path}: {dict(where)} leaves several rows for one example and seed")

@@ -12,10 +12,12 @@ from troth.statistics import CrossedMean
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 import findings  # noqa: E402
+import fmm_tables  # noqa: E402
 
 
-def comparison(low, high, within=None, *, seeds=5, texts=1):
-    return findings.Comparison("a less b", CrossedMean((low + high) / 2, low, high, 0.5, seeds, texts), within, 1)
+def comparison(low, high, within=None, *, above=0, seeds=5, texts=1):
+    mean = CrossedMean((low + high) / 2, low, high, 0.5, seeds, texts)
+    return findings.Comparison("a less b", mean, within, 1, above=above)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,8 @@ def comparison(low, high, within=None, *, seeds=5, texts=1):
         (comparison(0.1, 2), True),
         (comparison(-0.1, 2), None),
         (comparison(-2, -0.1), False),
+        (comparison(-0.5, 2, above=-1), True),
+        (comparison(-3, -2, above=-1), False),
         (comparison(-1, 1, within=2), True),
         (comparison(-3, 1, within=2), None),
         (comparison(2.5, 4, within=2), False),
@@ -47,19 +51,29 @@ def test_a_finding_needs_all_its_comparisons():
     assert str(sure) == "a less b 1.5 [1.0, 2.0]"
     several = [comparison(1, 2, texts=800), comparison(1, 2, seeds=3, texts=1000)]
     assert findings.Finding("claim", "SST", "", several).drawn == "3 to 5 seeds × 800 to 1,000 examples"
+    assert findings.Finding("claim", "SST", "", several[:1], examples="data sets").drawn == "5 seeds × 800 data sets"
+    together = [comparison(1, 2, seeds=1, texts=6)]
+    assert findings.Finding("claim", "SST", "", together, examples="data sets").drawn == "6 data sets"
 
 
 def test_rows_are_paired_by_seed_and_example(tmp_path):
     """By hand: b lacks one example of seed 1, so that example counts for no seed."""
-    rows = ["name,seed,example_id,value", "a,0,x,1", "a,0,y,3", "a,1,x,2", "a,1,y,5", "b,0,x,0", "b,0,y,1", "b,1,x,1"]
+    rows = [
+        "name,seed,example_id,value,other",
+        "a,0,x,1,4", "a,0,y,3,4", "a,1,x,2,4", "a,1,y,5,4", "b,0,x,0,4", "b,0,y,1,4", "b,1,x,1,4",
+    ]  # fmt: skip
     (tmp_path / "rows.csv").write_text("\n".join(rows))
     common = {"rows": "rows.csv", "where": {}, "decimals": 1, "compare": [
         {"label": "a less b", "more": {"name": "a"}, "than": {"name": "b"}},
         {"label": "a less 2", "more": {"name": "a"}, "than": 2, "within": 4},
+        {"label": "2 less a", "more": 2, "than": {"name": "a"}, "above": -9},
     ]}  # fmt: skip
-    paired, number = findings._comparisons(tmp_path, common)
+    paired, number, reversed_ = findings._comparisons(tmp_path, common)
+    others = list(findings._comparisons(tmp_path, {**common, "column": "other"}))
     assert (paired.found.mean, paired.found.seeds, paired.found.texts) == (1, 2, 1)
     assert (number.found.mean, number.found.texts) == (0.75, 2)
+    assert (reversed_.found.mean, reversed_.above) == (-0.75, -9)
+    assert [other.found.mean for other in others] == [0, 2, -2]
 
 
 def test_a_claim_about_most_counts_the_comparisons_of_each_label():
@@ -149,3 +163,29 @@ def test_no_number_stands_in_prose_without_rows_behind_it(page):
     before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(findings.BEGIN)
     prose = NAMES.sub("", before + rest.partition(findings.END)[2])
     assert [line for line in prose.splitlines() if re.search(r"\d", line)] == []
+
+
+def test_the_tables_of_fmm_are_those_of_what_is_kept():
+    text = (findings.RESULTS / "fmm.md").read_text(encoding="utf-8")
+    assert fmm_tables.filled(text, findings.RESULTS / "fmm") == text, "run python scripts/fmm_tables.py"
+
+
+def kept(p, out, *, lowest=0.01, seeds=2):
+    """One check of two explainers and Beam at 50 and 100 %, as runs kept it: p by ratio, the mean over seeds."""
+    means = {f"plain | whole | {name}": [1, 0.5, p] for name in ("Random", "LOO (sign)")}
+    means["plain | whole | Beam"] = [1, 0.5, 0.5]
+    found = {"out": out, "of": 3 * 2 * seeds, "lowest": lowest}
+    return {"in_distribution": {"d paper": means, "d plain whole paper": found}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "counted"),
+    [
+        (kept(0.02, 4), (2, 2, 10)),  # both seeds are below 0.05, each was counted for two explainers
+        (kept(0.2, 3), (2, 3, 10)),  # one seed may be
+        (kept(0.9, 1), (1, 1, 10)),  # none can be
+        (kept(0.2, 0, lowest=0.2), (0, 0, 10)),
+    ],
+)
+def test_completely_masked_inputs_count_once(parts, counted):
+    assert fmm_tables.distinct(parts, "d", "plain", "whole", "paper") == counted

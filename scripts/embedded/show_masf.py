@@ -62,17 +62,18 @@ def setting(rows: list[Row]) -> str:
 
 
 def forms(rows: list[Row]) -> str:
-    """How many of the cases (explainer × share erased) are called out of distribution, by form of the references."""
+    """How many distinct inputs (explainer × share erased) are called out of distribution, by form of the references."""
     body = []
     for name in models(rows):
         for variant in ("calibrated", "paper"):
             cells = []
             for form in FORMS:
-                cases = erased(rows, model=name, variant=variant, form=form)
+                cases = distinct(erased(rows, model=name, variant=variant, form=form))
                 lowest = min(cases, key=lambda row: row["p"])
                 outside = f"{sum(row['p'] < LEVEL for row in cases)} of {len(cases)}"
                 outside = f"**{outside}**" if form == as_trained(rows, name) else outside
-                cells.append(f"{outside} (lowest p {lowest['p']:.3f}: {lowest['explainer']}, {lowest['ratio']:.0%})")
+                where = f"{lowest['explainer']}, " if 0 < lowest["ratio"] < 1 else ""
+                cells.append(f"{outside} (lowest p {lowest['p']:.3f}: {where}{lowest['ratio']:.0%})")
             body.append([name, variant, *cells])
     return table(["model", "variant", *(f"references {form}" for form in FORMS)], body)
 
@@ -184,6 +185,11 @@ def erased(rows: list[Row], **wanted: str) -> list[Row]:
         and row["references"] == rows[0]["references"]
         and all(row[name] == value for name, value in wanted.items())
     ]
+
+
+def distinct(cases: list[Row]) -> list[Row]:
+    """Whole and completely masked texts are one input each, whichever explainer chose the order."""
+    return list({(row["ratio"], row["explainer"] if 0 < row["ratio"] < 1 else ""): row for row in cases}.values())
 
 
 def as_trained(rows: list[Row], name: str) -> str:

@@ -167,16 +167,21 @@ def _fisher(p):
 
 
 def test_the_table_counts_cases_over_explainers_ratios_and_seeds(checked):
+    """Completely masked texts are one input: that of ten texts for three explainers, that of four for beam search."""
     sections, experiment, results = checked
     facts = sections[-1].facts[f"{experiment.name} masked half masked calibrated"]
-    cases = []
+    cases, completely = [], {}
     for explainer in EXPLAINERS:
         for seed in (0, 1):
             p = np.array(
                 list(p_values(experiment, results, "masked", explainer, seed)["half masked", "calibrated"].values())
             )
-            cases += [data_set_p_value(column) for column in p.T[1:]]
+            cases += [data_set_p_value(column) for column in p.T[1:-1]]
+            assert completely.setdefault((seed, len(p)), data_set_p_value(p.T[-1])) == data_set_p_value(p.T[-1])
+    cases += completely.values()
     assert (facts["of"], facts["out"]) == (len(cases), sum(case < 0.05 for case in cases))
+    assert facts["of"] == 2 * (4 * 3 + 2)
+    assert (len(facts["out_by_seed"]), sum(facts["out_by_seed"])) == (2, facts["out"])
     assert facts["lowest"] == min(cases)
     only = [row for row in sections[-1].rows if row[1] == "only_masking"]
     assert {row[4].split(" of ")[1] for row in only} == {"8"}  # random order alone: 4 ratios, 2 seeds

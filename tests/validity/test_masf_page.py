@@ -34,9 +34,10 @@ def rows(tmp_path):
 
 def test_the_pages_numbers_are_recomputed_from_rows(tmp_path):
     parts = show_masf.parts(rows(tmp_path))
-    # 100 % erased, two explainers: p = 0; 90 %: 0.5 · 0.1 = 0.05, which is not below 0.05.
-    assert "| plain | calibrated | **2 of 8** (lowest p 0.000: random, 100%) | 0 of 8" in parts["forms"]
-    assert "| mine | calibrated | 0 of 8 (lowest p 0.200: random, 90%) | **0 of 8**" in parts["forms"]
+    # 100 % erased: p = 0, the same input for both explainers; 90 %: 0.5 · 0.1 = 0.05, which is not below 0.05.
+    # Distinct inputs: 50 and 90 % by two explainers, whole and completely masked once.
+    assert "| plain | calibrated | **1 of 6** (lowest p 0.000: 100%) | 0 of 6" in parts["forms"]
+    assert "| mine | calibrated | 0 of 6 (lowest p 0.200: random, 90%) | **0 of 6**" in parts["forms"]
     assert "| 100% | 0.200 | 0.500 | 0.500 | **0.000** | 0.500 | 0.500 |" in parts["by_form"]
     assert parts["by_explainer"].endswith("| 90% | 0.050 | 0.050 |\n| 100% | **0.000** | **0.000** |")
     assert "| plain | paper | 0.020 | 0.500 | 0.250 | 0.050 | **0.000** | 10.0 % |" in parts["variants"]

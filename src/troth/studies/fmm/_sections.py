@@ -276,7 +276,9 @@ def in_distribution(
             keys = [(training, references, variant, explainer) for explainer in asked[training]]
             keys = [key for key in keys if key in by_text]
             if keys:
-                p = np.concatenate([by_ratio[key][:, 1:].ravel() for key in keys])
+                parts = _distinct({key: by_ratio[key] for key in keys}, by_text)
+                p = np.concatenate([part.ravel() for part in parts])
+                out = [(part < LEVEL).sum(1) for part in parts]  # of every seed; one may lack an explainer
                 below = [[float((by_seed[:, 1:] < LEVEL).mean()) for by_seed in by_text[key]] for key in keys]
                 share = statistics.mean([statistics.mean(of_seeds) for of_seeds in below])
                 lowest, least, cases = float(p.min()), smallest[keys[0][:3]], int((p < LEVEL).sum())
@@ -284,17 +286,32 @@ def in_distribution(
                              100 * share, least])  # fmt: skip
                 facts[f"{experiment.name} {training} {references} {variant}"] = {
                     "out": cases, "of": len(p), "lowest": lowest, "texts_below": share, "smallest": least,
+                    "out_by_seed": np.sum(out, 0).tolist() if len({len(part) for part in parts}) == 1 else None,
                 }  # fmt: skip
     columns = ("data", "training", "references", "variant", f"p < {LEVEL}", "lowest p", f"texts with p < {LEVEL}, %",
                "smallest possible p")  # fmt: skip
     words = (
-        "Cases: explainers × masking ratios above 0 × seeds; a case's p is Simes's over all texts. Every training is "
+        "Cases: explainers × masking ratios above 0 × seeds, where completely masked texts count once for all "
+        "explainers; a case's p is Simes's over all texts. Every training is "
         "tested on the erased inputs that were measured for it, against the same texts, whole, half masked (as in "
         "masked fine-tuning) or all masked. In-distribution is the null hypothesis: it cannot be proven."
     )
     yield Section(
         "in_distribution", f"Out of distribution: {names(experiments)}, by references", columns, rows, words, facts
     )
+
+
+def _distinct(by_ratio: Mapping[Case, Floats], by_text: Mapping[Case, list[Floats]]) -> list[Floats]:
+    """[seeds, inputs] p-values above ratio 0, of each masked input once.
+
+    Completely masked, the same texts are the same input, whichever explainer chose the order.
+    """
+    completely: dict[int, Floats] = {}  # by the number of texts: a search has fewer
+    for key, p in by_ratio.items():
+        texts = len(by_text[key][0])
+        if texts not in completely or len(completely[texts]) < len(p):
+            completely[texts] = p[:, -1:]
+    return [*(p[:, 1:-1] for p in by_ratio.values()), *completely.values()]
 
 
 def _p_by_ratio(experiment: FmmExperiment, by_ratio: Mapping[Case, Floats], variant: str) -> Section:
