@@ -5,9 +5,10 @@
 
 `docs/results/NAME/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold for it.
 A comparison takes the rows of `more` less those of `than` (rows or a number), on the same examples and seeds, and asks
-whether the difference is above 0, or, with `within`, smaller than that many units either way. Means and intervals are
-those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every
-comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise.
+whether the difference is above 0, or, with `within`, smaller than that many units either way; `by` is a published
+difference that is taken off first. Means and intervals are those of `troth.statistics.crossed_mean`: examples and seeds
+both count as drawn. A finding is confirmed where every comparison holds at the 95 % level, contradicted where one of
+them is reversed, and undecided otherwise. `column` heads the claims of a page, by default "the paper says".
 
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
@@ -123,15 +124,13 @@ class Finding:
 
 def findings(page: str) -> list[Finding]:
     """All findings of a page, each with its verdict."""
-    folder = RESULTS / page
-    with open(folder / "findings.toml", "rb") as file:
-        given = tomllib.load(file)
-    return [_finding(folder, given, each) for each in given["finding"]]
+    given = _given(page)
+    return [_finding(RESULTS / page, given, each) for each in given["finding"]]
 
 
 def table(page: str) -> str:
     """The findings of a page, in Markdown."""
-    lines = ["| the paper says | verdict | measured here | on |", "|---|---|---|---|"]
+    lines = [f"| {_given(page).get('column', 'the paper says')} | verdict | measured here | on |", "|---|---|---|---|"]
     for each in findings(page):
         measured = each.measured + (f" {each.unit}" if each.unit else "")
         if each.note:
@@ -164,6 +163,11 @@ def pages() -> list[str]:
     return sorted(path.parent.name for path in RESULTS.glob("*/findings.toml"))
 
 
+def _given(page: str) -> dict[str, Any]:
+    with open(RESULTS / page / "findings.toml", "rb") as file:
+        return tomllib.load(file)
+
+
 def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
     common = {"rows": "rows.csv.gz", "where": {}, "decimals": 1, **given, **about}
     comparisons = list(_comparisons(folder, common))
@@ -193,6 +197,7 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
                 values = {key: sign * (value - than) for key, value in more.items()}
             if not values:
                 raise SystemExit(f"{path}: no rows for {each}")
+            values = {key: value - each.get("by", 0) for key, value in values.items()}
             found = crossed_mean(_by_seed(values))
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
             yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides)

@@ -56,10 +56,19 @@ def test_rows_are_paired_by_seed_and_example(tmp_path):
     common = {"rows": "rows.csv", "where": {}, "decimals": 1, "compare": [
         {"label": "a less b", "more": {"name": "a"}, "than": {"name": "b"}},
         {"label": "a less 2", "more": {"name": "a"}, "than": 2, "within": 4},
+        {"label": "a less b, published 0.5", "more": {"name": "a"}, "than": {"name": "b"}, "by": 0.5, "within": 4},
     ]}  # fmt: skip
-    paired, number = findings._comparisons(tmp_path, common)
+    paired, number, published = findings._comparisons(tmp_path, common)
     assert (paired.found.mean, paired.found.seeds, paired.found.texts) == (1, 2, 1)
     assert (number.found.mean, number.found.texts) == (0.75, 2)
+    assert (published.found.mean, published.within) == (0.5, 4)
+
+
+def test_a_page_without_a_paper_heads_its_claims_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr(findings, "RESULTS", tmp_path)
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "findings.toml").write_text('column = "claim"\nfinding = []\n')
+    assert findings.table("page").startswith("| claim | verdict |")
 
 
 def test_a_claim_about_most_counts_the_comparisons_of_each_label():
