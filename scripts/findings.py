@@ -141,7 +141,7 @@ def table(page: str) -> str:
 
 def overview() -> str:
     """The findings of all pages with their verdicts, in Markdown."""
-    lines = ["| study | the paper says | verdict | on |", "|---|---|---|---|"]
+    lines = ["| study | claim | verdict | on |", "|---|---|---|---|"]
     for page in pages():
         for each in findings(page):
             lines.append(
