@@ -7,9 +7,9 @@
 A comparison takes the rows of `more` less those of `than` (either may be a number), on the same examples and seeds, and
 asks whether the difference is above 0 (or `above`), or, with `within`, smaller than that many units either way. The
 values' column may have another name (`column`), and examples be other things than texts (`examples`: say, data sets).
-Means and intervals are those of `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is
-confirmed where every comparison holds at the 95 % level, contradicted where one of them is reversed, and undecided
-otherwise.
+`by` is a published difference that is taken off first. Means and intervals are those of
+`troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every comparison
+holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise. `heading` is that of a page's claims, by default "the paper says".
 
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
@@ -137,15 +137,13 @@ class Finding:
 
 def findings(page: str) -> list[Finding]:
     """All findings of a page, each with its verdict."""
-    folder = RESULTS / page
-    with open(folder / "findings.toml", "rb") as file:
-        given = tomllib.load(file)
-    return [_finding(folder, given, each) for each in given["finding"]]
+    given = _given(page)
+    return [_finding(RESULTS / page, given, each) for each in given["finding"]]
 
 
 def table(page: str) -> str:
     """The findings of a page, in Markdown."""
-    lines = ["| the paper says | verdict | measured here | on |", "|---|---|---|---|"]
+    lines = [f"| {_given(page).get('heading', 'the paper says')} | verdict | measured here | on |", "|---|---|---|---|"]
     for each in findings(page):
         measured = each.measured + (f" {each.unit}" if each.unit else "")
         if each.note:
@@ -156,7 +154,7 @@ def table(page: str) -> str:
 
 def overview() -> str:
     """The findings of all pages with their verdicts, in Markdown."""
-    lines = ["| study | the paper says | verdict | on |", "|---|---|---|---|"]
+    lines = ["| study | claim | verdict | on |", "|---|---|---|---|"]
     for page in pages():
         for each in findings(page):
             lines.append(
@@ -176,6 +174,11 @@ def up_to_date(path: Path) -> str:
 def pages() -> list[str]:
     """Those that have findings."""
     return sorted(path.parent.name for path in RESULTS.glob("*/findings.toml"))
+
+
+def _given(page: str) -> dict[str, Any]:
+    with open(RESULTS / page / "findings.toml", "rb") as file:
+        return tomllib.load(file)
 
 
 def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
@@ -210,7 +213,7 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
                 values = {key: sign * (value - than) for key, value in more.items()}
             if not values:
                 raise SystemExit(f"{path}: no rows for {each}")
-            table = _by_seed(values)
+            table = _by_seed({key: value - each.get("by", 0) for key, value in values.items()})
             found = crossed_mean(table)
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
             about = float(np.isnan(table).mean()), tuple(_tied(path, sides)), each.get("above", 0)

@@ -67,13 +67,22 @@ def test_rows_are_paired_by_seed_and_example(tmp_path):
         {"label": "a less b", "more": {"name": "a"}, "than": {"name": "b"}},
         {"label": "a less 2", "more": {"name": "a"}, "than": 2, "within": 4},
         {"label": "2 less a", "more": 2, "than": {"name": "a"}, "above": -9},
+        {"label": "a less b, published 0.5", "more": {"name": "a"}, "than": {"name": "b"}, "by": 0.5, "within": 4},
     ]}  # fmt: skip
-    paired, number, reversed_ = findings._comparisons(tmp_path, common)
+    paired, number, reversed_, published = findings._comparisons(tmp_path, common)
     others = list(findings._comparisons(tmp_path, {**common, "column": "other"}))
     assert (paired.found.mean, paired.found.seeds, paired.found.texts) == (1, 2, 1)
     assert (number.found.mean, number.found.texts) == (0.75, 2)
     assert (reversed_.found.mean, reversed_.above) == (-0.75, -9)
-    assert [other.found.mean for other in others] == [0, 2, -2]
+    assert (published.found.mean, published.within) == (0.5, 4)
+    assert [other.found.mean for other in others] == [0, 2, -2, -0.5]
+
+
+def test_a_page_without_a_paper_heads_its_claims_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr(findings, "RESULTS", tmp_path)
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "findings.toml").write_text('heading = "claim"\nfinding = []\n')
+    assert findings.table("page").startswith("| claim | verdict |")
 
 
 def test_a_claim_about_most_counts_the_comparisons_of_each_label():

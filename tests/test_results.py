@@ -65,11 +65,11 @@ def by_seed(columns, check):
     """[seeds, examples] the values of the rows that the check asks for."""
     for name in ("example_id", "seed", check.column, *check.where):
         assert name in columns, f"{check.file} has no column {name}; there are: {', '.join(columns)}"
-    rows = [
-        (str(columns["seed"][row]), str(columns["example_id"][row]), columns[check.column][row])
-        for row in range(len(columns["seed"]))
-        if all(str(columns[name][row]) == wanted for name, wanted in check.where.items())
-    ]
+    chosen = range(len(columns["seed"]))
+    for name, wanted in check.where.items():
+        texts = {value: str(value) for value in set(columns[name])}
+        chosen = [row for row in chosen if texts.get(columns[name][row]) == wanted]
+    rows = [(str(columns["seed"][row]), str(columns["example_id"][row]), columns[check.column][row]) for row in chosen]
     assert rows, f"{check.file} has no rows where {check.where}"
     names, examples = (
         {name: i for i, name in enumerate(dict.fromkeys(row[place] for row in rows))} for place in (0, 1)

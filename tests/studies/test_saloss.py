@@ -15,9 +15,10 @@ from troth.core.errors import TrothError
 from troth.metrics import recursive_erasure
 from troth.models import load_model
 from troth.salience import text_rank
+from troth.statistics import crossed_mean
 from troth.store.cells import Plan
 from troth.store.store import Store
-from troth.studies import published
+from troth.studies import published, recipes
 from troth.studies._results import Results
 from troth.studies._trained_study import load
 from troth.studies.saloss import Saloss, _words
@@ -256,8 +257,13 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
         for name, found in recipe.items():
             if name != "out_of_distribution" and not np.isnan(found["value"]):
                 assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9, name
-    assert "accuracy" in section.words
+    assert "From plain to masked + salience, on the same examples, seed by seed, attention: accuracy" in section.words
     assert "RACU is of the macro-f1." in section.words
+    more = facts["masked"]["flip fraction"]["more_than_plain"]  # one seed: the mean difference over the same examples
+    assert more["mean"] == pytest.approx(
+        facts["masked"]["flip fraction"]["value"] - facts["plain"]["flip fraction"]["value"]
+    )
+    assert "more_than_plain" not in facts["plain"]["flip fraction"]
     metric, results = recursive_erasure.RecursiveErasure(performance="macro_f1"), Results(Store(setting.out))
     plan = study.plan("report", setting)
     racu = [cell for cell in plan.of("metric") if cell.specs["metric"].startswith("recursive_erasure")]
@@ -276,6 +282,20 @@ def test_the_recipes_report(films, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "01-report.png").is_file()
     with pytest.raises(TrothError, match="name a model to start from: --base"):
         list(study.sections("report", studies.Setting(tmp_path / "none", (str(films),))))
+
+
+def test_recipes_are_compared_on_the_same_examples_seed_by_seed():
+    """By hand: every example moves by 0.1 in both seeds, far less than examples differ; RACU lacks a seed."""
+    plain = {"flip fraction": [[0.1, 0.9, 0.5], [0.2, 0.8, 0.6]], "RACU": [[0.5], [], [0.25]]}
+    masked = {"flip fraction": [[0.2, 1.0, 0.6], [0.3, 0.9, 0.7]], "RACU": [[0.75], [0.5], [1.0]]}
+    more = recipes._more({"plain": plain, "masked": masked}, "masked", "plain")
+    assert more["flip fraction"][:3] == pytest.approx((0.1, 0.1, 0.1))
+    assert (more["flip fraction"].seeds, more["flip fraction"].texts) == (2, 3)
+    assert (more["RACU"].mean, more["RACU"].seeds) == (0.5, 2)
+    words = recipes._change("attention", {**more, "accuracy": crossed_mean([[float("nan")]])})
+    assert words.startswith("From plain to masked + salience, on the same examples, seed by seed, attention: flip")
+    assert "RACU +0.500 [-2.677, +3.677], p = 0.3" in words  # Student's t of one degree of freedom: 12.706 · 0.25
+    assert "accuracy" not in words
 
 
 @pytest.mark.full

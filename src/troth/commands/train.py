@@ -60,7 +60,7 @@ def train(
     as_json: _options.Json = False,
 ) -> None:
     """Trains a classifier: plain; masked, which makes erased inputs in distribution and so faithfulness measurable; or
-    with salience, which guides attention toward salient words.
+    with salience, which makes attention follow salient words (in our runs attention explained no more faithfully).
 
     Run the same command again after an interruption and it resumes. Several GPUs: accelerate launch -m troth train …
 

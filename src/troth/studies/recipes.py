@@ -2,7 +2,8 @@
 
 The before-and-after report of a user's own data. Masked fine-tuning (Madsen et al., 2024) makes erased inputs in
 distribution; salience (SaLoss, Chrysostomou & Aletras, 2021) guides attention. RACU is of the data set's own metric.
-Intervals: over examples and seeds; RACU over seeds where there are several, else over examples (BCa).
+Intervals: over examples and seeds; RACU over seeds where there are several, else over examples (BCa). Recipes are
+compared on the same examples, seed by seed (`seeds.difference`).
 
 RACU masks: it measures faithfulness only where masked inputs are in distribution, so every recipe's own masked inputs
 are tested (calibrated MaSF) against held-out texts as its training had them: whole, or every second one masked. The
@@ -24,8 +25,8 @@ from troth.core.errors import TrothError
 from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.metrics.recursive_erasure import RecursiveErasure
-from troth.seeds import over_seeds
-from troth.statistics import simes
+from troth.seeds import difference, over_seeds
+from troth.statistics import CrossedMean, simes
 from troth.store.cells import Cell, Plan
 from troth.studies import Section, Setting
 from troth.studies._results import Range, Results, estimate, with_interval
@@ -43,6 +44,7 @@ METRICS = {"flip fraction": "decision_flip", "RACU": "recursive_erasure", "compr
 OUTSIDE = "masked inputs out of distribution"
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure
+Values = Mapping[str, Mapping[str, Sequence[Any]]]  # by recipe and measure: of each seed, one per example (RACU: one)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,20 +117,25 @@ class Recipes(TrainedStudy[RecipesExperiment]):
 
 
 def _section(experiment: RecipesExperiment, explainer: str, results: Results) -> Section:
+    values: dict[str, dict[str, Sequence[Any]]] = {}
     ranges: dict[str, dict[str, Range]] = {}
     outside: dict[str, tuple[int, int, float]] = {}
     undefined = []
     for recipe in RECIPES:
-        accuracy = over_seeds(
-            [np.equal(*results.predicted(model)).astype(np.float64) for model in experiment.models(recipe)]
-        )
-        ranges[recipe] = {"accuracy": accuracy}
+        right = [np.equal(*results.predicted(model)).astype(np.float64) for model in experiment.models(recipe)]
+        values[recipe] = {"accuracy": right}
+        ranges[recipe] = {"accuracy": over_seeds(right)}
         for name, metric in experiment.metrics.items():
             cells = experiment.scores(recipe, explainer, name)
             if name != "RACU":
-                ranges[recipe][name] = over_seeds([results.values(cell) for cell in cells])
+                values[recipe][name] = [results.values(cell) for cell in cells]
+                ranges[recipe][name] = over_seeds(values[recipe][name])
                 continue
-            summaries = [metric.summarize(scores) for cell in cells if (scores := results.scores(cell))]
+            by_seed = [metric.summarize(scores) if (scores := results.scores(cell)) else None for cell in cells]
+            summaries = [summary for summary in by_seed if summary]
+            values[recipe][name] = [
+                [summary.value] if summary and not np.isnan(summary.value) else [] for summary in by_seed
+            ]
             ranges[recipe][name] = estimate([summary.value for summary in summaries])
             if len(summaries) == 1:  # the interval is over its examples
                 ranges[recipe][name] = summaries[0].value, summaries[0].low, summaries[0].high
@@ -140,17 +147,20 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
     racu = experiment.metrics["RACU"]
     assert isinstance(racu, RecursiveErasure)
     performance = racu.performance or "accuracy"
-    words = [_change(explainer, ranges), f"RACU is of the {performance.replace('_', '-')}."]
+    more = {recipe: _more(values, recipe, "plain") for recipe in RECIPES if recipe != "plain"}
+    words = [_change(explainer, more["masked + salience"]), f"RACU is of the {performance.replace('_', '-')}."]
     words += [f"No RACU: {'; '.join(undefined)}."] if undefined else []
     words += [_validity(outside)]
     measures = ("accuracy", *METRICS)
     columns = ("recipe", *(f"{name} ({_BETTER[name]} is better)" for name in measures), OUTSIDE)
     rows, facts = [], dict[str, Any]()
-    for recipe, values in ranges.items():
+    for recipe, found in ranges.items():
         cases, of, p = outside[recipe]
         tested = f"{cases} of {of}, p = {p:.2g}" if of else "not tested"
-        rows.append([recipe, *(with_interval(values[name]) for name in measures), tested])
-        facts[recipe] = {name: dict(zip(("value", "low", "high"), values[name], strict=True)) for name in measures}
+        rows.append([recipe, *(with_interval(found[name]) for name in measures), tested])
+        facts[recipe] = {name: dict(zip(("value", "low", "high"), found[name], strict=True)) for name in measures}
+        for name, change in more.get(recipe, {}).items():
+            facts[recipe][name]["more_than_plain"] = change._asdict()
         facts[recipe]["out_of_distribution"] = {"cases": cases, "of": of, "p": p}
     data = experiment.name
     return Section(
@@ -184,15 +194,20 @@ def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:
     return said
 
 
-def _change(explainer: str, ranges: Ranges) -> str:
-    """What changes from plain to the recipe with both parts, and where the intervals do not overlap."""
+def _more(values: Values, recipe: str, than: str) -> dict[str, CrossedMean]:
+    """By how much each measure is larger with one recipe than with another, on the same examples, seed by seed."""
+    return {name: difference(values[recipe][name], values[than][name]) for name in values[recipe]}
+
+
+def _change(explainer: str, more: Mapping[str, CrossedMean]) -> str:
+    """What changes from plain to the recipe with both parts, with intervals and p-values."""
     parts = []
-    for name, (before, before_low, before_high) in ranges["plain"].items():
-        after, after_low, after_high = ranges["masked + salience"][name]
-        if not np.isnan([before, after]).any():
-            apart = after_low > before_high or after_high < before_low
-            parts.append(f"{name} {before:.3f} → {after:.3f}{' (intervals apart)' if apart else ''}")
-    return f"From plain to masked + salience, {explainer}: {'; '.join(parts)}." if parts else ""
+    for name, found in more.items():
+        if not np.isnan(found.mean):
+            sure = "" if np.isnan(found.p) else f" [{found.low:+.3f}, {found.high:+.3f}], p = {found.p:.2g}"
+            parts.append(f"{name} {found.mean:+.3f}{sure}")
+    said = "From plain to masked + salience, on the same examples, seed by seed"
+    return f"{said}, {explainer}: {'; '.join(parts)}." if parts else ""
 
 
 def _draw(figure: Figure, ranges: Ranges) -> None:
