@@ -9,7 +9,8 @@ asks whether the difference is above 0 (or `above`), or, with `within`, smaller 
 values' column may have another name (`column`), and examples be other things than texts (`examples`: say, data sets).
 `by` is a published difference that is taken off first. Means and intervals are those of
 `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every comparison
-holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise. `heading` is that of a page's claims, by default "the paper says".
+holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise. `heading`
+is that of a page's claims, by default "the paper says".
 
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With

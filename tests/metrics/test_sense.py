@@ -29,6 +29,8 @@ RANKED = [
     "importance_correlation",
     "leave_one_out_correlation",
     "leave_one_out_correlation(kind=pearson)",
+    "linear_score",
+    "f_fidelity(ratio=0.4)",
     # Fading by a fixed share is the expectation of the random mask, so that no draw blurs the order.
     "soft_sufficiency(masking=zero, scores=min_max)",
     "soft_comprehensiveness(masking=zero, scores=min_max)",

@@ -20,6 +20,7 @@ from troth.metrics._agreement import token_f1 as token_f1
 Floats = NDArray[np.float64]
 Values = Any  # a float for scalars, an array otherwise; as loosely typed as numpy's own mean
 Variant = Literal["paper", "released"]
+_NEAR = 1e-5  # of their range: values nearer than that are ties of a rank correlation
 
 
 # Erasing once
@@ -239,6 +240,23 @@ def infidelity(scores: ArrayLike, erased: ArrayLike, change: ArrayLike, *, norma
     return _plain(np.mean((predicted - observed) ** 2) if len(observed) else np.nan)
 
 
+def linear_score(scores: ArrayLike, kept: ArrayLike, log_odds: ArrayLike) -> float:
+    """Spearman's correlation of the kept units' summed scores with the log-odds (LDS, Cohen-Wang et al. 2024).
+
+    kept is [subsets, units] of 0 and 1, log_odds [subsets]; higher is better, a constant side: NaN. Values that differ
+    by less than 1e-5 of their range are ties.
+
+    >>> linear_score([2, 1], kept=[[0, 0], [1, 0], [0, 1], [1, 1]], log_odds=[-1.0, 0.5, 0.0, 7.0])
+    1.0
+    """
+    observed = np.asarray(log_odds, np.float64)
+    if len(observed) < 2:
+        return float("nan")
+    x = _centered(_ranks(np.asarray(kept, np.float64) @ np.asarray(scores, np.float64)))
+    y = _centered(_ranks(observed))
+    return float(np.clip(_ratio(np.asarray(x @ y), np.sqrt((x @ x) * (y @ y))), -1, 1))
+
+
 def diagnosticity(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> float:
     """Share of (explanation, random) pairs in which the metric puts the explanation first (Chan et al. 2022).
 
@@ -323,6 +341,18 @@ def _centered(values: Floats) -> Floats:
     # A mean of equal numbers can miss them by a rounding error, which would look like a variation.
     constant = values.max(-1, keepdims=True) == values.min(-1, keepdims=True)
     return np.where(constant, 0.0, values - values.mean(-1, keepdims=True))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 0; values so near to each other that rounding errors may order them share their mean rank."""
+    order = np.argsort(values, kind="stable")
+    rising = values[order]
+    new = np.diff(rising, prepend=rising[:1]) > _NEAR * np.ptp(rising)
+    level = np.cumsum(new)  # equal for ties
+    counts = np.bincount(level)
+    ranks = np.empty(len(values))
+    ranks[order] = (np.cumsum(counts) - (counts + 1) / 2)[level]
+    return ranks
 
 
 def _released(variant: str) -> bool:

@@ -40,17 +40,18 @@ def references(kind: str, spec: str) -> list[PaperReference]:
 
 def read_references(text: str) -> list[PaperReference]:
     """
-    >>> for reference in read_references("how rare they are (Spärck Jones, 1972; as salience: Li et al., 2016a)"):
+    >>> for reference in read_references("how rare they are (Spärck Jones, 1972; Li et al., 2016a; Cohen-Wang, 2024)"):
     ...     print(reference.key, "=", reference.text)
     jones1972 = Spärck Jones, 1972
     li2016a = Li et al., 2016a
+    cohenwang2024 = Cohen-Wang, 2024
     """
     return [PaperReference(_key(match[2], match[3]), f"{match[1]}, {match[3]}") for match in _REFERENCE.finditer(text)]
 
 
 def _key(surname: str, year: str) -> str:
     plain = unicodedata.normalize("NFKD", surname).encode("ascii", "ignore").decode()
-    return f"{plain.lower()}{year}"
+    return f"{plain.lower().replace('-', '')}{year}"
 
 
 @cache
