@@ -57,7 +57,8 @@ def test_what_is_kept_and_special_tokens_stay_and_no_special_token_is_written(se
     for seed in range(10):
         ask([[1, 0, 1, 0]], Infill(masked_lm(), draws=4), seed)
     gone = (encoding.units == 1) | (encoding.units == 3)
-    assert len(seen) == 40 and gone.sum() == 7
+    assert len(seen) == 40
+    assert gone.sum() == 7
     written = torch.stack([ids[gone] for _, ids in seen])
     assert all(torch.equal(ids[~gone], encoding.ids[~gone]) for _, ids in seen)
     assert not np.isin(written.numpy(), SPECIAL).any()
@@ -139,20 +140,23 @@ def test_rows_that_keep_the_same_are_the_same_and_are_read_once():
         return one.logits, other.logits
 
     first, again = prober.ask(twice(0))
-    assert torch.equal(first[0], first[1]) and torch.equal(first[0], again[1])
+    assert torch.equal(first[0], first[1])
+    assert torch.equal(first[0], again[1])
     # The whole text, and four draws of each of two rows that are not the same.
     assert prober.cost.forward == 1 + 4 * 2
     # One and two tokens are erased, in as many rounds.
     assert prober.cost.side_model_rows == 4 * 1 + 4 * 2
     seeded = prober.ask(twice(1))[0]
-    assert not torch.allclose(first[0], seeded[0]) and torch.equal(first[2], seeded[2])
+    assert not torch.allclose(first[0], seeded[0])
+    assert torch.equal(first[2], seeded[2])
 
 
 def test_more_draws_contain_the_first_and_their_mean_probability_is_what_is_told():
     keep, folder = [[1, 0, 1, 0]], masked_lm()
     one, two, four = (ask(keep, Infill(folder, draws=count)).probabilities.double() for count in (1, 2, 4))
     second = 2 * two - one
-    assert (second > 0).all() and not torch.allclose(one, second, atol=1e-4)
+    assert (second > 0).all()
+    assert not torch.allclose(one, second, atol=1e-4)
     assert not torch.allclose(two, four, atol=1e-5)
     spread = [ask(keep, Infill(folder, draws=count)).probability.item() for count in (200, 400)]
     assert spread[0] == pytest.approx(spread[1], abs=0.03)
@@ -183,7 +187,8 @@ def test_gradients_are_averaged_over_the_draws_too():
         erased = question.erased(torch.tensor([1.0, 0, 1, 1]), Infill(masked_lm(), draws=count))
         (attribution,) = Prober(MODEL).ask(method.ask([erased]))
         scores[count] = attribution.scores
-    assert np.isfinite(scores[2]).all() and not np.allclose(scores[1], scores[2])
+    assert np.isfinite(scores[2]).all()
+    assert not np.allclose(scores[1], scores[2])
 
 
 def test_hidden_states_are_those_of_one_text():
