@@ -26,11 +26,12 @@ from troth.models import TextClassifier
 class RowLayout:
     """Some of the rows that are asked for; row i here is row `order[i]` of those given.
 
-    `counts` are the draws of each, which are rows of their own, one after another.
+    The draws of a row are rows of their own here, one after another before they are sorted.
     """
 
-    def __init__(self, asked: AskedRows, given: Ints, model: TextClassifier, counts: Ints) -> None:
+    def __init__(self, asked: AskedRows, given: Ints, model: TextClassifier) -> None:
         self.asked, self.model = asked, model
+        counts = asked.draws[given]
         draw = np.arange(counts.sum()) - np.repeat(starts(counts), counts)  # its number among those of its row
         given = np.repeat(given, counts)
         self._lengths = np.array([encoding.n_tokens for encoding in asked.encodings], np.int64)

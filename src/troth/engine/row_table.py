@@ -38,7 +38,7 @@ class RowTable:
         self._place[is_read] = np.arange(len(self._read))
         self._place[known] = np.arange(len(self._read), len(chosen))
         self._draws = self.asked.draws[self._read]  # of each row that is read
-        self.layout = RowLayout(self.asked, self._read, model, self._draws) if len(self._read) else None
+        self.layout = RowLayout(self.asked, self._read, model) if len(self._read) else None
 
     def _find_known(self, chosen: Ints) -> list[int]:
         """The places of rows whose answers are known, in the order in which `_known` has them."""
