@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
 
-from fakes import CORPUS, FAMILIES, encoder, planted, prompted  # noqa: E402
+from fakes import CORPUS, FAMILIES, encoder, masked_lm, planted, prompted  # noqa: E402
 from troth.cli import app  # noqa: E402
 from troth.core import catalog  # noqa: E402
 from troth.core.catalog import definition, paragraphs, signature  # noqa: E402
@@ -125,6 +125,12 @@ def options(found: type[Any]) -> str:
     return ", ".join(f"`{option}`" for option in signature(found)) or "none"
 
 
+def with_language_model(masking: str, kind: str) -> str:
+    """`infill` with a masked language model that has the tokens of this kind of encoder."""
+    family = next((family for family, name in NAMES.items() if name == kind), "bert")
+    return f"infill(model={masked_lm(family)!r})" if masking == "infill" else masking
+
+
 @cache
 def models_of(explainer: str, **options: str) -> tuple[str, str]:
     """The kinds of models an explainer works on, and what it says where it works on none."""
@@ -136,7 +142,8 @@ def models_of(explainer: str, **options: str) -> tuple[str, str]:
     works, problem = [], ""
     for kind, make in kinds.items():
         try:
-            explain(make(), ["a good film with an awful end"], explainer, **options)
+            given = {name: with_language_model(option, kind) for name, option in options.items()}
+            explain(make(), ["a good film with an awful end"], explainer, **given)
             works.append(kind)
         except TrothError as error:
             problem = str(error)

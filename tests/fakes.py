@@ -15,6 +15,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     BertConfig,
+    BertForMaskedLM,
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
@@ -313,6 +314,25 @@ def planted_bert(word: str = "awful"):
         bert.pooler.dense.weight[0, 0] = 0.5
         model.classifier.weight[1, 0], model.classifier.bias[1] = 4, -2
     return Encoder(model, tokenizer, name="planted bert")
+
+
+@lru_cache
+def masked_lm(family: str = "bert", always: str = "", seed: int = 0) -> str:
+    """A folder with a random masked language model that has the tokens of a family; `always` is all it ever writes."""
+    folder = Path(tempfile.mkdtemp(prefix="troth-masked-lm-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    tokenizer = tokenizer_for(family)
+    torch.manual_seed(seed)
+    model = BertForMaskedLM(BertConfig(**SIZES, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.3)
+        if always:
+            model.cls.predictions.bias[tokenizer.convert_tokens_to_ids(always)] = 1e4
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 def attribution_model(family: str = "bert", classes: int = 3, seed: int = 0) -> AttributionModel:

@@ -31,8 +31,8 @@ REFUSED = {
     "maskings": {
         "deberta_v2": {"attention"},
         "llama_head": {"attention"},
-        "prompted_llama": {"pad"},
-        "prompted_gpt2": {"pad"},
+        "prompted_llama": {"infill", "pad"},
+        "prompted_gpt2": {"infill", "pad"},
     },
 }  # fmt: skip
 # A black box has nothing but texts. These must run on it; others, new ones too, may refuse it.

@@ -7,9 +7,10 @@ import torch
 
 import troth
 from fakes import hf_model, tokenizer_for
-from troth.attribution_model.start import pretrained_of, start
+from troth.attribution_model.start import start
 from troth.core import trust
 from troth.core.errors import TrothError
+from troth.models._bases import pretrained_of
 
 
 def save(folder, seed, **config):

@@ -17,10 +17,10 @@ from tests.servers import failure, serving
 
 import fakes
 from troth import cli, explain, load_model
-from troth.attribution_model.start import pretrained_of
 from troth.commands.explain import keep_records
 from troth.core import hub, trust
 from troth.core.errors import TrothError
+from troth.models._bases import pretrained_of
 from troth.serve import requests
 from troth.training.record import record_of
 from troth.verbs import records

@@ -1,30 +1,27 @@
 """What a fit starts from: its settings, the examples to train and to validate on, and the attribution model.
 
 That is the pretrained encoder that its classifier was fine-tuned from (the paper), the classifier's own encoder (the
-released code), or any encoder the user names. Folders record their base: train.json (ours), adapter_config.json (LoRA),
-`_name_or_path` in config.json (Hugging Face). Where no record leads to an encoder, the classifier's own is taken and
-the reason is given.
+released code), or any encoder the user names. Where no record leads to a pretrained encoder (models/_bases.py), the
+classifier's own is taken and the reason is given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from troth.attribution_model.model import AttributionModel, Variant, from_backbone, from_model
-from troth.core import catalog, draws, outputs, reading, trust
+from troth.core import draws, outputs
 from troth.core.errors import TrothError, unknown
-from troth.core.hub import offline_where_unreachable
 from troth.core.types import Encoding, Example
 from troth.core.units import UnitName
 from troth.models import TextClassifier, short_name
+from troth.models._bases import place_of, pretrained_of
 from troth.training.quality import logits_of
 from troth.training.settings import MOST_EPOCHS
 
@@ -173,89 +170,3 @@ def start(model: TextClassifier, backbone: str | None, seed: int, variant: Varia
     except TrothError as error:
         raise TrothError(f"{error} ({why})" if source is not None else str(error)) from None
     return Start(own, EXPLAINED, f"{_COPY}, because {why}; name the pretrained encoder: --backbone FOLDER")
-
-
-def place_of(name: str) -> str:
-    """Where a backbone lies: the shipped model by its name, anything else as it is."""
-    return str(files("troth.models") / "embedded_model") if name == "embedded" else name
-
-
-def pretrained_of(name: str) -> tuple[str | None, str]:
-    """The encoder a model was fine-tuned from, as its files record it, and which record; or None and the reason."""
-    if name == "embedded":
-        return None, "the encoder that the shipped model was fine-tuned from is not shipped"
-    why = f"no file of {name} says which encoder it was fine-tuned from"
-    for file, base_of in _RECORDS.items():
-        record = _read(name, file)
-        base = base_of(record) if record is not None else None
-        if base is None:
-            continue
-        if base == "":
-            return None, f"{name} was not fine-tuned from a pretrained encoder ({file})"
-        try:
-            found = _found(base, name)
-        except TrothError as error:  # a folder that the user has not named
-            return None, str(error)
-        if found is not None:
-            return found, file
-        why = f"{file} of {name} names {base}, which is not available here"
-    return None, why
-
-
-def _of_training(record: dict[str, Any]) -> str | None:
-    """Of our own train.json; empty for a model that was built for its data."""
-    identity = record.get("identity")
-    spec = identity.get("base") if isinstance(identity, dict) else None
-    if not isinstance(spec, str):
-        return None
-    try:
-        base, options = catalog.parse(spec)
-    except TrothError:
-        return None
-    if base == "embedded":
-        return base
-    return str(options.get("path", "")) if base == "pretrained" else ""
-
-
-_RECORDS: dict[str, Callable[[dict[str, Any]], str | None]] = {
-    "train.json": _of_training,
-    "adapter_config.json": lambda record: str(record.get("base_model_name_or_path") or "") or None,
-    "config.json": lambda record: str(record.get("_name_or_path") or "") or None,
-}
-
-
-def _found(base: str, name: str) -> str | None:
-    """A base as it can be loaded: a folder seen from here or from the model, or a name of the hub."""
-    if base == "embedded":
-        return base
-    places = (Path(base), Path(name).parent / base)
-    folder = next((str(place) for place in places if (place / "config.json").is_file()), None)
-    if folder is not None:
-        trust.Origin.file(Path(name) / "config.json", Path(name).absolute().parent).path(folder)
-        return folder if Path(folder).resolve() != Path(name).resolve() else None
-    on_hub = not base.startswith((".", "/", "~")) and base.count("/") <= 1 and base != name
-    return base if on_hub and _cached(base, "config.json") is not None else None
-
-
-def _cached(name: str, file: str, **options: Any) -> str | None:
-    """A file of the hub, or of its cache; None where there is none."""
-    from transformers.utils.hub import cached_file
-
-    try:
-        with offline_where_unreachable(name):
-            return cached_file(name, file, **options)
-    except (OSError, ValueError):
-        return None
-
-
-def _read(name: str, file: str) -> dict[str, Any] | None:
-    """A JSON file of a model's folder or of the hub's cache."""
-    if Path(name).is_dir():
-        path: str | None = str(Path(name) / file)
-    else:
-        path = _cached(name, file, local_files_only=True, _raise_exceptions_for_missing_entries=False)
-    try:
-        record = reading.json_of(path) if path else None
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None

@@ -78,7 +78,7 @@ class NoSplitError(TrothError):
 
 
 class NoHeadError(TrothError):
-    """The model was never trained to classify."""
+    """The model lacks the head that is asked for: it was never trained to classify, or to fill in masked tokens."""
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int = 2) -> None:

@@ -31,6 +31,34 @@ def log_probabilities(logits: Tensor, outputs: Outputs) -> Tensor:
     return torch.nn.functional.logsigmoid(logits) if outputs == "labels" else logits
 
 
+def averaged(logits: Tensor, counts: Tensor, outputs: Outputs) -> Tensor:
+    """Logits whose probabilities are the mean over the draws of each row, as many as its count: [draws, columns].
+
+    Of classes: log of the mean probability plus the mean normalizer, so that equal draws give their own logits. Values
+    are averaged themselves. A row of one draw stays as it is.
+    """
+    if outputs == "values":
+        return means(logits, counts)
+    exact = logits.double()
+    if outputs == "classes":
+        pooled = _log(means(exact.softmax(-1), counts)) + means(exact.logsumexp(-1, keepdim=True), counts)
+    else:
+        pooled = _log(means(exact.sigmoid(), counts)) - _log(means((-exact).sigmoid(), counts))
+    single = logits[counts.cumsum(0) - counts]
+    return torch.where((counts == 1)[:, None], single, pooled.to(logits.dtype))
+
+
+def means(values: Tensor, counts: Tensor) -> Tensor:
+    """The mean of each row's draws. [draws, ...], [rows] -> [rows, ...]"""
+    rows = torch.arange(len(counts)).repeat_interleave(counts)
+    sums = values.new_zeros(len(counts), *values.shape[1:]).index_add_(0, rows, values)
+    return sums / counts.view(-1, *[1] * (values.dim() - 1)).to(values.dtype)
+
+
+def _log(shares: Tensor) -> Tensor:
+    return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()
+
+
 def strongest(logits: Tensor, outputs: Outputs) -> Tensor:
     """The column that "predicted" stands for: the most probable one; of values the first. [..., columns] -> [...]"""
     return logits.argmax(-1) if outputs != "values" else torch.zeros_like(logits[..., 0], dtype=torch.int64)

@@ -253,6 +253,7 @@ class Rows(Shown):
     width: int | None = None  # tokens of the longest row, once what is to be deleted is
     is_even: bool | None = None  # whether all rows are as long as that
     lengths_after: NDArray[np.int64] | None = None  # [rows] tokens of each, once what is to be deleted is
+    side_model_rows: int = 0  # that another model has read to erase these
 
     def __len__(self) -> int:
         return len(self.ids)

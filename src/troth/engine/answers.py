@@ -124,6 +124,15 @@ class AnswerBuffer:
             self.parts = {name: part.clone() for name, part in self.parts.items()}
             self._on_its_way = None
 
+    def average(self, counts: Tensor, outputs: Outputs) -> None:
+        """Rows that are draws of one row become one; as many as the count of each, one after another. [rows]"""
+        first = counts.cumsum(0) - counts
+        for (kind, name), part in self.parts.items():
+            if kind == "logits":
+                self.parts[kind, name] = meaning.averaged(part, counts, outputs)
+            else:
+                self.parts[kind, name] = meaning.means(part, counts) if part.is_floating_point() else part[first]
+
     def undefined(self) -> tuple[str, int] | None:
         """What is NaN or infinite, and in which row first."""
         for (kind, name), part in self.parts.items():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from troth.core import catalog
+from troth.core import catalog, draws
 from troth.core.errors import TrothError
 from troth.core.types import Question
 from troth.engine.probes import ProbeBatch, Readout
@@ -109,14 +109,31 @@ class AskedRows:
 
     def about_target(self, question: Question, target: int) -> Hashable:
         """The same where it is asked about another class."""
-        chosen = (target, question.against) if self.readout.about_target else None
+        chosen: Hashable = (target, question.against) if self.readout.about_target else None
+        if self.masking.draws:
+            chosen = chosen, question.seed
         if self.erased_by is None or question.base is None:
             return chosen
         return chosen, question.base.numpy().tobytes(), self.base_key(question)
 
+    @cached_property
+    def draws(self) -> Ints:
+        """[rows] how many texts each one stands for, over which its answers are averaged."""
+        counts = np.ones(len(self.owner), np.int64)
+        if not self.readout.averaged:
+            return counts
+        if self.masking.draws:
+            counts[~self.is_whole] = self.masking.draws
+        if self.erased_by is not None and self.erased_by.draws:
+            is_erased = np.array([question.base is not None for question in self.questions], np.bool_)
+            counts[is_erased[self.owner]] = max(self.masking.draws, self.erased_by.draws)
+        return counts
+
     def base_key(self, question: Question) -> int:
         """What was erased at random before stays the same in every row."""
         before = self.erased_by
+        if before is not None and before.draws:
+            return text_key(before, question)
         return 0 if before is None or not before.stochastic else question.draws(catalog.spec(before, full=True)).key
 
     @cached_property
@@ -164,6 +181,11 @@ class AskedRows:
             return np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(">u8")[:, 0].astype(np.uint64)
         whole = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
         return np.unique(whole, return_inverse=True)[1].reshape(-1)
+
+
+def text_key(masking: Masking, question: Question) -> int:
+    """The key of draws that depend on nothing but the seed and the text; draw i is the same however many there are."""
+    return draws.key(question.seed, question.encoding.example.id, catalog.name_of(masking))
 
 
 def split_rows(keep: NDArray[Any], counts: Ints, n_units: Ints) -> list[NDArray[Any]]:

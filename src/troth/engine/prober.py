@@ -42,7 +42,7 @@ class Cost:
     forward: int = 0  # rows
     backward: int = 0  # rows
     batches: int = 0
-    side_model_rows: int = 0  # through another model than the one explained: an attribution model's own passes
+    side_model_rows: int = 0  # through another model than the one explained: an attribution model, a masking's own
 
 
 class Prober:
@@ -142,7 +142,7 @@ class Prober:
     def _finish(self, done: "_Round") -> None:
         """Waits for the answers and deals them out."""
         for table in done.tables.values():
-            table.buffer.settle()
+            table.settle()
             self._refuse_undefined(table)
         answers = {group: list(table.answers()) for group, table in done.tables.items()}
         places = iter(done.places)
@@ -195,7 +195,7 @@ class Prober:
         more, passes = reading[1].more, self.model.passes(reading[0])
         self.cost.forward += passes + more.forward
         self.cost.backward += (passes if readout.backward else 0) + more.backward
-        self.cost.side_model_rows += more.side_model_rows
+        self.cost.side_model_rows += more.side_model_rows + reading[0].side_model_rows
         buffer.add(reading[1], reading[0], layout.widest(start, stop))
 
     def _try(self, layout: RowLayout, start: int, stop: int) -> tuple[Rows, Reading] | None:

@@ -52,6 +52,7 @@ class Readout(ABC):
     attentions: ClassVar[bool] = False  # needs the attention weights, so eager attention
     about_target: ClassVar[bool] = True  # what is read depends on the class asked about
     only_forward: ClassVar[bool] = False  # calls nothing but `model.forward`, which may then read without padding
+    averaged: ClassVar[bool] = True  # over the draws of a masking; else the first draw alone is read
     remembered: ClassVar[bool] = True  # kept as long as the encoding is, should it be asked for again
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:

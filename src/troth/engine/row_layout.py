@@ -18,16 +18,22 @@ from torch import Tensor
 from troth.core import catalog, draws
 from troth.core.memory import moved, moved_together
 from troth.core.types import PROMPT, Rows, spread
-from troth.engine.asked_rows import AskedRows, Ints, split_rows, starts
+from troth.engine.asked_rows import AskedRows, Ints, split_rows, starts, text_key
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
 
 class RowLayout:
-    """Some of the rows that are asked for; row i here is row `order[i]` of those given."""
+    """Some of the rows that are asked for; row i here is row `order[i]` of those given.
+
+    The draws of a row are rows of their own here, one after another before they are sorted.
+    """
 
     def __init__(self, asked: AskedRows, given: Ints, model: TextClassifier) -> None:
         self.asked, self.model = asked, model
+        counts = asked.draws[given]
+        draw = np.arange(counts.sum()) - np.repeat(starts(counts), counts)  # its number among those of its row
+        given = np.repeat(given, counts)
         self._lengths = np.array([encoding.n_tokens for encoding in asked.encodings], np.int64)
         after = self._lengths_after(given)
         # The shortest first: memory runs short, if at all, only once the long ones come.
@@ -38,7 +44,8 @@ class RowLayout:
         self._is_whole = asked.is_whole[rows]
         targets = [[each.target, -1 if each.against is None else each.against] for each in asked.questions]
         of_question = [starts(self._lengths), self._lengths, asked.n_units, starts(asked.n_units), np.array(targets)]
-        of_row = [self.questions, rows - starts(asked.counts)[self.questions], asked.begins[rows]]
+        drawn_by = draw[self.order] if asked.masking.draws else rows - starts(asked.counts)[self.questions]
+        of_row = [self.questions, drawn_by, asked.begins[rows], draw[self.order]]
         encodings = asked.encodings
         # What lies behind the last value of each stands for padding.
         numbers = [
@@ -49,7 +56,7 @@ class RowLayout:
         types = [encoding.token_types for encoding in encodings if encoding.token_types is not None]
         optional = {
             "types": _joined(types, 0) if types else None,
-            "keys": np.array(self._draw_keys()) if asked.masking.stochastic else None,
+            "keys": np.array(self._draw_keys()) if asked.masking.stochastic or asked.masking.draws else None,
             "base_keys": np.array([asked.base_key(each) for each in asked.questions]) if asked.erased_by else None,
         }
         numbers += [values for values in optional.values() if values is not None]
@@ -64,6 +71,8 @@ class RowLayout:
 
     def _draw_keys(self) -> list[int]:
         """The key of each question's random draws."""
+        if self.asked.masking.draws:
+            return [text_key(self.asked.masking, question) for question in self.asked.questions]
         spec = catalog.spec(self.asked.masking, full=True)
         pairs = ((probe, question) for probe in self.asked.probes for question in probe.questions)
         return [draws.key(each.seed, each.encoding.example.id, probe.purpose, spec) for probe, each in pairs]
@@ -93,7 +102,7 @@ class RowLayout:
         part, asked, more = slice(start, stop), self.asked, self._optional
         numbers, after = self.questions[part], self.lengths[part]
         width, n_units = int(self._lengths[numbers].max()), self.widest(start, stop)
-        question, row, keep_begins = self._of_row[part].unbind(1)
+        question, row, keep_begins, draw = self._of_row[part].unbind(1)
         begins, lengths, counts, left_begins, target, against = self._of_question[question].unbind(1)
         tokens = _places(begins, lengths, width, len(self._ids) - 1)
         rows = Rows(
@@ -113,7 +122,8 @@ class RowLayout:
         if asked.erased_by is not None:
             assert self._left is not None
             left = self._left[_places(left_begins, counts, n_units, len(self._left) - 1)]
-            before = replace(rows, keys=more["base_keys"][question])
+            keys = more["base_keys"][question]
+            before = replace(rows, keys=draws.row_keys(keys, draw) if asked.erased_by.draws else keys)
             rows = replace(asked.erased_by.erase(before, spread(left, rows.units), self.model), keys=rows.keys)
             rows = replace(rows, kept=keep * left)
         if self._is_whole[part].all():

@@ -37,6 +37,7 @@ class RowTable:
         self._place = np.empty(len(chosen), np.int64)
         self._place[is_read] = np.arange(len(self._read))
         self._place[known] = np.arange(len(self._read), len(chosen))
+        self._draws = self.asked.draws[self._read]  # of each row that is read
         self.layout = RowLayout(self.asked, self._read, model) if len(self._read) else None
 
     def _find_known(self, chosen: Ints) -> list[int]:
@@ -61,6 +62,12 @@ class RowTable:
                 self._known.setdefault(id(block), (block, []))[1].append(number)
                 places.setdefault(id(block), []).append(place)
         return [place for some in places.values() for place in some]
+
+    def settle(self) -> None:
+        """Waits for the answers, and averages those to the draws of each row."""
+        self.buffer.settle()
+        if (self._draws > 1).any():
+            self.buffer.average(torch.from_numpy(self._draws), self.model.outputs)
 
     def encoding_of(self, row: int) -> Encoding:
         """Of a row of the buffer."""

@@ -30,6 +30,14 @@ class Masking(ABC):
         super().__init_subclass__(**options)
         user_code.guard(cls, ("erase", "lengths"), out_of_memory=False)
 
+    @property
+    def draws(self) -> int:
+        """How many texts are drawn for each row, over which answers are averaged; 0 = nothing is drawn that way.
+
+        Such draws depend on the seed, the text and the place alone, so that rows which keep the same are the same.
+        """
+        return 0
+
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         """The rows with each token kept as much as `keep` says: [rows, length], 1 wherever nothing may be erased."""
@@ -50,9 +58,11 @@ def mask_of(model: TextClassifier) -> int:
     return model.mask_id
 
 
-def put_token(rows: Rows, where: Tensor, token: int, model: TextClassifier) -> Rows:
-    """The rows with another token in some places; word vectors that an earlier masking has changed follow."""
-    ids, vectors = rows.ids.masked_fill(where, token), rows.embeddings
+def put_token(rows: Rows, where: Tensor, token: int | Tensor, model: TextClassifier) -> Rows:
+    """The rows with another token in some places, one for all or [rows, length]; word vectors that an earlier masking
+    has changed follow.
+    """
+    ids, vectors = torch.where(where, token, rows.ids), rows.embeddings
     if vectors is not None:
         vectors = torch.where(where[..., None], model.embed(ids).to(vectors.dtype), vectors)
     return replace(rows, ids=ids, embeddings=vectors)

@@ -28,6 +28,7 @@ class Network(NamedTuple):
 
 CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
+MASKED = Network("masked language model", "AutoModelForMaskedLM")
 
 
 def bring(
@@ -115,6 +116,11 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     if not has_tokenizer and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
     if missing:
+        if network is MASKED:
+            raise NoHeadError(
+                f"{name} has no trained head of a masked language model ({missing[0]} is missing); use the model that "
+                "it was fine-tuned from"
+            )
         if network is not CLASSIFIER:
             raise TrothError(
                 f"{name} is not a {network.words} ({missing[0]} is missing); leave prompt, continuation and "

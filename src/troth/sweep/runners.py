@@ -65,7 +65,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     )
     scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
-    return CellOutput(table, prober.cost.forward, prober.cost.backward)
+    return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
 
 def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:

@@ -36,6 +36,7 @@ class HiddenStates(Readout):
     """Padding is left out of the maximum, special tokens are not."""
 
     about_target = False
+    averaged = False  # a mean over several texts is not what the model makes of any text
     remembered = False  # megabytes a hundred inputs, and nobody asks twice
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
