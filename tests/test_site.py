@@ -104,33 +104,6 @@ def test_home_shows_several_methods_with_their_proof():
     assert "Cannot tell leave_one_out, integrated_gradients and attention apart" in shown
 
 
-FIGURE = re.compile(r"\d+(?:\.\d+)?")
-
-
-def test_what_to_take_rests_on_what_was_measured():
-    """Every percentage of which.md stands on a page that the same row or paragraph links, or in the findings."""
-    page = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
-    checked = 0
-    for part in re.split(r"\n\n|\n(?=\|)", page):
-        linked = {ROOT / "docs" / name for name in re.findall(r"\((results/\w+\.md)\)", part)}
-        for claim in re.findall(r"(\d[\d.]*)(?: (?:to|against) (\d[\d.]*))?(?: on \w+| %)", part):
-            for number in filter(None, claim):
-                assert any(measured(number, source) for source in linked), (
-                    f"{number} in {part[:80]}… is on no page linked"
-                )
-                checked += 1
-    assert checked > 8
-
-
-def measured(number, page):
-    """Whether a page of results has a number, as it stands or as a share that rounds to it."""
-    digits = len(number.partition(".")[2])
-    return any(
-        found == number or f"{100 * float(found):.{digits}f}" == number
-        for found in FIGURE.findall(page.read_text(encoding="utf-8"))
-    )
-
-
 def test_a_notebook_is_shown_with_text_as_text(tmp_path):
     stream = {"output_type": "stream", "name": "stdout", "text": ["<script>\n", "\x1b[31mred\x1b[0m"]}
     hidden = {"output_type": "stream", "name": "stderr", "text": ["warned"]}
