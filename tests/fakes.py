@@ -32,6 +32,8 @@ from transformers import (
 
 from troth.attribution_model import saving
 from troth.attribution_model.model import AttributionModel, from_model
+from troth.core.types import Example, Question
+from troth.maskings.mask_token import MaskToken
 from troth.models.black_box import BlackBox
 from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted
@@ -174,6 +176,14 @@ def hf_model(family: str = "bert", classes: int = 3, seed: int = 0, **options):
 def encoder(family: str = "bert", classes: int = 3, seed: int = 0) -> Encoder:
     """A troth model around a random classifier."""
     return Encoder(hf_model(family, classes, seed), tokenizer_for(family), name=f"tiny {family}")
+
+
+def partly_erased(model, target: int = 1) -> Question:
+    """A question about the first text of the corpus, of which every third unit is masked."""
+    (encoding,) = model.encode([Example("one", CORPUS[0])])
+    left = torch.ones(encoding.n_units)
+    left[::3] = 0
+    return Question(encoding, target).erased(left, MaskToken())
 
 
 CAUSAL = {

@@ -59,8 +59,7 @@ def spread(by_seed: ArrayLike) -> float:
 
 def over_seeds(values_by_seed: Sequence[ArrayLike]) -> tuple[float, float, float]:
     """(value, low, high) of the mean over examples and seeds, both of them drawn; seeds without values do not count."""
-    mean, low, high, *_ = statistics.crossed_mean([values for values in values_by_seed if np.size(values)])
-    return mean, low, high
+    return statistics.crossed_mean(values_by_seed)[:3]
 
 
 def difference(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> statistics.CrossedMean:

@@ -152,15 +152,17 @@ def crossed_mean(values: ArrayLike | Sequence[ArrayLike], level: float = 0.95) -
     Cochran's mean of the t of seeds and of texts, weighted by their shares of the variance; with few seeds either alone
     is too sure somewhere (tests/test_crossed.py). With one seed the interval holds for that seed only; with one value
     per seed (a RACU, an F1) it is Student's over seeds. Differences of two methods on the same texts are compared so.
+    Seeds without values do not count: a training may have failed.
 
     >>> found = crossed_mean([[0.1, 0.3, 0.2], [0.2, 0.4, 0.3]])
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3), round(found.p, 3)
     (0.25, -0.354, 0.854, 0.14)
     """
-    lengths = sorted({np.size(seed) for seed in values}) if np.iterable(values) else []
+    by_seed = [seed for seed in values if np.size(seed)]  # type: ignore[union-attr]
+    lengths = sorted({np.size(seed) for seed in by_seed})
     if len(lengths) > 1:
         raise TrothError(f"seeds have {lengths} values; each needs one per example, NaN where there is none")
-    table = np.atleast_2d(np.asarray(values, np.float64))
+    table = np.atleast_2d(np.asarray(by_seed, np.float64))
     table = table[:, ~np.isnan(table).any(0)]
     seeds, texts = table.shape
     if not texts or table.size < 2:
@@ -192,10 +194,9 @@ def crossed_mean(values: ArrayLike | Sequence[ArrayLike], level: float = 0.95) -
 
 
 def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
-    """Deprecated: crossed_mean. Its interval (low, high); seeds without values do not count."""
+    """Deprecated: crossed_mean. Its interval (low, high)."""
     warn_renamed("troth.statistics.hierarchical_interval", "troth.statistics.crossed_mean")
-    found = crossed_mean([values for values in values_by_seed if np.size(values)], level)
-    return found.low, found.high
+    return crossed_mean(values_by_seed, level)[1:3]
 
 
 # Tests

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from asking import score
-from fakes import CORPUS, Lookup, encoder
+from fakes import CORPUS, Lookup, encoder, partly_erased
 from troth import explain, measure
-from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example, Question
 from troth.engine.prober import Prober
@@ -135,11 +134,9 @@ def test_no_row_erases_more_than_beta(ratio):
 
 
 def test_units_that_were_erased_before_are_on_no_side():
-    model, masking = encoder("bert"), catalog.build("maskings", "mask_token")
-    (encoding,) = model.encode([Example("one", CORPUS[0])])
-    base = torch.ones(encoding.n_units)
-    base[::3] = 0
-    question = Question(encoding, 1).erased(base, masking)
+    model = encoder("bert")
+    question = partly_erased(model)
+    encoding, base, masking = question.encoding, question.left, question.erased_by
     scores = np.random.default_rng(0).normal(size=encoding.n_units)
     given = Attribution(question, np.where(base.numpy() > 0, scores, 1e3), signed=True)  # they would be on top
     (found,) = Prober(model).ask(FFidelity().score([question], [given], never))

@@ -7,7 +7,7 @@ from scipy.special import logit
 from scipy.stats import spearmanr
 
 from asking import STRENGTHS, TEXT, TRUTH, Additive, attribution, score
-from fakes import CORPUS, Lookup, encoder
+from fakes import CORPUS, Lookup, encoder, partly_erased
 from labels import LabelLookup, regression
 from troth import explain, measure
 from troth.core import catalog
@@ -129,11 +129,9 @@ def test_it_is_the_loop_over_subsets(samples, size):
 
 
 def test_units_that_were_erased_before_are_neither_kept_nor_counted():
-    model, masking = encoder("bert"), catalog.build("maskings", "mask_token")
-    (encoding,) = model.encode([Example("one", CORPUS[0])])
-    base = torch.ones(encoding.n_units)
-    base[::3] = 0
-    question = Question(encoding, 1).erased(base, masking)
+    model = encoder("bert")
+    question = partly_erased(model)
+    encoding, base, masking = question.encoding, question.left, question.erased_by
     scores = np.random.default_rng(0).normal(size=encoding.n_units)
     given = Attribution(question, scores, signed=True)
     loud = Attribution(question, np.where(base.numpy() > 0, scores, 1e3), signed=True)

@@ -84,7 +84,7 @@ def check(
     from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
     from troth.validity import checking
-    from troth.validity.randomization import parameter_randomization, random_class
+    from troth.validity.randomization import randomizations
     from troth.validity.references import splits_of
 
     _options.quieten()
@@ -103,12 +103,8 @@ def check(
     if randomization:
         examples = load_data(data, split, limit or None)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
-        options: Any = {"units": units, "masking": masking, "seed": seed}
-        results = []
-        for name in chosen:
-            results += parameter_randomization(loaded, examples, name, cascade=cascade, **options)
-            if loaded.outputs != "values" and len(loaded.labels) > 1:
-                results.append(random_class(loaded, examples, name, **options))
+        options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
+        results = [one for name in chosen for one in randomizations(loaded, examples, name, **options)]
         about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
         facts, show = [result.to_dict() for result in results], partial(_print_randomization, about, results)
         if html is not None:

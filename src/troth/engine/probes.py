@@ -96,14 +96,14 @@ class Probe:
             raise TrothError(f"keep must be [rows, {n_units} units], not {list(keep.shape)}")
         if keep.dtype != torch.float32 or keep.device.type != "cpu" or keep.requires_grad:
             keep = keep.detach().to("cpu", torch.float32)
-        beside = self.non_unit_keep
+        non_unit_keep = self.non_unit_keep
         return ProbeBatch(
             (self.question,),
             keep.numpy().reshape(-1),
             np.array([len(keep)]),
             self.masking,
             self.readout,
-            None if beside is None else beside.numpy().astype(np.float32),
+            None if non_unit_keep is None else non_unit_keep.numpy().astype(np.float32),
             self.purpose,
             self.distinct,
         )

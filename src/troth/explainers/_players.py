@@ -22,13 +22,14 @@ def per_unit(question: Question, values: Tensor) -> Tensor:
     return placed
 
 
-def faded(question: Question, places: Tensor) -> Tensor:
+def faded(question: Question, places: Tensor, *, erased_too: bool = False) -> Tensor:
     """Every unit that is still there at each place of a path from 0 to 1. [places] -> [places, units]
 
     Units that were erased before stay as their masking left them: a mask token's vector is part of the input explained,
-    and of its baseline, so it gets no share and what the others get sums to the change they bring.
+    and of its baseline, so it gets no share and what the others get sums to the change they bring. With `erased_too`
+    they move like the others.
     """
-    if question.base is None:
+    if question.base is None or erased_too:
         return places[:, None].repeat(1, question.n_units)
     return torch.where(question.left > 0, places[:, None], 1.0)
 

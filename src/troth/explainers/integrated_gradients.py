@@ -85,10 +85,8 @@ class IntegratedGradients(SignedExplainer):
 
     def _paths(self, questions: Sequence[Question], places: Tensor, path: Mix, readout: Readout) -> ProbeBatch:
         """Every unit that moves at each place of each text's path, perhaps with the tokens in no unit."""
-        if self.erased == "move":
-            keep = np.concatenate([np.repeat(places.numpy(), question.n_units) for question in questions])
-        else:
-            keep = np.concatenate([faded(question, places).numpy().ravel() for question in questions])
+        moved = [faded(question, places, erased_too=self.erased == "move") for question in questions]
+        keep = np.concatenate([each.numpy().ravel() for each in moved])
         non_units = np.tile(places.numpy(), len(questions)) if self.moves == "all" else None
         counts = np.full(len(questions), len(places))
         return ProbeBatch(questions, keep, counts, path, readout, non_unit_keep=non_units, distinct=True)

@@ -3,6 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -43,6 +45,16 @@ def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
     """
     product = basis_points(ratio) * n_units
     return -(-product // 10_000) if rounding == "ceil" else product // 10_000
+
+
+def parts_of(units: NDArray[np.int64], size: int, numbers: Floats) -> NDArray[np.int64]:
+    """Parts of so many of some units: all where there are no more than rows of random numbers, else random ones.
+
+    [units], [parts at most, numbers by unit] -> [parts, size]
+    """
+    if comb(len(units), size) <= len(numbers):
+        return np.array(list(combinations(units.tolist(), size)), np.int64)
+    return np.asarray(units[np.argsort(numbers[:, units], axis=1, kind="stable")[:, :size]])
 
 
 def basis_points(ratio: float) -> int:

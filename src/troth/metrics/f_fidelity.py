@@ -16,8 +16,6 @@ the stamp of a bench says whether inputs with so much erased are in distribution
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ from troth.core.types import Attribution, Question, Score
 from troth.engine.probes import Probe
 from troth.engine.routines import Routine, per_text
 from troth.metrics import Erasing, ExplainOne, defined_records, undefined
-from troth.metrics._erasing import basis_points, count_at, ranking, target_probability
+from troth.metrics._erasing import basis_points, count_at, parts_of, ranking, target_probability
 from troth.metrics.formulas import Floats
 
 
@@ -98,11 +96,8 @@ class FFidelity(Erasing):
         return Score(plus - minus, record)
 
     def _parts(self, side: NDArray[np.int64], n_units: int, numbers: Floats) -> NDArray[np.int64]:
-        """[parts, size] units of one side to erase: every part where there are few, else random ones."""
-        size = max(1, min(count_at(self.alpha, len(side)), count_at(self.beta, n_units)))
-        if comb(len(side), size) <= self.samples:
-            return np.array(list(combinations(side.tolist(), size)), np.int64)
-        return np.asarray(side[np.argsort(numbers[:, side], axis=1, kind="stable")[:, :size]])
+        """[parts, size] units of one side to erase."""
+        return parts_of(side, max(1, min(count_at(self.alpha, len(side)), count_at(self.beta, n_units))), numbers)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         """The means of FFid⁺ and FFid⁻, and the largest share of any text that was erased."""

@@ -11,7 +11,6 @@ range are ties, since their last digits are rounding errors.
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 from typing import Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from troth.engine.answers import Answers
 from troth.engine.probes import Probe
 from troth.engine.routines import Routine, per_text
 from troth.metrics import Erasing, ExplainOne, formulas, undefined
-from troth.metrics._erasing import Bools
+from troth.metrics._erasing import Bools, parts_of
 from troth.metrics.formulas import Floats
 
 _NOISE = 1e-5  # log-odds move by so much with the shape of a batch
@@ -73,16 +72,15 @@ class LinearScore(Erasing):
     def _subsets(self, question: Question, present: Bools) -> Bools:
         """[subsets, units] which units each subset keeps: all subsets where there are few, else random ones."""
         places = np.flatnonzero(present)
-        half = len(places) // 2
-        sizes = (half,) if self.size == "half" else range(len(places) + 1)
-        if sum(comb(len(places), size) for size in sizes) <= self.samples:
-            chosen = [subset for size in sizes for subset in combinations(places.tolist(), size)]
-            return np.array([np.isin(np.arange(question.n_units), subset) for subset in chosen])
         drawn = question.draws("linear_score").uniforms(self.samples, question.n_units).numpy()
         if self.size == "any":
-            return np.asarray((drawn < 0.5) & present)
-        kept = np.zeros(drawn.shape, np.bool_)
-        np.put_along_axis(kept, places[np.argsort(drawn[:, places], axis=1, kind="stable")[:, :half]], True, axis=1)
+            if 1 << len(places) > self.samples:
+                return np.asarray((drawn < 0.5) & present)
+            chosen = [subset for size in range(len(places) + 1) for subset in combinations(places.tolist(), size)]
+            return np.array([np.isin(np.arange(question.n_units), subset) for subset in chosen])
+        halves = parts_of(places, len(places) // 2, drawn)
+        kept = np.zeros((len(halves), question.n_units), np.bool_)
+        np.put_along_axis(kept, halves, True, axis=1)
         return kept
 
 

@@ -85,8 +85,7 @@ class Results:
 def estimate(by_seed: ArrayLike) -> Range:
     """Mean and 95 % interval (Student's t) over seeds; undefined ones do not count, and one seed has no interval."""
     values = np.asarray(by_seed, np.float64)
-    mean, low, high, *_ = statistics.crossed_mean(values[~np.isnan(values), None])
-    return mean, low, high
+    return statistics.crossed_mean(values[~np.isnan(values), None])[:3]
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ ones. `cascade=True` shuffles from the top down, one block more each time, as th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from troth import statistics
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
 from troth.core.sheet import without_nan
-from troth.core.types import Attribution, Example
+from troth.core.types import Attribution
 from troth.core.units import UnitName
 from troth.engine.prober import Prober
 from troth.explainers import Explainer
@@ -60,16 +60,7 @@ def parameter_randomization(
 
     One result; with `cascade` one for each block shuffled, from the classification head down to the embeddings.
     """
-    original = load_model(model)
-    examples = list(as_examples(texts))
-    method = catalog.build("explainers", explainer)
-    explained = partial(_explained, examples, method, units, masking, seed)
-    real = explained(original, ["predicted"] * len(examples))
-    targets = [attribution.target for attribution in real]
-    return [
-        _compared(method, block, real, explained(shuffled, targets))
-        for block, shuffled in _shuffled_copies(original, cascade, seed)
-    ]
+    return _shuffled(_Subject(model, texts, explainer, units, masking, seed), cascade)
 
 
 def random_class(
@@ -85,39 +76,72 @@ def random_class(
 
     Of two classes the other one's scores are often the same with the other sign: a correlation of −1.
     """
-    original = load_model(model)
-    if original.outputs == "values" or len(original.labels) < 2:
-        raise TrothError(f"{original.name} has no second class to explain")
-    examples = list(as_examples(texts))
-    method = catalog.build("explainers", explainer)
-    real = _explained(examples, method, units, masking, seed, original, ["predicted"] * len(examples))
+    subject = _Subject(model, texts, explainer, units, masking, seed)
+    if not subject.has_other_class:
+        raise TrothError(f"{subject.model.name} has no second class to explain")
+    return _other_class(subject)
+
+
+def randomizations(
+    model: Any,
+    texts: Texts,
+    explainer: str | Explainer,
+    *,
+    cascade: bool = False,
+    units: UnitName = "word",
+    masking: str | Masking = "mask_token",
+    seed: int = 0,
+) -> list[Randomization]:
+    """Both checks, the second where there is another class; what is real is explained once."""
+    subject = _Subject(model, texts, explainer, units, masking, seed)
+    return _shuffled(subject, cascade) + ([_other_class(subject)] if subject.has_other_class else [])
+
+
+class _Subject:
+    """An explainer on the texts of a model."""
+
+    def __init__(
+        self, model: Any, texts: Texts, explainer: str | Explainer, units: UnitName, masking: str | Masking, seed: int
+    ) -> None:
+        self.model, self.examples = load_model(model), list(as_examples(texts))
+        self.method: Explainer = catalog.build("explainers", explainer)
+        self.units, self.masking, self.seed = units, masking, seed
+
+    @property
+    def has_other_class(self) -> bool:
+        return self.model.outputs != "values" and len(self.model.labels) > 1
+
+    @cached_property
+    def real(self) -> list[Attribution]:
+        """The explanations of what the model predicts."""
+        return self.explained(self.model, ["predicted"] * len(self.examples))
+
+    def explained(self, model: TextClassifier, targets: Sequence[str | int]) -> list[Attribution]:
+        prober, encodings = Prober(model, self.masking), model.encode(self.examples, self.units)
+        prepared = self.method.prepare(prober, encodings)
+        return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=self.seed))
+
+    def compared(self, block: str, after: Sequence[Attribution]) -> Randomization:
+        """How far other explanations of the texts agree with the real ones."""
+        correlations = np.array([_spearman(*pair) for pair in zip(self.real, after, strict=True)])
+        value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
+        return Randomization(catalog.spec(self.method), block, value, low, high, tuple(correlations.tolist()))
+
+
+def _shuffled(subject: _Subject, cascade: bool) -> list[Randomization]:
+    targets = [attribution.target for attribution in subject.real]
+    return [
+        subject.compared(block, subject.explained(shuffled, targets))
+        for block, shuffled in _shuffled_copies(subject.model, cascade, subject.seed)
+    ]
+
+
+def _other_class(subject: _Subject) -> Randomization:
     others: list[str | int] = []
-    for attribution in real:
-        rest = [index for index in range(len(original.labels)) if index != attribution.target]
+    for attribution in subject.real:
+        rest = [index for index in range(len(subject.model.labels)) if index != attribution.target]
         others.append(int(attribution.question.draws("another class").generator().choice(rest)))
-    return _compared(method, "class", real, _explained(examples, method, units, masking, seed, original, others))
-
-
-def _explained(
-    examples: Sequence[Example],
-    method: Explainer,
-    units: UnitName,
-    masking: str | Masking,
-    seed: int,
-    model: TextClassifier,
-    targets: Sequence[str | int],
-) -> list[Attribution]:
-    prober, encodings = Prober(model, masking), model.encode(examples, units)
-    prepared = method.prepare(prober, encodings)
-    return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=seed))
-
-
-def _compared(
-    method: Explainer, block: str, before: Sequence[Attribution], after: Sequence[Attribution]
-) -> Randomization:
-    correlations = np.array([_spearman(*pair) for pair in zip(before, after, strict=True)])
-    value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
-    return Randomization(catalog.spec(method), block, value, low, high, tuple(correlations.tolist()))
+    return subject.compared("class", subject.explained(subject.model, others))
 
 
 def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:

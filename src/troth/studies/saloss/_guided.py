@@ -94,15 +94,18 @@ def flips(experiment: SalossExperiment, results: Results, way: str) -> Section:
     columns = ("model", "attribution", "flip fraction", "low", "high", "published", "more than plain", "low", "high",
                "p", "sooner than plain", "p, unpaired", "published")  # fmt: skip
     rows, facts = [], {}
-    for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS)):
-        values = experiment.flip_values(results, source, method, way)
+    by_model = {
+        (source, method): experiment.flip_values(results, source, method, way)
+        for source, method in (("plain", "random"), *itertools.product(("plain", "text_rank"), METHODS))
+    }
+    for (source, method), values in by_model.items():
         mean, low, high = seeds.over_seeds(values)
         about = {"table": "2", "method": METHOD_PRINTED[method]}
         about |= {} if method == "random" else {"model": "baseline" if source == "plain" else "saloss"}
         facts[f"{source} {method}"] = {"flip_fraction": mean, "interval": [low, high]}
         compared: list[Any] = [np.nan, np.nan, np.nan, np.nan, "", np.nan, ""]
         if source != "plain":
-            plain = experiment.flip_values(results, "plain", method, way)
+            plain = by_model["plain", method]
             more = seeds.difference(values, plain)
             sooner = "†" if more.p < _LEVEL and more.mean < 0 else "no"
             unpaired = statistics.wilcoxon_rank_sum(*map(seeds.per_example, (values, plain)))[1]
@@ -186,6 +189,7 @@ def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[
         return Section("weights", title, columns, [], why, {experiment.name: None})
     sigma = _scores(results, experiment, "plain", _SALIENCE, experiment.seeds[0])
     development: dict[float, list[float]] = {}
+    unguided: dict[str, list[Floats]] = {}
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for weight, model, source in _models(experiment, weights):
@@ -198,7 +202,8 @@ def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[
         row: list[Any] = [f"{weight:g}", *means]
         found: dict[str, Any] = {"macro_f1": f1, "divergence": moved, "development_flips": development[weight]}
         for method in METHODS:
-            values, plain = model.flip_values(results, source, method), experiment.flip_values(results, "plain", method)
+            values = model.flip_values(results, source, method)
+            plain = unguided.setdefault(method, values)  # λ = 0 comes first
             mean, low, high = seeds.over_seeds(values)
             more = seeds.difference(values, plain)
             mark = "" if not more.p < _LEVEL else " †" if more.mean < 0 else " ‡"
