@@ -9,8 +9,10 @@ asks whether the difference is above 0 (or `above`), or, with `within`, smaller 
 values' column may have another name (`column`), and examples be other things than texts (`examples`: say, data sets).
 `by` is a published difference that is taken off first. Means and intervals are those of
 `troth.statistics.crossed_mean`: examples and seeds both count as drawn. A finding is confirmed where every comparison
-holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise. `heading`
-is that of a page's claims, by default "the paper says".
+holds at the 95 % level, contradicted where one of them is reversed, and undecided otherwise. Since one of many may be
+reversed by chance, the interval that reverses one of k comparisons has the level 1 − 0.05 / k (Bonferroni); all of them
+holding by chance is no more probable than one, so that needs no correction. `heading` is that of a page's claims, by
+default "the paper says".
 
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
@@ -28,7 +30,7 @@ import itertools
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,7 @@ class Comparison:
     undefined: float = 0.0  # share of the pairs of a seed and an example
     tied: tuple[float, ...] = ()  # share of ties in each side's win rate, where the rows tell
     above: float = 0
+    corrected: CrossedMean | None = None  # the interval for all comparisons of the finding together
 
     @property
     def holds(self) -> bool | None:
@@ -67,7 +70,15 @@ class Comparison:
     @property
     def direction(self) -> bool | None:
         """What the interval says, however few the seeds."""
-        low, high = self.found.low, self.found.high
+        return self._side(self.found)
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether it is, by the interval that is corrected for the number of comparisons."""
+        return self.decides and self._side(self.corrected or self.found) is False
+
+    def _side(self, found: CrossedMean) -> bool | None:
+        low, high = found.low, found.high
         if np.isnan(low):
             return None
         if self.within is None:
@@ -108,10 +119,10 @@ class Finding:
             if any(2 * group.count(False) >= len(group) for group in groups):
                 return "contradicted"
             return "confirmed" if all(2 * group.count(True) > len(group) for group in groups) else "undecided"
-        outcomes = [comparison.holds for comparison in self.comparisons]
-        if False in outcomes:
+        if any(comparison.is_reversed for comparison in self.comparisons):
             return "contradicted"
-        return "confirmed" if outcomes and all(outcomes) else "undecided"
+        holds = [comparison.holds for comparison in self.comparisons]
+        return "confirmed" if holds and all(holds) else "undecided"
 
     @property
     def measured(self) -> str:
@@ -184,13 +195,20 @@ def _given(page: str) -> dict[str, Any]:
 
 def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
     common = {"rows": "rows.csv.gz", "where": {}, "decimals": 1, **given, **about}
-    comparisons = list(_comparisons(folder, common))
+    comparisons = _comparisons(folder, common)
     unit, note = about.get("unit", ""), about.get("note", "")
     most, examples = about.get("most", False), about.get("examples", "examples")
     return Finding(about["claim"], about["about"], unit, comparisons, note, most, examples)
 
 
-def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison]:
+def _comparisons(folder: Path, common: Mapping[str, Any]) -> list[Comparison]:
+    differences = list(_differences(folder, common))
+    level = 1 - 0.05 / max(1, len(differences))
+    return [replace(comparison, corrected=crossed_mean(table, level)) for comparison, table in differences]
+
+
+def _differences(folder: Path, common: Mapping[str, Any]) -> Iterator[tuple[Comparison, np.ndarray[Any, Any]]]:
+    """Every comparison with its differences: [seeds, examples]."""
     deterministic, least_seeds = common.get("deterministic", {}), common.get("least_seeds", 1)
     for each in common["compare"]:
         files, over = each.get("rows", common["rows"]), common.get("over", "")
@@ -218,7 +236,7 @@ def _comparisons(folder: Path, common: Mapping[str, Any]) -> Iterator[Comparison
             found = crossed_mean(table)
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
             about = float(np.isnan(table).mean()), tuple(_tied(path, sides)), each.get("above", 0)
-            yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides, *about)
+            yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides, *about), table
 
 
 def _across(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:

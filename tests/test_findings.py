@@ -56,6 +56,22 @@ def test_a_finding_needs_all_its_comparisons():
     assert findings.Finding("claim", "SST", "", together, examples="data sets").drawn == "6 data sets"
 
 
+def test_one_of_many_comparisons_contradicts_only_by_the_corrected_interval(tmp_path):
+    """By hand: three seeds at −4, −5 and −6 are below 0 alone, not as one of twenty; confirming is not affected."""
+    rows = ["name,seed,example_id,value", *(f"a,{seed},x,{value}" for seed, value in enumerate((-4.0, -5.0, -6.0)))]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    one = {"label": "a", "more": {"name": "a"}}
+
+    def verdict(compare):
+        common = {"rows": "rows.csv", "where": {}, "decimals": 1, "compare": compare}
+        return findings.Finding("claim", "SST", "", findings._comparisons(tmp_path, common)).verdict
+
+    assert verdict([one]) == "contradicted"
+    assert verdict([one] * 20) == "undecided"
+    below = {"label": "a", "more": 0, "than": {"name": "a"}}
+    assert verdict([below] * 20) == "confirmed"
+
+
 def test_rows_are_paired_by_seed_and_example(tmp_path):
     """By hand: b lacks one example of seed 1, so that example counts for no seed."""
     rows = [
