@@ -35,7 +35,7 @@ def explain(
     units: _options.Units = "word",
     target: _options.Targets = None,
     against: Annotated[str | None, "Explain why the target rather than this class."] = None,
-    masking: _options.Masking = "mask_token",
+    masking: _options.OwnMasking = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
@@ -76,6 +76,7 @@ def explain(
     from troth.report import explanation, explanation_screen, export, matrix
     from troth.verbs import records
     from troth.verbs.methods import by_name
+    from troth.verbs.proof import masking_of_proof
 
     _options.quieten()
     _options.one_of("--segments", segments, "first", "both")
@@ -112,7 +113,8 @@ def explain(
     model_options = asked()
     classifier = load_named(model, device=device, **model_options)
     chosen = _options.targets(target, classifier.labels)
-    options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
+    by = "mask_token" if masking is None else masking
+    options: dict[str, Any] = {"target": chosen, "masking": by, "seed": seed, "against": against}
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
@@ -125,7 +127,10 @@ def explain(
         sections, show = matrix.sections, explanation_screen.show_matrices
     else:
         if proof:
-            by_method = troth.prove(classifier, by_method)
+            proving = masking_of_proof(classifier, masking)
+            by_method = troth.prove(classifier, by_method, masking=proving)
+            if masking is not None and proving.partition("(")[0] != masking.partition("(")[0]:
+                notes += (f"the proof erases by {proving}: {masking} erases otherwise every time",)
         by_text = list(zip(*by_method.values(), strict=True))
         above = f"no label is above the threshold {classifier.threshold:g}"
         why = above if chosen == "above_threshold" else "no label is given"

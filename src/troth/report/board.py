@@ -26,7 +26,7 @@ from troth.store.records import current
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
-from troth.validity.stamp import Stamp, stamps
+from troth.validity.stamp import Stamp, masking_of, stamps
 
 _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
@@ -208,7 +208,7 @@ def _leaderboard(
         clusters=_clusters(store, explanations, clustering),
         cells=names,
         about=about,
-        stamps=_stamps(store, judges, checks[0] if checks else None),
+        stamps=_stamps(store, judges, checks),
         reported=reported,
         plausible=plausible,
         relative_to={metric: divisor for metric, made in judges.items() if (divisor := made.divides_by)},
@@ -228,10 +228,19 @@ def metric_cells(cells: Iterable[Stored]) -> dict[tuple[str, str], list[Stored]]
     return scored
 
 
-def _stamps(store: Store, judges: Mapping[str, Metric], check: Stored | None) -> dict[str, Stamp]:
-    if check is None:
+def _stamps(store: Store, judges: Mapping[str, Metric], checks: Sequence[Stored]) -> dict[str, Stamp]:
+    """The stamp of every metric by the check of its own masking."""
+    p_values = {
+        check.specs["masking"].partition("(")[0]: table_to_p_values(store.table(check.name)) for check in checks
+    }
+    if not p_values:
         return stamps(judges, {}, "no check was run")
-    return stamps(judges, *table_to_p_values(store.table(check.name)), tested=check.specs["masking"].partition("(")[0])
+    found: dict[str, Stamp] = {}
+    for metric, built in judges.items():
+        own = masking_of(built)
+        tested = own if own in p_values else next(iter(p_values))
+        found |= stamps({metric: built}, *p_values[tested], tested=tested)
+    return found
 
 
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:

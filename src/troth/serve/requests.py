@@ -33,7 +33,7 @@ class _OfText(_Request):
     text_pair: Text | None = Field(None, description="The second text, for models that read two.")
     units: Literal["token", "word", "sentence", "passage"] = Field("word", description="What is scored and erased.")
     segments: Literal["first", "both"] = Field("first", description="Which of two texts is explained.")
-    masking: Spec = Field("mask_token", description="How a unit is erased.")
+    masking: Spec | None = Field(None, description="How a unit is erased, in the proof too; by default mask_token.")
     seed: int = Field(0, ge=0, le=1 << 31, description="Seed of every random draw.")
 
 
@@ -91,8 +91,10 @@ def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     return catalog.by_spec("explainers", specs)
 
 
-def masking(spec: str) -> str:
-    """The text of a masking, checked."""
+def masking(spec: str | None) -> str:
+    """The text of a masking, checked; that of the default for none."""
+    if spec is None:
+        return "mask_token"
     _check("maskings", spec)
     return catalog.spec(catalog.build("maskings", spec))
 

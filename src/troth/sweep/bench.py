@@ -187,7 +187,7 @@ def plan_of(
     if allowance is not None:
         plan.about["left_out"] = allowance.left_out
     drawn_from = whole if isinstance(data, str) and limit is not None else ()
-    add_checks(plan, lambda: _references(context, plan, examples, drawn_from), masking)
+    add_checks(plan, lambda: _references(context, plan, examples, drawn_from))
     return plan
 
 

@@ -13,14 +13,14 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics import Metric, require_outputs
+from troth.metrics import Erasing, Metric, require_outputs
 from troth.models import Segments, check_choices
 from troth.models.targets import require_class
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
-from troth.validity.stamp import TESTED, masking_of
+from troth.validity.stamp import can_be_tested, masking_of
 from troth.verbs.methods import Method, methods
 from troth.verbs.own_explainers import OwnAttributions
 
@@ -116,19 +116,18 @@ def _code(metric: Metric) -> str | None:
     return fingerprint(metric)
 
 
-def add_checks(
-    plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple, masking: str | Masking = TESTED
-) -> None:
-    """A cell for each model and data set: whether inputs erased at random by `masking` are in distribution.
+def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
+    """A cell for each model, data set and masking that a metric erases by: are inputs so erased in distribution?
 
-    Planned where a metric erases so, else where one uses mask_token, and only then are references looked for; without
-    any, half of the examples are kept back as such.
+    Only where the test can say something of such a masking are references looked for; without any, half of the
+    examples are kept back as such.
     """
-    used = {masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")}
-    usual: Masking = catalog.build("maskings", masking)
-    if catalog.name_of(usual) not in used or not usual.tested_by_masf:
-        usual = catalog.build("maskings", TESTED)
-    if catalog.name_of(usual) not in used:
+    judges: list[Metric] = [
+        catalog.build("metrics", spec) for spec in {MetricSpec.of(cell).metric_full: None for cell in plan.of("metric")}
+    ]
+    used = {masking_of(judge): judge.perturbation for judge in judges if isinstance(judge, Erasing)}
+    tested = [masking for masking in used.values() if can_be_tested(masking)]
+    if not tested:
         return
     others: list[Cell] = []
     references = find_references()
@@ -136,9 +135,10 @@ def add_checks(
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
         others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
-    how = {"masking": catalog.spec(usual), "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
+    how = {"step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
-        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
+        for masking in map(catalog.spec, tested):
+            plan.add(CheckSpec.from_dict({**cell.specs, **how, "masking": masking}).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

@@ -26,7 +26,7 @@ from troth.engine.probes import Probe, keep_all
 from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, top_units
-from troth.models import load_model
+from troth.models import TextClassifier, load_model
 from troth.training.record import usual_masking
 from troth.verbs.comparison import SAME, compare
 from troth.verbs.measure import require_model_of
@@ -99,6 +99,12 @@ def prove(
         for place, proof in zip(places, proofs, strict=True):
             every[place] = replace(every[place], proof=proof)
     return every
+
+
+def masking_of_proof(model: TextClassifier, chosen: str | Masking | None) -> str:
+    """The masking that the user chose, if it erases alike every time; else how the model's texts are usually erased."""
+    by: Masking = catalog.build("maskings", usual_masking(model) if chosen is None else chosen)
+    return usual_masking(model) if by.stochastic else catalog.spec(by)
 
 
 def count_of(ratio: float, n_units: int) -> int:
