@@ -51,7 +51,7 @@ def test_another_masking_reaches_all_that_erases(folder, command):
 
 def test_a_long_text_is_said_to_be_cut(folder, command):
     _, said, _ = command("explain", "a good film was bad " * 30, "-m", folder, *ASKED, "-e", "leave_one_out")
-    assert "units at the end were cut off: the text is longer than the model reads" in said
+    assert "words at the end were cut off: the text is longer than the model reads" in said
     assert "Label:" in said
 
 

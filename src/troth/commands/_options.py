@@ -23,7 +23,8 @@ _MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
 # Options that have a short name, too, or another name than their parameter: the same in every command.
 _NAMES = {
     "as_json": ["--json"], "base": ["--base", "-b"], "data": ["--data", "-d"], "explainer": ["--explainer", "-e"],
-    "explainers": ["--explainers", "-e"], "form": ["--format"], "learning_rate": ["--learning-rate", "--lr"],
+    "explainers": ["--explainers", "-e"], "form": ["--format"], "ids": ["--id"],
+    "learning_rate": ["--learning-rate", "--lr"],
     "model": ["--model", "-m"], "weight": ["--lambda"],
 }  # fmt: skip
 # Options whose values a shell completes with the names of a kind.

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from troth import seeds, statistics
-from troth.core import catalog
 from troth.core.display import Shown
 from troth.core.errors import unknown
 from troth.core.sheet import Exportable, Sheet
@@ -22,6 +21,7 @@ from troth.report.comparing import RANDOM as RANDOM
 from troth.report.comparing import Analysis
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Clusters, Measured, example_keys, joined
+from troth.store.noted import metric_of
 from troth.store.records import current
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
@@ -98,7 +98,7 @@ class Leaderboard(Shown, Exportable):
         """What may be said of the explainers; None where scores by example are not known."""
         if self.analysis is None:
             return None
-        return judge(self.analysis, self.explainers, self.seconds, self.counts)
+        return judge(self.analysis, self.explainers, self.seconds, self.counts, self.passes)
 
     def of_metric(self, metric: str) -> dict[str, Summary]:
         """What one metric says of every explainer that it has measured."""
@@ -167,7 +167,7 @@ def _leaderboard(
     explanations = [cell for cell in cells if cell.kind == "explanation"]
     checks = [cell for cell in cells if cell.kind == "check"]
     scored = metric_cells(cells)
-    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in scored}
+    judges: dict[str, Metric] = {metric: metric_of(metric, store.about()) for _, metric in scored}
     measured = {key: Measured.read(store, some) for key, some in scored.items()}
     clustering = Clusters.read(store, explanations)
     summaries = {key: clustering.summary(judges[key[1]], scores) for key, scores in measured.items()}

@@ -38,11 +38,9 @@ class _OfText(_Request):
 
 
 class _Explaining(_OfText):
-    explainers: list[Spec] = Field(
-        ["integrated_gradients"],
-        min_length=1,
-        max_length=EXPLAINERS,
-        description="Methods, with options: integrated_gradients(steps=50).",
+    explainers: Annotated[list[Spec], Field(min_length=1, max_length=EXPLAINERS)] | None = Field(
+        None,
+        description="Methods, with options: integrated_gradients(steps=50); by default one that the model can answer.",
     )
     target: Class | Annotated[list[Class], Field(min_length=1, max_length=100)] = Field(
         "predicted",

@@ -21,6 +21,7 @@ from troth.models.targets import EACH, Target, require_class
 from troth.serve import requests
 from troth.serve.work_queue import BatchKey, Job
 from troth.verbs.explain import explanations, targets_of
+from troth.verbs.methods import usual_explainer
 from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
 
@@ -45,7 +46,7 @@ class Served:
     ) -> Job:
         """A job that explains as `troth explain` does; `shape` makes its result of each method's explanations."""
         model, key, example = self._checked(asked, name)
-        methods = requests.explainers(asked.explainers)
+        methods = requests.explainers(asked.explainers or [usual_explainer(model)])
 
         def begin(job: Job) -> Routine[Any]:
             require_class(model, asked.target, several=True)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from troth.core import catalog, files, trust, user_code
 from troth.core.errors import TrothError
 from troth.store.cells import Cell
-from troth.store.specs import ExplanationSpec, ModelSpec
+from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
 
 if TYPE_CHECKING:
     from troth.explainers import Explainer
+    from troth.metrics import Metric
     from troth.models import TextClassifier
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class Context:
         self.trusted = {*trusted, *trust.allowed()}
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
         self.methods: dict[Hashable, Explainer] = {}  # explainers that no other process can load
+        self.metrics: dict[Hashable, Metric] = {}  # metrics that no other process can load
         self.loading = 0.0  # seconds spent on loading models, which no cell is charged with
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
@@ -96,6 +98,13 @@ class Context:
             return self.methods[key]
         return self.once(("explainer", *key), lambda: self._load_explainer(spec))
 
+    def metric(self, spec: MetricSpec) -> Metric:
+        """The metric that a cell is about: of the catalog, in memory, or of code that the user has named."""
+        key = (spec.metric_full, spec.metric_code)
+        if key in self.metrics:
+            return self.metrics[key]
+        return self.once(("metric", *key), lambda: self._load_metric(spec))
+
     def forget(self) -> None:
         """Lets go of what was loaded: other processes do the work and need the memory."""
         self._models.clear()
@@ -149,14 +158,25 @@ class Context:
         if reference is not None:
             found = from_reference(reference, self.home)
         else:
-            built: Explainer = catalog.build("explainers", spec.explainer_full)
             if spec.explainer_code is None and spec.explainer_files is None:
+                built: Explainer = catalog.build("explainers", spec.explainer_full)
                 return built
-            found = method(built)
+            user_code.refuse(spec.explainer_full)
+            found = method(spec.explainer_full)
         if (found.code, found.files) != (spec.explainer_code, spec.explainer_files):
             what = "code" if found.code != spec.explainer_code else "checkpoint"
             raise TrothError(f"the {what} of {spec.explainer} has changed since this was planned; run it again")
         return found.explainer
+
+    def _load_metric(self, spec: MetricSpec) -> Metric:
+        from troth.verbs.own_metrics import judge
+
+        if user_code.read(spec.metric_full) is not None and self._trusted(spec.metric_full) is None:
+            user_code.refuse(spec.metric_full)
+        found = judge(spec.metric_full, self.home)
+        if found.code != spec.metric_code:
+            raise TrothError(f"the code of {spec.metric} has changed since this was planned; run it again")
+        return found.metric
 
     def _trusted(self, name: str) -> user_code.Reference | None:
         reference = user_code.read(name)

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +14,13 @@ from typing import Any
 from troth.core import catalog, user_code
 from troth.core.errors import TrothError
 from troth.core.hashing import fingerprint
-from troth.core.types import Attribution
+from troth.core.types import Attribution, Example
+from troth.core.units import UnitKind
 from troth.core.user_code import calling
 from troth.explainers import Explainer
+from troth.models import Segments, TextClassifier
 from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
+from troth.verbs.proof import CHOICES, RATIO, count_of
 
 Given = str | Explainer | Callable[..., Any] | Sequence[Attribution]
 _WAYS = "a name such as leave_one_out, an explainer, a function (model, example) or a list of attributions"
@@ -63,12 +67,40 @@ def by_name(given: Iterable[Given] | Mapping[str, Given]) -> dict[str, Explainer
     return {each if isinstance(each, str) else method(each).name: method(each).explainer for each in given}
 
 
+def usual_explainer(model: TextClassifier) -> str:
+    """The method where none is named: gradients where the model shows its inside, else erasing one unit at a time."""
+    return "leave_one_out" if model.erases_only else "integrated_gradients"
+
+
+def passes_of(
+    model: TextClassifier,
+    examples: Sequence[Example],
+    methods: Mapping[str, Explainer],
+    units: UnitKind = "word",
+    *,
+    segments: Segments = "first",
+    proof: bool = True,
+) -> dict[str, int]:
+    """About how many inputs the model reads for each method, and for the proof: of an endpoint, requests."""
+    counts = [encoding.n_units for encoding in model.encode(examples, units, segments)]
+    passes = {name: round(sum(1 + method.passes(count) for count in counts)) for name, method in methods.items()}
+    choices = (min(CHOICES, math.comb(count, count_of(RATIO, count))) for count in counts if count)
+    return passes | ({"proof": sum(choices) + len(methods) * len(counts)} if proof else {})
+
+
 def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
     """What a user gives as a method; `name` is what the table calls it, by default its own."""
     reference = user_code.read(thing)
     if reference is not None:
         return from_reference(reference, home or Path.cwd(), name)
     if isinstance(thing, str):
+        offered = catalog.function("explainers", catalog.parse(thing)[0])
+        if offered is not None:
+            if catalog.parse(thing)[1]:
+                raise TrothError(f"{catalog.parse(thing)[0]} is a function and takes no options")
+            own = catalog.parse(thing)[0]
+            found = _of_function(offered, own)
+            return dataclasses.replace(found, name=name or own, in_memory=False)
         built: Explainer = catalog.build("explainers", thing)
         return _catalogued(built, name)
     if isinstance(thing, type) and issubclass(thing, Explainer):
