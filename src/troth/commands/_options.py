@@ -39,7 +39,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            rest = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, [self._in_number(each) for each in args])
             for option in self.params:
                 value = ctx.params.get(option.name)
                 for number in value if isinstance(value, list) else [value]:
@@ -48,6 +48,16 @@ class Command(TyperCommand):
             ctx.close()  # what options have switched is switched back
             raise
         return rest
+
+    def _in_number(self, argument: str) -> str:
+        """--explainer where the command has --explainers, and the other way round."""
+        name, equals, value = argument.partition("=")
+        names = {name for option in self.params for name in option.opts}
+        for one, many in (("--explainer", "--explainers"), ("--metric", "--metrics")):
+            other = {one: many, many: one}.get(name)
+            if name not in names and other in names:
+                return f"{other}{equals}{value}"
+        return argument
 
 
 def _require_bounded(option: str, number: object, least: int) -> None:

@@ -30,7 +30,7 @@ def explain(
     ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[
-        list[str] | None, "Methods: random,integrated_gradients(steps=50); by default one that the model can answer."
+        list[str] | None, "Methods: random,gradient; by default one that the model can answer."
     ] = None,
     pair: Annotated[str | None, "The second text, for models that read two."] = None,
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
@@ -84,8 +84,8 @@ def explain(
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
     from troth.verbs import records, selection
-    from troth.verbs.methods import by_name, passes_of, usual_explainer
-    from troth.verbs.proof import masking_of_proof
+    from troth.verbs.methods import by_name, usual_explainer
+    from troth.verbs.proof import masking_of_proof, passes_of
 
     _options.quieten()
     _options.one_of("--segments", segments, "first", "both")

@@ -44,7 +44,8 @@ def lines(wanted: bool, text: Callable[[], str]) -> Iterator[None]:
 
     def tell() -> None:
         while not done.wait(EVERY):
-            terminal.echo(text(), err=True)
+            if line := text():
+                terminal.echo(line, err=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -135,10 +136,10 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
         progress.TextColumn("{task.description}"),
     )
-    begun, last = time.monotonic(), ["planning"]
+    begun, last = time.monotonic(), [""]  # nothing is said before the work begins: what is wrong is one line
 
     def told() -> str:
-        return f"{last[0]} (after {duration(time.monotonic() - begun)})"
+        return last[0] and f"{last[0]} (after {duration(time.monotonic() - begun)})"
 
     with Bar(*columns) as line, lines(True, told):
         task = line.add_task("planning", total=0)

@@ -6,17 +6,19 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from troth.core import catalog, files, trust, user_code
 from troth.core.errors import TrothError
+from troth.core.types import Example, Question
 from troth.store.cells import Cell
 from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
 
 if TYPE_CHECKING:
+    from troth.engine.routines import Routine
     from troth.explainers import Explainer
     from troth.metrics import Metric
     from troth.models import TextClassifier
@@ -147,7 +149,9 @@ class Context:
             reference = self._trusted(source)
             if reference is not None:
                 return from_reference(reference, self.home, dict(spec.model_options or {}))
-            return load_model(source, **(spec.model_options or {}))
+            loaded = load_model(source, **(spec.model_options or {}))
+            _warm_up(loaded)
+            return loaded
         finally:
             self.loading += time.perf_counter() - begun
 
@@ -181,6 +185,20 @@ class Context:
     def _trusted(self, name: str) -> user_code.Reference | None:
         reference = user_code.read(name)
         return reference if reference is not None and reference.head in self.trusted else None
+
+
+def _warm_up(model: TextClassifier) -> None:
+    """Reads a text once: what a model tries out on first use, no cell is charged with. One elsewhere is not asked."""
+    from troth.engine.prober import Prober
+    from troth.engine.probes import PREDICTED, whole_inputs
+
+    def ask() -> Routine[None]:
+        (encoding,) = model.encode([Example("", "a word")])
+        yield whole_inputs([Question(encoding, target=PREDICTED)])
+
+    if not model.erases_only:
+        with suppress(TrothError):  # whoever needs the model gets the error, with its own text
+            Prober(model).ask(ask())
 
 
 def _recall(kept: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:

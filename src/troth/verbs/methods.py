@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +13,11 @@ from typing import Any
 from troth.core import catalog, user_code
 from troth.core.errors import TrothError
 from troth.core.hashing import fingerprint
-from troth.core.types import Attribution, Example
-from troth.core.units import UnitKind
+from troth.core.types import Attribution
 from troth.core.user_code import calling
 from troth.explainers import Explainer
-from troth.models import Segments, TextClassifier
+from troth.models import TextClassifier
 from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
-from troth.verbs.proof import CHOICES, RATIO, count_of
 
 Given = str | Explainer | Callable[..., Any] | Sequence[Attribution]
 _WAYS = "a name such as leave_one_out, an explainer, a function (model, example) or a list of attributions"
@@ -70,22 +67,6 @@ def by_name(given: Iterable[Given] | Mapping[str, Given]) -> dict[str, Explainer
 def usual_explainer(model: TextClassifier) -> str:
     """The method where none is named: gradients where the model shows its inside, else erasing one unit at a time."""
     return "leave_one_out" if model.erases_only else "integrated_gradients"
-
-
-def passes_of(
-    model: TextClassifier,
-    examples: Sequence[Example],
-    methods: Mapping[str, Explainer],
-    units: UnitKind = "word",
-    *,
-    segments: Segments = "first",
-    proof: bool = True,
-) -> dict[str, int]:
-    """About how many inputs the model reads for each method, and for the proof: of an endpoint, requests."""
-    counts = [encoding.n_units for encoding in model.encode(examples, units, segments)]
-    passes = {name: round(sum(1 + method.passes(count) for count in counts)) for name, method in methods.items()}
-    choices = (min(CHOICES, math.comb(count, count_of(RATIO, count))) for count in counts if count)
-    return passes | ({"proof": sum(choices) + len(methods) * len(counts)} if proof else {})
 
 
 def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
