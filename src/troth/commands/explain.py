@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html as markup
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -166,7 +168,8 @@ def explain(
         explained = {row[0].example.id for row in by_text}
         notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
-        export.write_page(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
+        export.write_page(html, "What was written" if chosen == EACH else "Explanations",
+                          [_made(classifier.name, data), *sections(by_text)])  # fmt: skip
     if csv is not None:
         export.write(csv, Attributions(each for row in by_text for each in row).to_csv().encode())
     if record is not None:
@@ -183,6 +186,14 @@ def explain(
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, csv, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
+
+
+def _made(model: str, data: str | None) -> str:
+    """Of a page: the model, the data, the day and the version."""
+    import troth
+
+    parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
+    return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
 
 
 def print_expected(expected: Mapping[str, int], texts: int, as_json: bool) -> None:
