@@ -98,7 +98,7 @@ def test_a_run_is_read_again_without_the_code(here):
         before = first.leaderboard.summaries[key]
         assert (summary.value, summary.low, summary.high) == (before.value, before.low, before.high)
     assert board.directions == first.leaderboard.directions
-    assert board.sheet().columns[1].name == "lost_share by mask_token"
+    assert "lost_share by mask_token" in {column.name for column in board.sheet().columns}
     (here / "mine.py").write_text(FILE.replace("{extra}", "5"))
     again = troth.bench(model(), DATA, ["leave_one_out"], metrics, "run")
     assert again.outcome.computed > 0
