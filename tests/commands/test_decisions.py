@@ -40,11 +40,12 @@ def test_wrong_decisions_are_found_and_named(troth, data):
     assert list(dict.fromkeys(row["example"] for row in rows)) == expected
     assert all(row["gold"] != row["predicted"] and 0.5 <= float(row["probability"]) <= 1 for row in rows)
     _, plain, _ = troth(*asked, "--only", "right", "--json")
-    assert [facts["id"] for facts in json.loads(plain)] == [
-        f"c{place}" for place in range(len(ROWS)) if f"c{place}" not in expected
-    ]
+    right = [f"c{place}" for place in range(len(ROWS)) if f"c{place}" not in expected]
+    assert [facts["id"] for facts in json.loads(plain)] == right
     _, plain, _ = troth(*asked, "--only", "wrong", "--limit", 1, "--json")
     assert [facts["id"] for facts in json.loads(plain)] == expected[:1]
+    _, plain, _ = troth(*asked, "--only", "wrong", "--id", ",".join([*reversed(expected), right[0]]), "--json")
+    assert [facts["id"] for facts in json.loads(plain)] == [*reversed(expected)]
     _, shown, _ = troth(*asked, "--id", "c4,c0")
     assert shown.index("example c4, gold negative, ") < shown.index("example c0, gold positive, ")
 

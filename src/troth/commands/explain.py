@@ -6,6 +6,7 @@ import html as markup
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -81,7 +82,7 @@ def explain(
     import troth
     from troth.core.results import Attributions
     from troth.core.types import Example
-    from troth.data import Data, load_data
+    from troth.data import load_data
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
@@ -131,7 +132,7 @@ def explain(
     if data is not None and ids:
         examples = selection.of_ids(found, ids)
     if data is not None and only is not None:
-        chosen_from = found if not ids else Data(found.name, examples, found.labels, found.split)
+        chosen_from = found if not ids else replace(found, examples=examples)
         examples = selection.decided(classifier, chosen_from, wrong=only == "wrong", limit=limit or None)
         if not examples:
             raise TrothError(f"of {data}, {classifier.name} gets none {only}: there is nothing to explain")

@@ -40,7 +40,8 @@ class OwnMetric(Metric, catalog.SelfNamed):
 
     @property
     def higher_is_better(self) -> bool | None:  # type: ignore[override]  # the function says it
-        return getattr(self.function, "higher_is_better", True)
+        better: bool | None = getattr(self.function, "higher_is_better", True)
+        return better
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
