@@ -68,6 +68,8 @@ def __getattr__(name: str) -> Any:
     # Loaded when first used, so that the command line answers at once.
     if name in _HOMES:
         return getattr(import_module(f"troth.{_HOMES[name]}"), name)
+    if name == "sweep":
+        return import_module("troth.sweep")  # a room that has the name of its verb, and can be called
     raise AttributeError(f"module 'troth' has no attribute {name!r}")
 
 
