@@ -1,0 +1,52 @@
+"""The end of a bench that is a gate: what was required, what the scores say of it, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from troth.core import terminal
+
+if TYPE_CHECKING:
+    from troth.report.board import Leaderboard
+    from troth.report.requirements import Judgment, Requirement
+
+NOT_MET, FAILED, CANNOT_TELL = 1, 2, 3
+
+
+def understood(texts: Sequence[str] | None, explainers: Any, metrics: Any, baseline: str | None) -> list[Requirement]:
+    """Reads requirements and opens the baseline before anything is computed; a name that will not be measured is refused."""
+    from troth.report.requirements import parse
+    from troth.store.store import open_run
+
+    required = [parse(text) for text in texts or ()]
+    for one in required:
+        one.check(*(None if named == "all" else named for named in (explainers, metrics)))
+    if baseline is not None:
+        open_run(baseline, sound=True)
+    return required
+
+
+def judged(board: Leaderboard, required: Sequence[Requirement], baseline: str | None) -> Judgment | None:
+    """What the scores say; None where nothing is required."""
+    from troth.report.requirements import require
+
+    return require(board, required, baseline) if required or baseline is not None else None
+
+
+def as_dict(judgment: Judgment | None) -> dict[str, Any]:
+    """Ready for JSON; nothing where nothing is required."""
+    if judgment is None:
+        return {}
+    rulings = [{"requirement": one.requirement, "met": one.met, "reason": one.reason} for one in judgment.rulings]
+    return {"met": judgment.met, "requirements": rulings}
+
+
+def leave(judgment: Judgment | None, failed: object, aside: bool) -> None:
+    """Prints a line per requirement, `aside` on standard error, and leaves with the worst exit code."""
+    for ruling in judgment.rulings if judgment is not None else ():
+        terminal.echo(str(ruling), err=aside)
+    met = True if judgment is None else judgment.met
+    code = NOT_MET if met is False else FAILED if failed else CANNOT_TELL if met is None else 0
+    if code:
+        raise SystemExit(code)
