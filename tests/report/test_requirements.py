@@ -104,9 +104,9 @@ def test_metrics_that_disagree_and_a_named_metric(tmp_path):
 
 
 def test_names(better):
-    with pytest.raises(TrothError, match="no explainer of this run is called 'mime'; did you mean mine?"):
+    with pytest.raises(TrothError, match=r"no explainer of this run is called 'mime'; did you mean mine\?"):
         better.require("mime beats random")
-    with pytest.raises(TrothError, match="did you mean sufficiency?"):
+    with pytest.raises(TrothError, match=r"did you mean sufficiency\?"):
         better.require("mine beats random on suficiency")
     with pytest.raises(TrothError, match="mine cannot beat itself"):
         better.require("mine beats mine")
@@ -207,7 +207,7 @@ def test_json_and_a_baseline_on_the_command_line(tmp_path, tmp_path_factory, mon
 
 @pytest.mark.full
 def test_how_often_a_gate_is_right(tmp_path, monkeypatch):
-    """200 benches in which it truly fails (equal on both metrics; a number just at the threshold), 200 where it holds."""
+    """200 benches in which it truly fails (both are equal; a number is at the threshold), 200 in which it holds."""
     monkeypatch.setattr(statistics, "RESAMPLES", 499)
     asked = {
         "mine beats random": (0.0, 0.15, 50), "mine beats random on sufficiency": (0.0, 0.2, 50),

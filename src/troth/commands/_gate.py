@@ -15,7 +15,7 @@ NOT_MET, FAILED, CANNOT_TELL = 1, 2, 3
 
 
 def understood(texts: Sequence[str] | None, explainers: Any, metrics: Any, baseline: str | None) -> list[Requirement]:
-    """Reads requirements and opens the baseline before anything is computed; a name that will not be measured is refused."""
+    """What is required, read before anything is computed; a name that will not be measured is refused."""
     from troth.report.requirements import parse
     from troth.store.store import open_run
 
