@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install demo test test-full test-random pytest lint unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(DEVELOPER)
 
@@ -56,6 +56,17 @@ test: pytest lint
 
 pytest: install unicode chromium
 	$(PYTEST) -m "not full" $(TWO)
+
+# The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
+# package index has torch 2.6 for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=https://download.pytorch.org/whl/cpu`).
+LOWEST := build/lowest
+TORCH_INDEX ?=
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python scripts/lowest.py > build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
+	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
 
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
 # those that measure time or memory.

@@ -1,10 +1,12 @@
-"""The end of a bench that is a gate: what was required, what the scores say of it, and the exit code."""
+"""The end of a bench in CI: what was required, what the scores say of it, the exit code, and who is told."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from troth.commands import _options
 from troth.core import terminal
 
 if TYPE_CHECKING:
@@ -25,6 +27,20 @@ def understood(texts: Sequence[str] | None, explainers: Any, metrics: Any, basel
     if baseline is not None:
         open_run(baseline, sound=True)
     return required
+
+
+def tracker(name: str | None) -> Callable[[Leaderboard], str] | None:
+    """The function that logs to a tracker; one that is not installed is refused before anything is computed."""
+    if name is None:
+        return None
+    import troth
+    from troth.report.logged import TRACKERS, missing
+
+    _options.one_of("--log", name, *TRACKERS)
+    if importlib.util.find_spec(name) is None:
+        raise missing(name, name)
+    log: Callable[[Leaderboard], str] = getattr(troth, f"log_to_{name}")
+    return log
 
 
 def judged(board: Leaderboard, required: Sequence[Requirement], baseline: str | None) -> Judgment | None:

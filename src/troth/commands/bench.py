@@ -47,6 +47,7 @@ def bench(
         list[str] | None, "What must hold: 'lime beats random', 'comprehensiveness(lime) > 0.2'; exit code 1, or 3."
     ] = None,
     baseline: Annotated[str | None, "A run that this one must not be worse than: a folder, or a name in runs/."] = None,
+    log: Annotated[str | None, "Log the bench to mlflow or wandb."] = None,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
     form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
@@ -70,6 +71,7 @@ def bench(
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json")
+    track = _gate.tracker(log)
     as_json = as_json or form == "json"
     _options.quieten()
     methods: Any = "all" if explainers == ["all"] else explainers
@@ -98,6 +100,8 @@ def bench(
     run_page.write_report(Store(result.folder), report, [board])
     order = board.sorted_by(sort) if sort else board.explainers
     judged = _gate.judged(board, required, baseline)
+    if track is not None:
+        track(board)
     if as_json:
         spent = {"spent": result.spent} if result.spent else {}
         _options.print_json({**as_dict(board, order), "run": str(result.folder), **spent, **_gate.as_dict(judged)})
