@@ -63,7 +63,7 @@ LOWEST := build/lowest
 TORCH_INDEX ?=
 test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python scripts/lowest.py > build/lowest.txt
+	$(LOWEST)/bin/python scripts/lowest_versions.py > build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
@@ -103,6 +103,12 @@ docs: install
 	$(BIN)/python scripts/findings.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
+
+# Wheel and source distribution of the last commit in dist/, built twice with the same hashes.
+wheel:
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) 'setuptools>=77' wheel
+	$(BIN)/python scripts/release.py
 
 clean:
 	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache
