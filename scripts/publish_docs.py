@@ -1,7 +1,7 @@
 """Puts a built site into a folder of versions: python scripts/publish_docs.py build/site pages v0.3.0
 
-Each version is a folder of plain files. `latest` points to the newest release; versions.json lists all, newest first, in
-the form that themes of MkDocs and their successors read.
+Each version is a folder of plain files. `latest` points to the newest release; versions.json lists all, newest first,
+in the form that themes of MkDocs and their successors read.
 """
 
 import json
