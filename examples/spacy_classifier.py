@@ -7,6 +7,7 @@ from spacy.training import Example
 import troth
 
 LABELS = ["negative", "positive"]
+spacy.util.fix_random_seed(0)
 nlp = spacy.blank("en")
 nlp.add_pipe("textcat")
 examples = [
@@ -16,7 +17,7 @@ examples = [
     for each in troth.load_data("reviews")
 ]
 nlp.initialize(lambda: examples)
-for start in [*range(0, len(examples), 32)] * 5:
+for start in [*range(0, len(examples), 32)] * 2:
     nlp.update(examples[start : start + 32])
 
 

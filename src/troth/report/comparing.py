@@ -187,7 +187,11 @@ def corrected(
     pairs: Iterable[tuple[str, Mapping[str, Floats], bool]], resolution: float = statistics.resolution()
 ) -> list[PairedComparison]:
     """(metric, two names with their paired values, is higher better?) compared, and corrected as one family."""
-    return _adjusted([_compared(metric, *values, values, better, resolution) for metric, values, better in pairs])
+    raw = []
+    for metric, values, better in pairs:
+        first, second = values
+        raw.append(_compared(metric, first, second, values, better, resolution))
+    return _adjusted(raw)
 
 
 def _compared(

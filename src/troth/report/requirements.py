@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -250,7 +250,8 @@ def _fits(kind: str, asked: str, spec: str) -> bool:
     if asked.partition("(")[0] != spec.partition("(")[0]:
         return False
     with suppress(TrothError):
-        wanted, there = catalog.build(kind, asked), catalog.build(kind, spec)
+        wanted: Any = catalog.build(kind, asked)
+        there: Any = catalog.build(kind, spec)
         options = catalog.parse(asked)[1]
         return all(canonical(getattr(wanted, name)) == canonical(getattr(there, name, None)) for name in options)
     return "(" not in asked
