@@ -222,7 +222,7 @@ def judge(
     if not better:
         closest = max(compared, key=lambda pair: pair.size)
         none = "None is better than random here" if len(real) > 1 else f"{real[0]} is not better than random here"
-        return Verdict("none", (f"{none} ({closest}).", *_power(closest, counts)), (), useless)
+        return Verdict("none", (f"{none} ({closest}).", *power(closest, counts)), (), useless)
     # Of those that nothing is better than, the one with the best mean place.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
@@ -281,10 +281,10 @@ def _tie(
     else:
         advice = f"use {leader}, the only one that is shown to be better than random"
     tie = f"Cannot tell {joined([leader, *others])} apart ({why}); {advice}."
-    return [tie, *(_power(pairs[0], counts) if pairs and not disagree else ())]
+    return [tie, *(power(pairs[0], counts) if pairs and not disagree else ())]
 
 
-def _power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
+def power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
     """What so many examples could have shown, and how many it takes."""
     if np.isinf(pair.detectable) or not np.isinf(pair.needed):
         return (_too_few(pair, counts),)

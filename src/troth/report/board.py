@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
 from troth.validity.stamp import Stamp, masking_of, stamps
+
+if TYPE_CHECKING:
+    from troth.report.requirements import Judgment
 
 _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
@@ -63,6 +67,7 @@ class Leaderboard(Shown, Exportable):
     analysis: Analysis | None = field(default=None, repr=False)  # behind letters and verdict
     clustering: Clusters = field(default_factory=Clusters, repr=False)
     cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
+    folder: Path | None = field(default=None, repr=False)  # of its run
 
     @property
     def setting(self) -> str:
@@ -130,6 +135,16 @@ class Leaderboard(Shown, Exportable):
     def answer(self) -> list[str]:
         """The result in words: what to use, what is no better than random, which metrics to doubt, how to cite."""
         return answer(self)
+
+    def require(
+        self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
+    ) -> Judgment:
+        """Rules on sentences such as "leave_one_out beats random" or "aopc_comprehensiveness(lime) > 0.2", and on being
+        no worse than another run over the same texts. True if all are met; `raises` makes anything else an error.
+        """
+        from troth.report.requirements import require
+
+        return require(self, requirements, baseline, raises)
 
 
 def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Leaderboard] = ()) -> list[Leaderboard]:
@@ -215,6 +230,7 @@ def _leaderboard(
         compared={key: statistics.mean(some) for key, some in values.items() if judges[key[1]].pooled},
         analysis=analysis,
         clustering=clustering,
+        folder=store.folder,
     )
     return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
 

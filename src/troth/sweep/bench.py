@@ -23,6 +23,7 @@ from troth.explainers import Explainer
 from troth.metrics import Erasing, Metric
 from troth.models import Segments, TextClassifier
 from troth.report.board import Leaderboard, leaderboards
+from troth.report.requirements import Judgment
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
@@ -65,6 +66,12 @@ class Bench(Shown, Exportable):
     def sheet(self) -> Sheet:
         """That of the leaderboard."""
         return self.leaderboard.sheet()
+
+    def require(
+        self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
+    ) -> Judgment:
+        """That of the leaderboard."""
+        return self.leaderboard.require(*requirements, baseline=baseline, raises=raises)
 
     def _line(self) -> str:
         return f"in {self.folder} {self.leaderboard._line()}"
