@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import fakes
+import heads
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example
 
-KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head"]
+KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head", "token_classifier"]
 # Every method on close relatives of BERT, RoBERTa and Llama is a long check; tests/models tries these families, too.
-MARKS = {kind: [pytest.mark.full] for kind in ("albert", "electra", "xlm_roberta", "distilbert", "prompted_gpt2")}
+OTHER_HEADS = ("token_classifier",)  # tests/models has a short test of each
+_LONG = ("albert", "electra", "xlm_roberta", "distilbert", "prompted_gpt2", *OTHER_HEADS)
+MARKS = {kind: [pytest.mark.full] for kind in _LONG}
 KIND_CASES = [pytest.param(kind, marks=MARKS.get(kind, [])) for kind in KINDS]
 
 # What refuses which kind of model; all the rest must run.
@@ -74,6 +77,8 @@ def model_of(kind):
         return fakes.prompted(kind.removeprefix("prompted_"))
     if kind == "llama_head":
         return decoder_with_head()
+    if kind == "token_classifier":
+        return heads.token_classifier()
     return fakes.encoder(kind)
 
 

@@ -97,6 +97,11 @@ def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]
     network = model.model
     if network is None:
         raise refuse(model.name, f"layers for {asked_by} to read", "use leave_one_out, lime or kernel_shap")
+    if model.labels_words:
+        raise TrothError(
+            f"{asked_by} reads what reaches the first token; {model.name} is {model.kind}, which reads a word's own: "
+            "use attention, integrated_gradients or leave_one_out"
+        )
     kind = str(network.config.model_type)
     classifier = getattr(network, "classifier", None)
     if kind not in families.BERT_LAYERS + families.DISTILBERT_LAYERS or classifier is None:

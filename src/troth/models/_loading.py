@@ -16,6 +16,7 @@ from troth.core import trust
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.models import _folder_checks, _pretrained, families
+from troth.models._endpoint import is_url
 
 
 class Network(NamedTuple):
@@ -24,9 +25,11 @@ class Network(NamedTuple):
     words: str
     auto: str
     half_on_gpu: bool = False  # bfloat16 by default where there is a GPU
+    tried: bool = False  # it shows on first use how it reads (`_first_use`)
 
 
-CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
+CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification", tried=True)
+TOKENS = Network("token classifier", "AutoModelForTokenClassification", tried=True)
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
 MASKED = Network("masked language model", "AutoModelForMaskedLM")
 
@@ -71,6 +74,30 @@ def bring(
             f"{type(model).__name__} is not a transformers model; pass one, or a function from texts to probabilities"
         )
     return model, tokenizer, name
+
+
+def architecture(source: Any) -> str:
+    """The class that a model in memory has, or that a folder's or hub model's config.json names; "" where none does."""
+    if is_pipeline(source):
+        source = source.model
+    if isinstance(source, nn.Module):
+        base = (
+            source.get_base_model() if hasattr(source, "peft_config") and hasattr(source, "get_base_model") else source
+        )
+        return type(base).__name__
+    if not isinstance(source, str | Path) or is_url(source):
+        return ""
+    place = Path(source)
+    return _saved_as(str(source)) if place.is_dir() or str(source).count("/") == 1 else ""
+
+
+def _saved_as(source: str) -> str:
+    try:
+        with offline_where_unreachable(source), quiet():
+            named = _folder_checks.config_of(source).get("architectures")
+    except (TrothError, OSError):  # loading it says what is wrong
+        return ""
+    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
 
 
 def is_transformers(model: Any) -> bool:

@@ -79,7 +79,7 @@ class Encoder(TextClassifier):
     @property
     def call_convention(self) -> _reading.CallConvention:
         """How the network must be called."""
-        if self.network is not CLASSIFIER:
+        if not self.network.tried:
             return _reading.CallConvention(first_position=self.first_position)
         return _first_use.call_convention(self)
 
@@ -104,7 +104,7 @@ class Encoder(TextClassifier):
         return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
     def ready(self, level: str, *, backward: bool) -> None:
-        if self.network is CLASSIFIER:
+        if self.network.tried:
             _first_use.require(self, level, backward=backward)
 
     @cached_property
