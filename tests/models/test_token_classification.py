@@ -89,7 +89,7 @@ def test_a_deleted_word_leaves_a_mask_token_where_its_label_is_read():
         rest = [TOKENIZER.mask_token_id if asked and start == 17 else number for number, asked in kept]
         expected.append(float(whole - logits(rest)[[asked for _, asked in kept].index(True), found.target]))
     np.testing.assert_allclose(found.scores, expected, atol=1e-5)
-    assert found.scores[4] == pytest.approx(expected[4], abs=1e-5) and found.units[4] == "unlovable"
+    assert found.units[4] == "unlovable"
 
 
 def test_without_a_target_the_surest_entity_is_explained():
@@ -176,11 +176,11 @@ def test_folders_pipelines_and_the_command_line(tmp_path):
     TOKENIZER.save_pretrained(tmp_path)
     folder = troth.load_model(tmp_path)
     piped = troth.load_model(pipeline("token-classification", model=network, tokenizer=TOKENIZER))
-    assert isinstance(folder, TokenClassification) and isinstance(piped, TokenClassification)
+    assert type(folder) is type(piped) is TokenClassification
     assert folder.fingerprint == piped.fingerprint == model().fingerprint
     target = '{"word": "good", "start": 36, "label": "LOC"}'
     asked = ["-m", str(tmp_path), "-e", "leave_one_out", "--target", target, "--json"]
     (facts,) = json.loads(CliRunner().invoke(app, ["explain", TEXT, *asked]).stdout)
     (found,) = troth.explain(model(), TEXT, "leave_one_out", target=json.loads(target))
-    assert facts["word"] == [36, 40] and facts["target"] == found.target
+    assert (facts["word"], facts["target"]) == ([36, 40], found.target)
     np.testing.assert_allclose(facts["scores"], found.scores, atol=1e-6)

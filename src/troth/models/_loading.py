@@ -60,8 +60,7 @@ def bring(
     else:
         if is_pipeline(model):
             model, tokenizer = model.model, tokenizer or model.tokenizer
-        if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-            model = model.get_base_model()  # the transformers model itself, its adapters in place
+        model = _without_adapters(model)
         name = getattr(model, "name_or_path", "") or type(model).__name__
         if tokenizer is None:
             raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
@@ -81,14 +80,16 @@ def architecture(source: Any) -> str:
     if is_pipeline(source):
         source = source.model
     if isinstance(source, nn.Module):
-        base = (
-            source.get_base_model() if hasattr(source, "peft_config") and hasattr(source, "get_base_model") else source
-        )
-        return type(base).__name__
+        return type(_without_adapters(source)).__name__
     if not isinstance(source, str | Path) or is_url(source):
         return ""
     place = Path(source)
     return _saved_as(str(source)) if place.is_dir() or str(source).count("/") == 1 else ""
+
+
+def _without_adapters(model: Any) -> Any:
+    """The transformers model itself, its adapters in place."""
+    return model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
 
 
 def _saved_as(source: str) -> str:

@@ -86,7 +86,7 @@ class TokenClassification(Encoder):
     def _pieces(
         self, encodings: Sequence[Encoding], spans: Sequence[Span] | None = None
     ) -> list[list[tuple[int, Span]]]:
-        """Of each text its words (or these spans) with the place of their first token; those that were not read lack."""
+        """Of each text the words (or these spans) that were read, with the place of their first token."""
         by_token = encode(self.tokenizer, [each.example for each in encodings], "token", "first", self.max_length)
         return [
             _first_pieces(each, spans_of("word")(each.example.text) if spans is None else spans) for each in by_token
@@ -150,7 +150,7 @@ def _span_of(example: Example, word: str, start: int | None) -> Span:
 
 
 def _matching(labels: Sequence[str], label: str | None) -> list[int]:
-    """The labels that one stands for: itself or, with a prefix before it, those of its scheme; all, where none is named.
+    """The labels that one stands for: itself or, with a prefix, those of its scheme; all of them where none is named.
 
     Of several, the one is explained that is most probable at the word.
     """
