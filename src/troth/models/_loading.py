@@ -15,7 +15,7 @@ from torch import nn
 from troth.core import trust
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
-from troth.models import _folder_checks, _pretrained, families
+from troth.models import _folder_checks, _placement, _pretrained, families
 from troth.models._endpoint import is_url
 
 
@@ -41,10 +41,12 @@ def bring(
     *,
     device: str | torch.device | None = None,
     dtype: torch.dtype | str | None = None,
+    **placing: Any,
 ) -> tuple[Any, Any, str]:
     """Model, tokenizer and name of a source; only what is loaded here is moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
+        options = _placement.loading_options(placing, device)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
@@ -52,9 +54,10 @@ def bring(
         if dtype is None and network.half_on_gpu and str(device).startswith("cuda"):
             dtype = torch.bfloat16
         with offline_where_unreachable(name), quiet():
-            model, tokenizer = from_pretrained(name, tokenizer, dtype, network)
+            model, tokenizer = from_pretrained(name, tokenizer, dtype, network, **options)
         try:
-            model.to(device)
+            if not options and not _placement.is_placed(model):
+                model.to(device)
         except (RuntimeError, AssertionError) as error:
             raise TrothError(f"cannot use device {device}: {first_line(error)}") from None
     else:
@@ -68,6 +71,8 @@ def bring(
             raise TrothError(f"tokenizer must be that of a transformers model, not a {type(tokenizer).__name__}")
         if (device is not None and torch.device(device) != model.device) or dtype is not None:
             raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
+        if placing:
+            raise TrothError(f"{next(iter(placing))} is for a model that is loaded here; this one is in memory already")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
         raise TrothError(
             f"{type(model).__name__} is not a transformers model; pass one, or a function from texts to probabilities"
@@ -111,7 +116,9 @@ def is_pipeline(model: Any) -> bool:
     return hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module)
 
 
-def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network) -> tuple[Any, Any]:
+def from_pretrained(
+    name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network, **placing: Any
+) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
     folder, has_tokenizer = Path(name), tokenizer is not None
     is_gguf = folder.suffix == ".gguf" and folder.is_file()
@@ -127,11 +134,11 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     with _pretrained.loading(f"{name} as a {network.words}"):
         try:
             if is_adapter:
-                model, missing, source = _adapted(folder, number_format, network)
+                model, missing, source = _adapted(folder, number_format, network, **placing)
             else:
                 if is_gguf:
                     source, options = str(folder.parent), {"gguf_file": folder.name}
-                model, missing = _pretrained.network_of(network.auto, source, number_format, **options)
+                model, missing = _pretrained.network_of(network.auto, source, number_format, **options, **placing)
             own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
             tokenizer = tokenizer or _pretrained.tokenizer_of(name if own_files else source, **options)
         except OSError:
@@ -162,7 +169,7 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     return model, tokenizer
 
 
-def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, list[str], str]:
+def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any) -> tuple[Any, list[str], str]:
     """A base model with its adapter merged in, so that its layers are plain ones, and where the base is."""
     if find_spec("peft") is None:
         raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft")
@@ -182,7 +189,7 @@ def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, l
     if network is CLASSIFIER and heads:
         options["num_labels"] = heads[0]
     _folder_checks.check_rank(config, saved.values())
-    base, missing = _pretrained.network_of(network.auto, source, dtype, **options)
+    base, missing = _pretrained.network_of(network.auto, source, dtype, **options, **placing)
     # Heads that the adapter brings along are missing in the base only.
     missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
     return _pretrained.adapted(base, folder), missing, source
