@@ -6,7 +6,16 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from transformers import AutoModelForTokenClassification, BertConfig
+from transformers import (
+    AutoModelForMultipleChoice,
+    AutoModelForTokenClassification,
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 import fakes
 import troth
@@ -33,3 +42,49 @@ def token_network(labels: tuple[str, ...] = LABELS) -> Any:
 @lru_cache
 def token_classifier(labels: tuple[str, ...] = LABELS) -> Any:
     return troth.load_model(token_network(labels), tokenizer=fakes.tokenizer_for("bert"))
+
+
+@lru_cache
+def seq2seq_network(family: str = "bart") -> Any:
+    tokenizer = fakes.tokenizer_for("bert")
+    own = {"vocab_size": len(tokenizer), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    torch.manual_seed(0)
+    if family == "t5":
+        sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "decoder_start_token_id": 0}
+        return spread_out(T5ForConditionalGeneration(T5Config(**own, **sizes)))
+    sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
+    both = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in sizes.items()}
+    config = BartConfig(**own, **both, d_model=16, max_position_embeddings=64, decoder_start_token_id=3)
+    return spread_out(BartForConditionalGeneration(config))
+
+
+@lru_cache
+def seq2seq(family: str = "bart") -> Any:
+    return troth.load_model(seq2seq_network(family), tokenizer=fakes.tokenizer_for("bert"), continuation="a bad book")
+
+
+@lru_cache
+def sentence_network() -> Any:
+    torch.manual_seed(0)
+    config = BertConfig(**fakes.SIZES, vocab_size=len(fakes.tokenizer_for("bert")))
+    return spread_out(BertModel(config, add_pooling_layer=False))
+
+
+@lru_cache
+def similarity(pooling: str = "mean") -> Any:
+    return troth.load_model(sentence_network(), tokenizer=fakes.tokenizer_for("bert"), pooling=pooling)
+
+
+@lru_cache
+def choice_network() -> Any:
+    torch.manual_seed(0)
+    config = BertConfig(**fakes.SIZES, vocab_size=len(fakes.tokenizer_for("bert")))
+    return spread_out(AutoModelForMultipleChoice.from_config(config))
+
+
+CHOICES = ("the book was better", "nobody should", "a joy to use")
+
+
+@lru_cache
+def multiple_choice() -> Any:
+    return troth.load_model(choice_network(), tokenizer=fakes.tokenizer_for("bert"), choices=list(CHOICES))

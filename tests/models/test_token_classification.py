@@ -149,7 +149,7 @@ def test_a_word_is_refused_where_it_means_nothing():
         troth.explain(fakes.encoder(), TEXT, "random", target={"word": "good"})
     with pytest.raises(TrothError, match="glob_enc reads what reaches the first token"):
         troth.explain(model(), TEXT, "glob_enc")
-    with pytest.raises(TrothError, match="windows go with a label of the whole text"):
+    with pytest.raises(TrothError, match="windows go with classes of a whole text"):
         troth.load_model(model(), windows=True)
     short = troth.load_model(heads.token_network(), tokenizer=TOKENIZER, max_length=6)
     with pytest.raises(TrothError, match="'cast' stands behind the 6 tokens that were read"):

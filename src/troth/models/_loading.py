@@ -30,6 +30,9 @@ class Network(NamedTuple):
 
 CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification", tried=True)
 TOKENS = Network("token classifier", "AutoModelForTokenClassification", tried=True)
+SENTENCES = Network("sentence encoder", "AutoModel")
+MULTIPLE_CHOICE = Network("multiple choice model", "AutoModelForMultipleChoice", tried=True)
+SEQ2SEQ = Network("encoder-decoder", "AutoModelForSeq2SeqLM", half_on_gpu=True)
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
 MASKED = Network("masked language model", "AutoModelForMaskedLM")
 
@@ -82,28 +85,44 @@ def bring(
 
 def architecture(source: Any) -> str:
     """The class that a model in memory has, or that a folder's or hub model's config.json names; "" where none does."""
-    if is_pipeline(source):
-        source = source.model
-    if isinstance(source, nn.Module):
-        return type(_without_adapters(source)).__name__
+    network = _in_memory(source)
+    if network is not None:
+        return type(network).__name__
+    named = saved_config(source).get("architectures")
+    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+
+
+def is_encoder_decoder(source: Any) -> bool:
+    """Whether a model in memory, or one that config.json describes, writes with a decoder what an encoder has read."""
+    network = _in_memory(source)
+    if network is not None:
+        return bool(getattr(getattr(network, "config", None), "is_encoder_decoder", False))
+    named = saved_config(source).get("is_encoder_decoder")
+    return named is True or (named is None and architecture(source).endswith("ForConditionalGeneration"))
+
+
+def saved_config(source: Any) -> dict[str, Any]:
+    """The config.json of a folder or a hub model; nothing of anything else."""
     if not isinstance(source, str | Path) or is_url(source):
-        return ""
-    place = Path(source)
-    return _saved_as(str(source)) if place.is_dir() or str(source).count("/") == 1 else ""
+        return {}
+    if not Path(source).is_dir() and str(source).count("/") != 1:
+        return {}
+    try:
+        with offline_where_unreachable(str(source)), quiet():
+            return _folder_checks.config_of(str(source))
+    except (TrothError, OSError):  # loading it says what is wrong
+        return {}
+
+
+def _in_memory(source: Any) -> Any:
+    """The network of a model or pipeline in memory; None of anything else."""
+    source = source.model if is_pipeline(source) else source
+    return _without_adapters(source) if isinstance(source, nn.Module) else None
 
 
 def _without_adapters(model: Any) -> Any:
     """The transformers model itself, its adapters in place."""
     return model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
-
-
-def _saved_as(source: str) -> str:
-    try:
-        with offline_where_unreachable(source), quiet():
-            named = _folder_checks.config_of(source).get("architectures")
-    except (TrothError, OSError):  # loading it says what is wrong
-        return ""
-    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
 
 
 def is_transformers(model: Any) -> bool:
@@ -150,6 +169,8 @@ def from_pretrained(
     place = Path(name if own_files else source)
     if not has_tokenizer and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
+    if network is SENTENCES:
+        missing = [key for key in missing if not key.startswith("pooler.")]  # which nothing here reads
     if missing:
         if network is MASKED:
             raise NoHeadError(

@@ -33,6 +33,7 @@ class Encoder(TextClassifier):
     options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold", "precision", *_placement.OPTIONS)
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
+    takes_windows: ClassVar[bool] = True  # a long text may be read in windows
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

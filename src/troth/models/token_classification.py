@@ -36,6 +36,7 @@ class TokenClassification(Encoder):
     options = ()
     network = TOKENS
     labels_words = True
+    takes_windows = False
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:

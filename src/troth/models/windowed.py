@@ -61,9 +61,9 @@ class Windowed(Wrapped):
             raise TrothError(
                 f"windows go with a model that reads tokens; {inner.name} is {inner.kind}: cut texts yourself"
             )
-        if inner.labels_words:
+        if not inner.takes_windows:
             raise TrothError(
-                f"windows go with a label of the whole text; {inner.name} is {inner.kind}: cut texts yourself"
+                f"windows go with classes of a whole text; {inner.name} is {inner.kind}: cut texts yourself"
             )
         if isinstance(inner, Prompted):
             more = inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
