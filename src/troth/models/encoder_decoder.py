@@ -40,6 +40,7 @@ class EncoderDecoder(Encoder):
     continues = True
     has_hidden_states = False
     takes_windows = False
+    masks_padding = False  # a mask of ours would not do for the decoder
 
     def __init__(
         self,

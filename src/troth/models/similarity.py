@@ -15,11 +15,12 @@ from torch import Tensor
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.hub import offline_where_unreachable
 from troth.core.types import PROMPT, Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.models._encoding import encode
 from troth.models._folder_checks import file_of
-from troth.models._loading import SENTENCES
+from troth.models._loading import SENTENCES, quiet
 from troth.models._row_edits import rearranged
 from troth.models.base import Output, Segments, TextClassifier, check_choices, refuse
 from troth.models.encoder import Encoder
@@ -39,6 +40,7 @@ class Similarity(Encoder):
     has_hidden_states = False
     takes_windows = False
     pads = True  # padding is masked, and not pooled
+    masks_padding = False  # a plain mask does
 
     def __init__(
         self,
@@ -100,8 +102,8 @@ class Similarity(Encoder):
         for example in examples:
             if example.text_pair is None:
                 raise TrothError(f"example {example.id} is one text; {self.name} compares two: give a text_pair, too")
-        firsts = [replace(example, text_pair=None) for example in examples]
-        seconds = [replace(example, text=example.text_pair or "", text_pair=None) for example in examples]
+        firsts = [Example(example.id, example.text) for example in examples]
+        seconds = [Example(example.id, example.text_pair or "") for example in examples]
         kinds: tuple[UnitKind, UnitKind] = (units, units if isinstance(units, str) else "word")
         read = [
             encode(self.tokenizer, some, kind, "first", self.max_length)
@@ -135,6 +137,8 @@ class Similarity(Encoder):
         return self.plain_forward(rows)
 
     def plain_forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
+        if rows.output_factor is not None:
+            raise refuse(self.name, "one embedding layer for both texts", 'use at="word"')
         with self.at_rest():
             first, second = (self._embedding(self._side(rows, side)) for side in (0, 1))
         return Output(torch.cosine_similarity(first, second, dim=1)[:, None])
@@ -148,11 +152,11 @@ class Similarity(Encoder):
         own = rearranged(rows, index, lengths)
         assert own.token_types is not None
         types = torch.zeros_like(own.token_types) if "token_type_ids" in self.tokenizer.model_input_names else None
-        return replace(own, token_types=types)
+        return replace(own, ids=own.ids.where(own.real, self.filler_id), token_types=types)
 
     def _embedding(self, rows: Rows) -> Tensor:
         """[rows, hidden]"""
-        changed = rows.embeddings is not None or rows.attention is not None or rows.output_factor is not None
+        changed = rows.embeddings is not None or rows.attention is not None
         of_row = None
         if not changed and len(rows) > 1:  # most rows leave one of the two texts as it is: that is read once
             known = torch.cat([rows.ids, rows.lengths[:, None]], dim=1)
@@ -190,7 +194,8 @@ def _modules(source: Any) -> list[Any] | None:
     if not isinstance(source, str | Path) or (not Path(source).is_dir() and str(source).count("/") != 1):
         return None
     try:
-        path = file_of(str(source), "modules.json")
+        with offline_where_unreachable(str(source)), quiet():
+            path = file_of(str(source), "modules.json")
         modules = None if path is None else reading.parse_json(reading.content(path, reading.DATA))
     except (TrothError, OSError, ValueError):
         return None
