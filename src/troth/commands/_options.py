@@ -197,7 +197,7 @@ Targets = Annotated[
     typer.Option(
         "--target",
         help="The class explained: predicted, gold, an index or a label; several: a,b. Of a multi-label model also "
-        "above_threshold.",
+        'above_threshold; of a token classifier {"word": "London", "label": "LOC"}.',
     ),
 ]
 Seed = Annotated[int, "Seed of every random draw."]

@@ -20,7 +20,7 @@ from troth.models import TextClassifier
 from troth.models.targets import EACH, Target, require_class
 from troth.serve import requests
 from troth.serve.work_queue import BatchKey, Job
-from troth.verbs.explain import explanations, targets_of
+from troth.verbs.explain import aimed, explanations, targets_of
 from troth.verbs.methods import usual_explainer
 from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
@@ -53,7 +53,7 @@ class Served:
             require_class(model, asked.against)
             encoding = _encoded(model, example, asked)
             (targets,) = yield from targets_of(model, [encoding], asked.target)
-            pairs = [(encoding, each) for each in targets]
+            pairs = aimed(model, [(encoding, targets)])
             by_method: list[list[Attribution]] = []
             for done, (name, method) in enumerate(methods.items()):
                 job.begins(name, done, len(methods))

@@ -73,7 +73,8 @@ def explain(
 ) -> Attributions | Explanations:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
-    `target` is "predicted", "gold", a class index or a label. A list of them gives one attribution per text and
+    `target` is "predicted", "gold", a class index or a label; of a token classifier a word of the text and its label:
+    {"word": "London", "label": "LOC"} (docs/heads.md). A list of them gives one attribution per text and
     target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
     example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
     model's passes. Several explainers give a dict of
@@ -90,13 +91,13 @@ def explain(
     require_class(classifier, against)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     targets = Prober(classifier, masking).ask(targets_of(classifier, encodings, target))
+    pairs = aimed(classifier, zip(encodings, targets, strict=True))
     probers: dict[Readout, Prober] = {}  # explainers that read the same of a whole text need that only once
     attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
-        pairs = [(encoding, each) for encoding, chosen in zip(encodings, targets, strict=True) for each in chosen]
         each = explain_pairs(prober, prepared, pairs, against=against, seed=seed)
         attributions[name] = Attributions(track(each, len(pairs), name, shown=progress))
     return attributions if several is explainer else attributions.popitem()[1]
@@ -190,6 +191,11 @@ def targets_of(
     return [[index for index in row if holds[index]] for row, holds in zip(order, held, strict=True)]
 
 
+def aimed(model: TextClassifier, targets: Iterable[tuple[Encoding, Sequence[Any]]]) -> list[tuple[Encoding, str | int]]:
+    """Each text with each of its targets, asked about the word that a target names."""
+    return [model.aimed(encoding, each) for encoding, chosen in targets for each in chosen]
+
+
 def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
     """The spans of every text; of one text they need no list around them."""
     arguments.iterable("units", units, "a name, or a list of (start, end)")
@@ -245,7 +251,8 @@ def explanations(
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
     for attribution, shares in zip(attributions, probabilities, strict=True):
         labels = model.labels_of(attribution.question.encoding)
-        note = "; ".join(filter(None, (attribution.note, *notes)))
+        about = attribution.question.encoding.about
+        note = "; ".join(filter(None, (attribution.note, about, *notes)))
         shown = tuple(shares[: len(labels)])
         # They are still ours alone: another object for each would take longer than all of this.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)

@@ -136,7 +136,8 @@ def count_of(ratio: float, n_units: int) -> int:
 
 def _text_of(attribution: Attribution) -> object:
     question = attribution.question
-    return attribution.example, attribution.spans, question.encoding.unit_segments, question.seed
+    encoding = question.encoding
+    return attribution.example, attribution.spans, encoding.unit_segments, encoding.asked, question.seed
 
 
 def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, masking: Masking) -> Routine[list[Proof]]:
