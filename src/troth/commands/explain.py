@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import typer
 
-from troth.commands import _options
+from troth.commands import _citing, _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import reading
 from troth.core.errors import TrothError
@@ -34,8 +34,12 @@ def explain(
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
     target: _options.Targets = None,
-    against: Annotated[str | None, "Explain why the target rather than this class."] = None,
-    masking: _options.Masking = "mask_token",
+    against: Annotated[
+        str | None, "Explain why the target rather than this class; or why a continuation rather than this one."
+    ] = None,
+    masking: Annotated[
+        str | None, "How a unit is erased: mask_token, passages by delete; see troth list maskings."
+    ] = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
@@ -48,6 +52,9 @@ def explain(
     label: _options.LabelColumn = None,
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
+    question: Annotated[str | None, "A question that a language model answers from --passages: which ones?"] = None,
+    passages: _citing.Passages = None,
+    answer: Annotated[str | None, "The answer to --question; without one the model writes it."] = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -67,6 +74,8 @@ def explain(
     A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
 
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
+
+    Which passages it rests on: troth explain -m my-llm --question "Who wrote Faust?" --passages docs/*.txt
     """
     import troth
     from troth.core.types import Example
@@ -78,6 +87,16 @@ def explain(
     from troth.verbs.methods import by_name
 
     _options.quieten()
+    if question is not None:
+        _citing.cite(
+            question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
+            seed=seed, device=device, html=html, as_json=as_json,
+        )  # fmt: skip
+        return
+    for name, value in {"passages": passages, "answer": answer}.items():
+        if value:
+            raise TrothError(f"--{name} goes with --question; name the question, or leave it out")
+    masking = masking or "mask_token"
     _options.one_of("--segments", segments, "first", "both")
     _options.require("--limit", limit, limit >= 0, "0 or more")
     methods = by_name(explainer or ["integrated_gradients"])
@@ -110,6 +129,8 @@ def explain(
     if record is not None:
         _require_folder(record)
     model_options = asked()
+    if against is not None and model_options.keys() & {"continuation", "generate"}:
+        model_options["against"], against = against, None  # another continuation
     classifier = load_named(model, device=device, **model_options)
     chosen = _options.targets(target, classifier.labels)
     options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
