@@ -79,7 +79,11 @@ def remarks(answer: CitedAnswer) -> Iterator[str]:
     """How it was found out, in words."""
     how = "deleted" if answer.masking == "delete" else f"erased by {answer.masking}"
     rest = len(answer.passages) - len(answer.divided)
-    bound = f"; the other {rest} together change it by {answer.undivided:.2f}" if rest and answer.divided else ""
+    bound = (
+        f"; without all the others the log-probability falls by {answer.undivided:.2f}"
+        if rest and answer.divided
+        else ""
+    )
     divided = f"sentences of {_listed(answer.divided)} were asked about{bound}" if answer.divided else ""
     yield "; ".join(filter(None, (f"passages are {how}", f"{answer.passes} erased inputs were read", divided)))
 
