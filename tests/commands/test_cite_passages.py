@@ -74,7 +74,10 @@ def test_one_file_is_cut_at_blank_lines_and_the_model_writes_the_answer(troth, f
         (("--question", "q", "--passages", "latin.txt"), "is not UTF-8"),
         (("--question", "q", "--passages", "empty.txt"), "there are no passages"),
         (("--question", "q", "--passages", "c.txt", "--continuation", "x"), "given by --answer"),
-        (("--question", "q", "--passages", "c.txt", "-e", "lime"), "--explainer goes with texts of which units"),
+        (
+            ("--question", "q", "--passages", "c.txt", "-e", "lime"),
+            "--explainer is about texts and classes; with --question leave it out",
+        ),
         (("--passages", "c.txt", "a text"), "--passages goes with --question"),
         (("--answer", "it", "a text"), "--answer goes with --question"),
     ],

@@ -104,10 +104,11 @@ def planted(number):
     return passages, right, fact, f"What is the key of {towns[0]}?"
 
 
-def test_a_planted_fact_comes_first_and_its_words_do_not_win():
+@pytest.mark.parametrize("numbers", [range(6), pytest.param(range(6, 106), marks=pytest.mark.full)], ids=str)
+def test_a_planted_fact_comes_first_and_its_words_do_not_win(numbers):
     network, tokenizer = retriever()
     model = troth.load_model(network, tokenizer, continuation="a")
-    for number in range(8):
+    for number in numbers:
         passages, right, fact, question = planted(number)
         found = troth.cite(model, question, passages, f"Pigs can fly. {fact}")
         pigs, sentence = found.parts

@@ -91,9 +91,7 @@ def explain(
         alone = {"explainer": explainer, "pair": pair, "target": target, "against": against, "data": data}
         for name, value in (alone | {"record": record}).items():
             if value is not None:
-                raise TrothError(
-                    f"--{name} goes with texts of which units are explained, not with --question; leave it out"
-                )
+                raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
         _citing.cite(
             question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
             seed=seed, device=device, html=html, as_json=as_json,
