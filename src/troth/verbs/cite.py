@@ -16,6 +16,7 @@ from troth.core.units import Span, join, sentence_spans
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.models import TextClassifier, load_model
+from troth.models._endpoint import is_url
 from troth.models._prompt_reader import PromptReader
 from troth.models.continuation import Continuation
 from troth.verbs.cited_passages import Values, measured
@@ -125,6 +126,8 @@ def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer
     template = PROMPT if prompt is None else prompt
     for field, own in _FIELDS.items():
         template = template.replace(field, own)
+    if is_url(model):
+        raise TrothError(f"cite asks a causal language model in memory; {model} is a server: name the model's folder")
     if not isinstance(model, TextClassifier):
         model = load_model(model, prompt=template, **options, **answer)
     elif options:
