@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from troth.sweep.bench import bench as bench
     from troth.training.train import train as train
     from troth.validity.checking import check as check
+    from troth.verbs.cite import cite as cite
     from troth.verbs.explain import explain as explain
     from troth.verbs.fit import fit as fit
     from troth.verbs.fresh import fresh as fresh
@@ -38,6 +39,7 @@ _HOMES = {
     "TrothError": "core.errors",
     "bench": "sweep.bench",
     "check": "validity.checking",
+    "cite": "verbs.cite",
     "explain": "verbs.explain",
     "fit": "verbs.fit",
     "fresh": "verbs.fresh",

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import typer
 
-from troth.commands import _options
+from troth.commands import _citing, _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import reading, terminal
 from troth.core.errors import TrothError
@@ -39,7 +39,9 @@ def explain(
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
     target: _options.Targets = None,
-    against: Annotated[str | None, "Explain why the target rather than this class."] = None,
+    against: Annotated[
+        str | None, "Explain why the target rather than this class; or why a continuation rather than this one."
+    ] = None,
     masking: _options.OwnMasking = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
@@ -59,6 +61,9 @@ def explain(
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     dry_run: _options.DryRun = False,
+    question: Annotated[str | None, "A question that a language model answers from --passages: which ones?"] = None,
+    passages: _citing.Passages = None,
+    answer: Annotated[str | None, "The answer to --question; without one the model writes it."] = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -78,6 +83,8 @@ def explain(
     A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
 
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
+
+    Which passages it rests on: troth explain -m my-llm --question "Who wrote Faust?" --passages docs/*.txt
     """
     import troth
     from troth.core.results import Attributions
@@ -91,6 +98,19 @@ def explain(
     from troth.verbs.proof import masking_of_proof, passes_of
 
     _options.quieten()
+    if question is not None:
+        alone = {"explainer": explainer, "pair": pair, "target": target, "against": against, "data": data}
+        for name, value in (alone | {"record": record}).items():
+            if value is not None:
+                raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
+        _citing.cite(
+            question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
+            seed=seed, device=device, html=html, as_json=as_json,
+        )  # fmt: skip
+        return
+    for name, value in {"passages": passages, "answer": answer}.items():
+        if value:
+            raise TrothError(f"--{name} goes with --question; name the question, or leave it out")
     _options.one_of("--segments", segments, "first", "both")
     if only is not None:
         _options.one_of("--only", only, "wrong", "right")
@@ -128,6 +148,8 @@ def explain(
     if record is not None:
         _require_folder(record)
     model_options = asked()
+    if against is not None and model_options.keys() & {"continuation", "generate"}:
+        model_options["against"], against = against, None  # another continuation
     classifier = load_named(model, device=device, **model_options)
     if data is not None and ids:
         examples = selection.of_ids(found, ids)

@@ -68,7 +68,11 @@ def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
             continue
         for text, unit in pieces(attribution, segment):
             yield text, unit, "text"
-    for number, (_, token) in enumerate(attribution.question.encoding.written, start=1):
+    written = attribution.question.encoding.written
+    earlier = "".join(token for _, token in written[:-1])
+    # Where earlier tokens are units, they were shown as such.
+    shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0
+    for number, (_, token) in enumerate(written[shown:], start=1 + shown):
         yield token, None, "explained" if attribution.target in (0, number) else "written"
 
 
@@ -84,6 +88,8 @@ def heading(attribution: Attribution) -> str:
     if written := attribution.question.encoding.written:
         what = f"“{''.join(text for _, text in written).strip()}”" if attribution.target == 0 else f"“{name.strip()}”"
         tokens = f", {len(written)} tokens" if attribution.target == 0 and len(written) > 1 else ""
+        if " rather than " in name and attribution.target == 0 and len(attribution.labels) == 1:  # a foil
+            return f"{what} {name[name.index('rather than') :]} (log-probability {probability:+.2f} above the other's)"
         return f"{what}{rather} (log-probability {probability:.2f}{tokens})"
     if attribution.outputs == "values":
         return f"{name}{rather} = {probability:.4g}"

@@ -18,6 +18,7 @@ from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution
 from troth.report import decision, explanation, export, figures, matrix
+from troth.report.cited_answer import html as cited_html  # noqa: F401
 from troth.report.explanation import line as attribution_line  # noqa: F401
 from troth.report.export import frame  # noqa: F401
 from troth.report.figures import plot  # noqa: F401
