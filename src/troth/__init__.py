@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from troth.data import load_data as load_data
     from troth.engine.prober import Prober as Prober
     from troth.models import load_model as load_model
+    from troth.refereeing.verb import referee as referee
     from troth.sweep.bench import bench as bench
     from troth.training.train import train as train
     from troth.validity.checking import check as check
@@ -43,6 +44,7 @@ _HOMES = {
     "load_model": "models",
     "measure": "verbs.measure",
     "prove": "verbs.proof",
+    "referee": "refereeing.verb",
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)
