@@ -1,6 +1,6 @@
 """The referee on one library, in the library's own environment: prints JSON.
 
-    build/peers/common/bin/python benchmarks/referee/run.py captum [METHOD] [PROPERTY …]
+build/peers/common/bin/python benchmarks/referee/run.py captum [METHOD] [PROPERTY …]
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def test_a_right_function_passes(method):
     assert verdicts.holds, verdicts
     # What is not claimed is not judged, and nothing else is left out.
     assert {each.status for each in verdicts} - {"not offered"} == {"holds", "not claimed"}
-    assert {each.property for each in verdicts if each.status == "not offered"} <= _LONG
+    assert {each.name for each in verdicts if each.status == "not offered"} <= _LONG
     assert verdicts[method if method != "shapley" else "shapley_values"].status == "holds"
 
 
@@ -35,14 +35,14 @@ def test_each_property_has_a_fault():
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_by_its_property(name):
     verdicts = troth.referee(FAULTS[name], only=[name])
-    assert [each.property for each in verdicts.failed] == [name], verdicts
+    assert [each.name for each in verdicts.failed] == [name], verdicts
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", FAULTS)
 def test_no_other_property_fires_on_a_fault(name):
     verdicts = troth.referee(FAULTS[name])
-    assert [each.property for each in verdicts.failed] == [name], verdicts
+    assert [each.name for each in verdicts.failed] == [name], verdicts
     failed = verdicts[name]
     assert failed.expected
     assert failed.came

@@ -104,9 +104,10 @@ def probabilities(model: Any, tokenizer: Any) -> Callable[[list[str]], np.ndarra
     """Texts to probabilities, as users of black-box explainers write it."""
 
     def predict(texts: list[str]) -> np.ndarray:
-        inputs = tokenizer(list(texts), return_tensors="pt", truncation=True, padding=len(texts) > 1)
+        batches = [list(texts)] if tokenizer.pad_token else [[text] for text in texts]
         with torch.no_grad():
-            logits = model(**inputs).logits.float()
+            given = [tokenizer(each, return_tensors="pt", truncation=True, padding=len(each) > 1) for each in batches]
+            logits = torch.cat([model(**inputs).logits for inputs in given]).float()
         several = model.config.problem_type == "multi_label_classification"
         return (logits.sigmoid() if several else logits.softmax(-1)).numpy()
 

@@ -13,7 +13,9 @@ PACKAGES = ("shap",)
 
 @claiming("completeness", "dummy", "linear", of="probability")
 def partition(model, tokenizer, texts, target):
-    model_of_texts = pipeline("text-classification", model=model, tokenizer=tokenizer, top_k=None, device="cpu")
+    model_of_texts = pipeline(
+        "text-classification", model=model, tokenizer=tokenizer, top_k=None, device="cpu", truncation=True
+    )
     explained = shap.Explainer(model_of_texts, silent=True)([single(text) for text in texts])
     return [
         ([str(token) for token in tokens], values[:, target])

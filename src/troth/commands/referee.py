@@ -81,7 +81,7 @@ def _function(name: str) -> Attribute:
 
 def _show(console: Console, verdict: Judgment, function: str) -> None:
     style = {"fails": "bold", "holds": ""}.get(verdict.status, "dim")
-    console.print(f"{verdict.sign} {verdict.property:22}{verdict.says}", markup=False, style=style)
+    console.print(f"{verdict.sign} {verdict.name:22}{verdict.says}", markup=False, style=style)
     details = {
         "expected": verdict.expected, "came": verdict.came, "text": repr(verdict.text) if verdict.expected else "",
         "again": f"troth referee {function} {verdict.again}" if verdict.again else "", "–": verdict.why,

@@ -76,11 +76,11 @@ class Log(list[Row]):
         return self
 
 
-class KnownConfig(PretrainedConfig):
+class KnownConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     model_type = "troth_known"
 
 
-class Known(PreTrainedModel):
+class Known(PreTrainedModel):  # type: ignore[no-untyped-call]
     """A transformers classifier around a game; of `of`, a class's value is exactly the game's."""
 
     config_class = KnownConfig
@@ -89,20 +89,14 @@ class Known(PreTrainedModel):
     def __init__(self, game: Game, tokenizer: Any, of: Of = "logit", *, multi_label: bool = False) -> None:
         columns = CLASSES if multi_label else CLASSES + 1  # the last one takes what is left of the probability
         size = len(tokenizer)
-        super().__init__(
-            KnownConfig(
-                num_labels=columns,
-                vocab_size=size,
-                hidden_size=size,
-                num_hidden_layers=1,
-                num_attention_heads=1,
-                max_position_embeddings=LONGEST,
-                pad_token_id=tokenizer.pad_token_id,
-                problem_type="multi_label_classification" if multi_label else "single_label_classification",
-            )
-        )
+        facts: dict[str, Any] = {
+            "num_labels": columns, "vocab_size": size, "hidden_size": size, "num_hidden_layers": 1,
+            "num_attention_heads": 1, "max_position_embeddings": LONGEST, "pad_token_id": tokenizer.pad_token_id,
+            "problem_type": "multi_label_classification" if multi_label else "single_label_classification",
+        }  # fmt: skip
+        super().__init__(KnownConfig(**facts))
         self.of, self.multi_label, self.read = of, multi_label, Log()
-        self.known = nn.Module()
+        self.known: Any = nn.Module()
         self.known.embeddings = nn.Module()
         words = nn.Embedding(size, size)
         self.known.embeddings.word_embeddings = words
@@ -117,11 +111,10 @@ class Known(PreTrainedModel):
                     ]
         self.separator = tokenizer.sep_token_id
         self.products = [(_features(names, tokenizer, size), values) for names, values in game.together.items()]
-        self.eval()
+        self.eval()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
-        words = self.known.embeddings.word_embeddings
-        assert isinstance(words, nn.Embedding)
+        words: nn.Module = self.known.embeddings.word_embeddings
         return words
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -146,7 +139,7 @@ class Known(PreTrainedModel):
         attended = vectors * mask[..., None]
         counts = torch.cat([attended * (1 - second), attended * second], -1).sum(1)  # [rows, 2 × vocabulary]
         logits = self.linked(self.polynomial(counts))
-        return (logits,) if return_dict is False else SequenceClassifierOutput(logits=logits)
+        return (logits,) if return_dict is False else SequenceClassifierOutput(logits=logits)  # type: ignore[arg-type]
 
     def polynomial(self, counts: Tensor) -> Tensor:
         """[rows, 2 × vocabulary] -> [rows, classes]"""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, RobertaConfig
+from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedTokenizerFast, RobertaConfig
 
 import troth
 from troth.refereeing import tokenizers
@@ -83,7 +83,8 @@ def known(
 def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
     """A random BERT or RoBERTa of transformers' own."""
     own = tokenizers.wordpiece() if family == "bert" else tokenizers.byte_level()
-    config = {"bert": BertConfig, "roberta": RobertaConfig}[family](
+    kinds: dict[str, Any] = {"bert": BertConfig, "roberta": RobertaConfig}
+    config = kinds[family](
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -95,7 +96,7 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(config)
+        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, 0, 0.3)
@@ -106,6 +107,6 @@ def embedded() -> Situation:
     """The trained classifier that comes with troth."""
     folder = Path(troth.__file__).parent / "models" / "embedded_model"
     with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
-        own = AutoTokenizer.from_pretrained(folder)
+        own = PreTrainedTokenizerFast.from_pretrained(folder)
         model = AutoModelForSequenceClassification.from_pretrained(folder).float().eval()
     return Situation("the embedded model", model, own, copy.deepcopy(own))

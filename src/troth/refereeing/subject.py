@@ -70,7 +70,7 @@ class Subject:
         self.claims = {*declared, *(more for claim in declared for more in CLAIMS[claim])}
         if of not in OF:
             raise unknown("explained value", str(of), OF)
-        self.of: Of = of  # type: ignore[assignment]
+        self.of: Of = of
         if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
             raise TrothError(f"tolerance must be a share of the largest score, from 0 to below 1, not {tolerance!r}")
         self.tolerance = float(tolerance)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 WORDS = (
@@ -25,10 +25,10 @@ def wordpiece(*, words_first: bool = False) -> Any:
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     tokens = (*WORDS, *PIECES, *special) if words_first else (*special, *WORDS, *PIECES)
     ids = {token: place for place, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))  # type: ignore[call-arg]
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)  # type: ignore[assignment]
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # type: ignore[assignment]
-    tokenizer.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
         "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])]
     )
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -49,13 +49,14 @@ def byte_level() -> Any:
         for place, token in enumerate(dict.fromkeys([*special, *alphabet, *(left + right for left, right in merges)]))
     }
     tokenizer = Tokenizer(models.BPE(ids, merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
-    tokenizer.decoder = decoders.ByteLevel()  # type: ignore[assignment]
-    tokenizer.post_processor = processors.RobertaProcessing(  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", ids["</s>"]), ("<s>", ids["<s>"]), trim_offsets=True, add_prefix_space=False
     )
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
-    named = dict(zip(names, special, strict=True)) | {"bos_token": "<s>", "eos_token": "</s>"}
+    named: dict[str, Any] = dict(zip(names, special, strict=True)) | {"bos_token": "<s>", "eos_token": "</s>"}
+    named["mask_token"] = AddedToken("<mask>", lstrip=True, special=True)  # it takes the blank before it, as RoBERTa's
     return _fast(tokenizer, named, ["input_ids", "attention_mask"])
 
 
@@ -66,15 +67,15 @@ def begin_only() -> Any:
     scores = [0.0] * 3 + [-1.0] * len(WORDS) + [-20.0] * 28
     tokenizer = Tokenizer(models.Unigram(list(zip(tokens, scores, strict=True)), unk_id=0))
     tokenizer.add_special_tokens(list(special))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()  # type: ignore[assignment]
-    tokenizer.decoder = decoders.Metaspace()  # type: ignore[assignment]
-    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", None, [("<s>", 1)])  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", None, [("<s>", 1)])
     names = dict(zip(("unk_token", "bos_token", "eos_token"), special, strict=True))
     return _fast(tokenizer, names, ["input_ids", "attention_mask"])
 
 
-def _fast(tokenizer: Tokenizer, special: dict[str, str], inputs: Sequence[str]) -> Any:
-    return PreTrainedTokenizerFast(
+def _fast(tokenizer: Tokenizer, special: Mapping[str, Any], inputs: Sequence[str]) -> Any:
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, model_max_length=LONGEST, model_input_names=list(inputs), **special
     )
 

@@ -21,7 +21,7 @@ SIGNS: dict[str, str] = {"holds": "✓", "fails": "✗"}  # all others: –
 class Judgment:
     """One property of one function."""
 
-    property: str
+    name: str
     group: str
     says: str
     status: Status
@@ -70,14 +70,14 @@ class Verdicts(Shown, list[Judgment], Exportable):
     def __getitem__(self, place: Any) -> Any:
         """By number, or by the name of a property."""
         if isinstance(place, str):
-            return next(verdict for verdict in self if verdict.property == place)
+            return next(verdict for verdict in self if verdict.name == place)
         found = super().__getitem__(place)
         return Verdicts(found, self.name, self.seconds) if isinstance(place, slice) else found
 
     def sheet(self) -> Sheet:
         fields = ("property", "result", "what must hold", "expected", "came", "text")
         rows = [
-            (each.property, each.sign, each.says + (f" ({each.why})" if each.why else ""), each.expected, each.came,
+            (each.name, each.sign, each.says + (f" ({each.why})" if each.why else ""), each.expected, each.came,
              shown(each.text) if each.text != "" else "")
             for each in self
         ]  # fmt: skip
@@ -94,7 +94,7 @@ class Verdicts(Shown, list[Judgment], Exportable):
         """Plain data, ready for JSON."""
         rows = [
             {
-                "property": each.property, "group": each.group, "says": each.says, "status": each.status,
+                "property": each.name, "group": each.group, "says": each.says, "status": each.status,
                 "why": each.why or None, "expected": each.expected or None, "came": each.came or None,
                 "text": each.text if each.status == "fails" else None, "again": each.again or None,
             }
@@ -106,10 +106,10 @@ class Verdicts(Shown, list[Judgment], Exportable):
         return f"of {self.name}: {self.summary}"
 
     def _rows(self) -> Iterator[str]:
-        return (f"{each.sign} {each.property}: {each.line}" for each in self if each.status != "holds")
+        return (f"{each.sign} {each.name}: {each.line}" for each in self if each.status != "holds")
 
     def _parts(self) -> Iterator[str]:
-        rows = [(each.sign, each.property, each.line) for each in self]
+        rows = [(each.sign, each.name, each.line) for each in self]
         yield table(f"The properties of {self.name}. {self.summary}", ("", "property", "what must hold"), rows)
 
 
@@ -167,8 +167,8 @@ def _judged(each: Property, subject: Subject, before: Verdicts) -> Judgment:
     if subject.claims.intersection(each.unless):
         return verdict("not claimed", why=f"claims to be {' '.join(subject.claims.intersection(each.unless))}")
     for one in before:
-        if one.property in each.after and one.status in ("fails", "not judged"):
-            return verdict("not judged", why=one.why if one.status == "not judged" else f"because {one.property} fails")
+        if one.name in each.after and one.status in ("fails", "not judged"):
+            return verdict("not judged", why=one.why if one.status == "not judged" else f"because {one.name} fails")
     try:
         each.check(subject)
     except DoesNotApplyError as error:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from troth.refereeing import rule
-from troth.refereeing.known import PRODUCT, Known
+from troth.refereeing.known import PRODUCT
 from troth.refereeing.situations import Situation, known, tiny
 from troth.refereeing.subject import Subject, ViolationError
 
@@ -122,7 +122,6 @@ def bfloat16(subject: Subject) -> None:
     """A model in bfloat16 is explained as well as in float32."""
     (wanted,) = subject(known("logit", PRODUCT), [TEXT])
     place = known("logit", PRODUCT)
-    assert isinstance(place.model, Known)
     place.model.to(torch.bfloat16)
     (came,) = subject(place, [TEXT])
     if np.abs(wanted.scores - came.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
