@@ -30,7 +30,7 @@ LIBRARIES = ("captum", "shap", "lime", "ferret", "interpreto", "transformers_int
 RESULTS = ROOT / "build" / "referee"
 PAGE = ROOT / "docs" / "referee.md"
 MARKS = ("<!-- referee: written by benchmarks/referee/table.py -->", "<!-- /referee -->")
-LINK = "../benchmarks/referee/confirm"
+SCRIPTS = "benchmarks/referee/confirm"
 
 
 def run(script: str, library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -76,7 +76,7 @@ def cell(result: dict[str, Any], name: str, confirmed: dict[tuple[str, str], str
     statuses = [row["status"] for row in rows]
     if "fails" in statuses:
         key = result["library"], name
-        return f"[✗]({LINK}/{key[0]}_{key[1]}.py)" if confirmed.get(key) else "?"
+        return f"[✗](#{key[0]}-{key[1]})" if confirmed.get(key) else "?"
     return "✓" if "holds" in statuses else "–"
 
 
@@ -93,12 +93,20 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
         methods, first = ", ".join(method for method, _ in rows), rows[0][1]
         shown = confirmed.get((library, name))
         issue = ISSUES.get((library, name), "")
-        lines.append(
-            f"- **{library}, `{name}`** ({methods}). {says[name]} Expected {_plain(first['expected'])}; came "
-            f"{_plain(first['came'])}. Text: `{str(first['text'])[:60]}`. "
-            + (f"Confirmed: {_plain(shown)}." if shown else "Not confirmed by a second script, so it may be ours.")
-            + (f" {issue}" if issue else "")
+        confirmation = (
+            f"`{SCRIPTS}/{library}_{name}.py` shows it without troth: {_plain(shown)}."
+            if shown
+            else "No second script confirms it yet, so it may be our adapter."
         )
+        lines += [
+            f"### {library}: {name}", "",
+            f"{methods}. {says[name]}", "",
+            f"- expected: {_plain(first['expected'])}",
+            f"- came: {_plain(first['came'])}",
+            f"- text: `{str(first['text'])[:60] or 'the empty text'}`",
+            f"- {confirmation}",
+            *([f"- {issue}"] if issue else []), "",
+        ]  # fmt: skip
     lines += [] if found else ["Nothing.", ""]
     lines += ["", "## What was not judged", ""]
     for result in results:
@@ -141,7 +149,7 @@ def known() -> str:
     for script, (library, issue, what) in KNOWN.items():
         done = run(f"confirm/{script}.py", library)
         last = (done.stdout.strip().splitlines() or [(done.stderr.strip().splitlines() or ["no output"])[-1]])[-1]
-        lines.append(f"| {issue} | {library} | [{what}]({LINK}/{script}.py) | {_plain(last)} |")
+        lines.append(f"| {issue} | {library} | {what} (`{SCRIPTS}/{script}.py`) | {_plain(last)} |")
     return "\n".join(lines) + "\n"
 
 
