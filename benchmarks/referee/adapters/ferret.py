@@ -12,6 +12,8 @@ PACKAGES = ("ferret-xai",)
 
 
 def _explained(kind, model, tokenizer, texts, target, **options):
+    if tokenizer.pad_token is None:
+        raise NotImplementedError("needs a tokenizer with a token of padding")
     explainer, results = kind(model, tokenizer), []
     for text in texts:
         explanation = explainer(single(text), target=target, **options)

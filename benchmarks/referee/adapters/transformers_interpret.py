@@ -16,6 +16,8 @@ PACKAGES = ("transformers-interpret",)
 # Scores of norm 1 do not sum to the output, nor are they what a word adds; what has no effect still gets 0.
 @claiming("dummy", "symmetry", of="probability")
 def sequence_classification(model, tokenizer, texts, target):
+    if tokenizer.pad_token is None:
+        raise NotImplementedError("needs a tokenizer with a token of padding")
     results = []
     for text in texts:
         if not isinstance(text, str):

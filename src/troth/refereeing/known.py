@@ -80,7 +80,7 @@ class KnownConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     model_type = "troth_known"
 
 
-class Known(PreTrainedModel):  # type: ignore[no-untyped-call]
+class KnownForSequenceClassification(PreTrainedModel):  # type: ignore[no-untyped-call]
     """A transformers classifier around a game; of `of`, a class's value is exactly the game's."""
 
     config_class = KnownConfig

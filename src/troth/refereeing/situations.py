@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, PreTrai
 
 import troth
 from troth.refereeing import tokenizers
-from troth.refereeing.known import LINEAR, SCALES, Game, Known, Of, counts
+from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
 
 Text = str | tuple[str, str]
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ def known(
 ) -> Situation:
     """A classifier whose answers are known in closed form."""
     own = tokenizer()
-    model = Known(game, own, of, multi_label=multi_label)
+    model = KnownForSequenceClassification(game, own, of, multi_label=multi_label)
     kind = "product" if game.together else "linear"
     return Situation(f"a {kind} model, {own.__class__.__name__}", model, own, copy.deepcopy(own), SCALES[of])
 

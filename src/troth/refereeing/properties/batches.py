@@ -26,7 +26,7 @@ def repeated_text(subject: Subject) -> None:
     place, text = tiny(), "good film plot"
     (wanted,) = subject(place, [text])
     for came in subject(place, [text, text, "dull film cast"])[:2]:
-        subject.expect_same(wanted, came, text, "as alone")
+        subject.expect_same(wanted, came, text, "as alone", place)
 
 
 @rule(unless=["corpus"], after=["same_length_batch"])
@@ -68,7 +68,7 @@ def _alone_as_together(subject: Subject, place: Situation, texts: Sequence[str],
     together = subject(place, texts)
     for text, came in zip(texts, together, strict=True):
         (wanted,) = subject(place, [text])
-        subject.expect_same(wanted, came, text, because)
+        subject.expect_same(wanted, came, text, because, place)
 
 
 def _in_order(came: Sequence[WordScores], texts: Sequence[str]) -> None:

@@ -95,7 +95,8 @@ def random_state_kept(subject: Subject) -> None:
         "numpy.random": lambda: [part.tolist() if hasattr(part, "tolist") else part for part in np.random.get_state()],
         "torch": lambda: torch.get_rng_state().tolist(),
     }
-    place, draws = tiny(), subject.spread > 0
+    place = tiny()
+    draws = subject.noise(place, TEXT) > 0
     ended = []
     kept = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
