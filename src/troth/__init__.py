@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from troth.models import load_model as load_model
     from troth.report.log_to_mlflow import log_to_mlflow as log_to_mlflow
     from troth.report.log_to_wandb import log_to_wandb as log_to_wandb
+    from troth.refereeing.verb import referee as referee
     from troth.sweep.bench import bench as bench
     from troth.training.train import train as train
     from troth.validity.checking import check as check
@@ -49,6 +50,7 @@ _HOMES = {
     "log_to_wandb": "report.log_to_wandb",
     "measure": "verbs.measure",
     "prove": "verbs.proof",
+    "referee": "refereeing.verb",
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)
