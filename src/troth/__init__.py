@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from troth.verbs.explain import explain as explain
     from troth.verbs.fit import fit as fit
     from troth.verbs.fresh import fresh as fresh
+    from troth.verbs.interactions import interactions as interactions
     from troth.verbs.measure import measure as measure
     from troth.verbs.proof import prove as prove
 
@@ -39,6 +40,7 @@ _HOMES = {
     "explain": "verbs.explain",
     "fit": "verbs.fit",
     "fresh": "verbs.fresh",
+    "interactions": "verbs.interactions",
     "load_data": "data",
     "load_model": "models",
     "measure": "verbs.measure",
