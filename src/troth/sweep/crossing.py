@@ -13,8 +13,8 @@ from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics import Metric, require_outputs
-from troth.models import Segments, check_choices
+from troth.metrics import Erasing, Metric, require_outputs
+from troth.models import Segments, TextClassifier, check_choices
 from troth.models.targets import require_class
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
@@ -72,6 +72,7 @@ def cross(
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
             settled = [judge.settled([method.explainer for method in table], matched) for judge in judges]
             of_data = vars(SourceSpec.of(source))
+            erased_files = _files(catalog.build("maskings", masking), context.model(about))
             for method in table:
                 if isinstance(method.explainer, OwnAttributions):
                     method.explainer.require(matched)
@@ -79,7 +80,7 @@ def cross(
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
                         masking=erased_by, explainer=method.name, explainer_full=method.full,
-                        explainer_code=method.code, explainer_files=method.files, seed=seed,
+                        explainer_code=method.code, explainer_files=method.files, seed=seed, masking_files=erased_files,
                         first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
@@ -88,7 +89,12 @@ def cross(
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
                             spec, full = catalog.spec(judge), catalog.spec(judge, full=True)
-                            measured = MetricSpec(**whole, metric=spec, metric_full=full, metric_code=code)
+                            files = (
+                                _files(judge.perturbation, context.model(about)) if isinstance(judge, Erasing) else None
+                            )
+                            measured = MetricSpec(
+                                **whole, metric=spec, metric_full=full, metric_code=code, metric_files=files
+                            )
                             plan.add(measured.cell(explanation, source))
     return plan
 
@@ -101,6 +107,14 @@ def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer 
             context.methods[method.full, method.code, method.files] = method.explainer
     plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code, "files": each.files} for each in found}
     return found
+
+
+def _files(masking: Masking, model: TextClassifier) -> str | None:
+    """The hash of another model that a masking asks; None where there is none, or where its cells will say why."""
+    try:
+        return masking.files(model)
+    except TrothError:
+        return None
 
 
 def _code(metric: Metric) -> str | None:
@@ -137,8 +151,13 @@ def add_checks(
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
         others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
     how = {"masking": catalog.spec(usual), "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
+    files = {
+        cell.specs["model"]: cell.specs.get("metric_files") for cell in plan.of("metric")
+        if masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) == catalog.name_of(usual)
+    }  # fmt: skip
     for cell in list(plan.of("explanation")):
-        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
+        about = {**cell.specs, **how, "masking_files": files.get(cell.specs["model"])}
+        plan.add(CheckSpec.from_dict(about).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

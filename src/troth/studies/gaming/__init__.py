@@ -42,8 +42,8 @@ SCORES = pa.schema(
 METRICS = (
     "comprehensiveness(masking=mask_token)", "sufficiency(masking=mask_token)", "comprehensiveness", "sufficiency",
     "aopc_comprehensiveness", "aopc_sufficiency", "normalized_comprehensiveness", "normalized_sufficiency",
-    "soft_comprehensiveness(scores=rank)", "soft_sufficiency(scores=rank)", "decision_flip", "recursive_erasure(recompute=False)",
-    "normalized_aopc", "linear_score", "f_fidelity(samples=10)",
+    "soft_comprehensiveness(scores=rank)", "soft_sufficiency(scores=rank)", "decision_flip",
+    "recursive_erasure(recompute=False)", "normalized_aopc", "linear_score", "f_fidelity(samples=10)",
 )  # fmt: skip
 
 

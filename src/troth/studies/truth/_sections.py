@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from troth import statistics
+from troth.core.display import counted
 from troth.statistics import CrossedMean, crossed_mean
 from troth.studies import Section
 from troth.studies._results import with_interval
-from troth.studies.truth._shortcuts import SHORTCUTS
 from troth.validity.checking import LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Key = tuple[str, str, str, str, str]  # data, base, shortcut, recipe; quantity
 _NONE = CrossedMean(*[float("nan")] * 4, 0, 0)
+_PLACES = {
+    "average_precision": "average precision", "precision": "precision at k", "rank": "mean rank",
+    "mass": "share of sizes",
+}  # fmt: skip
+_MORE = {
+    "ordered_mixed": "pairs right", "tau_explainers": "τ, explainers", "ordered_explainers": "pairs right, explainers",
+    "tau_means": "τ of means", "diagnosticity": "diagnosticity", "truth_wins": "truth wins",
+    "truth_first": "truth is best", "tau_noise": "τ, only noise", "undefined": "undefined",
+}  # fmt: skip
+_INTERVALS = "[95 % intervals] over texts and seeds."
+
+Group = tuple[str, ...]  # data, base, shortcut, recipe
+BySeed = dict[int, dict[str, float]]  # values by seed and example
 
 
 class Rows:
     """The rows of a study by what they are about."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        # about, quantity -> (data, base, shortcut, recipe) -> seed -> example -> value
-        self._found: dict[tuple[str, str], dict[tuple[str, ...], dict[int, dict[str, float]]]] = defaultdict(dict)
+        self._found: dict[tuple[str, str], dict[Group, BySeed]] = defaultdict(dict)
         for row in rows:
             group = (row["data"], row["base"], row["shortcut"], row["recipe"])
             by_seed = self._found[row["about"], row["quantity"]].setdefault(group, {})
@@ -36,171 +47,173 @@ class Rows:
             by_seed.setdefault(row["seed"], {})[row["example_id"]] = float("nan") if value is None else float(value)
 
     def abouts(self, quantity: str) -> list[str]:
-        """What there is a quantity of."""
+        """The explainers or metrics that have a quantity."""
         return [about for about, name in self._found if name == quantity]
 
-    def groups(self, about: str, quantity: str) -> dict[tuple[str, ...], dict[int, dict[str, float]]]:
-        """By data, base, shortcut and recipe: values by seed and example."""
+    def groups(self, about: str, quantity: str) -> Mapping[Group, BySeed]:
+        """The values of a quantity, by data, base, shortcut and recipe."""
         return self._found.get((about, quantity), {})
 
-    def some(self, place: int) -> list[str]:
-        """The data sets, bases, shortcuts or recipes there are."""
+    def names(self, place: int) -> list[str]:
+        """The data sets (0), bases (1), shortcuts (2) or recipes (3) there are."""
         return list(dict.fromkeys(group[place] for group in self.groups("", "kept")))
 
-    def mean(self, about: str, quantity: str, shortcut: str | None = None, recipe: str | None = None) -> CrossedMean:
-        """Over texts and seeds, of all data sets and bases together: one value per text of each.
+    def of_models(self, quantity: str, group: Group) -> list[float]:
+        """A quantity of each model of a group."""
+        return [next(iter(values.values())) for values in self.groups("", quantity).get(group, {}).values()]
 
-        Seeds of different data sets or bases are different trainings, so the first that was kept of one stands beside
-        the first that was kept of another.
+    def mean(self, about: str, quantity: str, shortcut: str | None = None, recipe: str | None = None) -> CrossedMean:
+        """Over the texts of all data sets and bases, and over seeds.
+
+        Models with the same seed but other data have nothing in common, so the first that is kept of one group stands
+        beside the first that is kept of another. A group of which less than half as many are kept does not count.
         """
         chosen = [
-            (group, list(by_seed.values())) for group, by_seed in self.groups(about, quantity).items()
-            if (shortcut is None or group[2] == shortcut) and (recipe is None or group[3] == recipe)
+            list(by_seed.values()) for group, by_seed in self.groups(about, quantity).items()
+            if shortcut in (None, group[2]) and recipe in (None, group[3])
         ]  # fmt: skip
-        most = max((len(by_seed) for _, by_seed in chosen), default=0)
-        full = [(group, by_seed) for group, by_seed in chosen if 2 * len(by_seed) > most]
-        count = min((len(by_seed) for _, by_seed in full), default=0)
+        most = max(map(len, chosen), default=0)
+        counting = [by_seed for by_seed in chosen if 2 * len(by_seed) >= most]
+        count = min(map(len, counting), default=0)
         columns = [
-            [by_seed[place].get(text, float("nan")) for place in range(count)]
-            for _, by_seed in full for text in by_seed[0]
+            [values.get(text, float("nan")) for values in by_seed[:count]]
+            for by_seed in counting for text in by_seed[0]
         ]  # fmt: skip
         return crossed_mean(np.array(columns).T) if count else _NONE
 
 
 def models(rows: Rows) -> Iterator[Section]:
     """How many models use their shortcut."""
-    table, facts = [], {}
+    changes = ("planted", "swapped", "redrawn", "without")
+    table, facts, kept, trained = [], {}, 0, 0
     for group in rows.groups("", "kept"):
-        of = {name: _of(rows, name, group) for name in ("kept", "planted", "swapped", "redrawn", "without")}
-        kept = f"{int(np.nansum(of['kept']))} of {len(of['kept'])}"
-        table.append([*group, kept, *(_mean(of[name]) for name in ("planted", "swapped", "redrawn", "without"))])
-        facts[" ".join(group)] = {name: _mean(values) for name, values in of.items()}
-    columns = ("data", "base", "shortcut", "recipe", "use it", "as planted", "decides: swapped", "does not: changed",
-               "a word missing")  # fmt: skip
-    kept = sum(float(np.nansum(_of(rows, "kept", group))) for group in rows.groups("", "kept"))
-    trained = sum(len(_of(rows, "kept", group)) for group in rows.groups("", "kept"))
+        uses = rows.of_models("kept", group)
+        kept, trained = kept + int(sum(uses)), trained + len(uses)
+        means = {change: statistics.mean(rows.of_models(change, group)) for change in changes}
+        table.append([*group, f"{int(sum(uses))} of {len(uses)}", *means.values()])
+        facts[" ".join(group)] = {"kept": int(sum(uses)), "trained": len(uses), **means}
+    columns = (
+        "data",
+        "base",
+        "shortcut",
+        "recipe",
+        "use it",
+        "as planted",
+        "label swapped",
+        "others changed",
+        "one missing",
+    )
     words = (
-        f"{kept:.0f} of {trained} models use their shortcut; the others are left out below. Shares of texts in which "
-        "the model says what the shortcut says: as planted; with the words swapped so that the label is the other one; "
-        "with the words changed that decide nothing. With a word missing nothing tells the label, so half are right."
+        f"{kept} of {counted(trained, 'model')} provably use the shortcut; the others are left out of all other tables. "
+        "Shares of the texts in which the model says what the shortcut says: as planted; with the words that decide "
+        "changed so that the label is the other one; with the planted words changed that do not decide. Where a word "
+        "is missing that is needed, nothing tells the label, and half is chance."
     )
     yield Section("models", "Which models use the shortcut", columns, table, words, facts)
-    for name, shortcut in SHORTCUTS.items():
-        facts.setdefault("shortcuts", {})[name] = shortcut.what
 
 
 def explainers(rows: Rows) -> Iterator[Section]:
     """Where explainers place the words that decide."""
-    shortcuts = rows.some(2)
-    for recipe in rows.some(3):
-        table, facts = [], {}
-        for name in rows.abouts("average_precision"):
-            each = {shortcut: rows.mean(name, "average_precision", shortcut, recipe) for shortcut in shortcuts}
-            overall = {place: rows.mean(name, place, None, recipe) for place in _PLACES}
-            table.append([name, *map(with_interval_of, each.values()), *map(with_interval_of, overall.values())])
-            facts[name] = {**_plain(each), **_plain(overall)}
-        table.sort(key=lambda row: -facts[row[0]]["average_precision"]["mean"])
+    shortcuts = rows.names(2)
+    for recipe in rows.names(3):
+        found = {
+            name: {
+                **{shortcut: rows.mean(name, "average_precision", shortcut, recipe) for shortcut in shortcuts},
+                **{place: rows.mean(name, place, None, recipe) for place in _PLACES},
+            }
+            for name in rows.abouts("average_precision")
+        }
         columns = ("explainer", *shortcuts, *(f"all: {what}" for what in _PLACES.values()))
         words = (
-            "Average precision of the words that decide in the order of the scores (1: before all others), by "
-            "shortcut; then all shortcuts. [95 % intervals] over texts and seeds."
+            "By shortcut: average precision of the words that decide, in the order of the scores (1: before all "
+            "others). Precision at k: their share among as many top words. Share of sizes: of the sum of absolute "
+            f"scores. {_INTERVALS}"
         )
-        yield Section("explainers", f"Explainers, {recipe} models", columns, table, words, {recipe: facts})
-
-
-_PLACES = {
-    "average_precision": "average precision", "precision": "precision at k", "rank": "mean rank", "mass": "share of sizes",
-}  # fmt: skip
-_AGREEMENT = {
-    "tau_mixed": "all: τ", "ordered_mixed": "all: pairs right", "tau_explainers": "τ, explainers",
-    "ordered_explainers": "pairs right, explainers", "tau_means": "τ of explainers' means",
-    "diagnosticity": "diagnosticity", "truth_wins": "truth wins", "truth_first": "truth is best",
-    "tau_noise": "τ, only noise", "undefined": "undefined",
-}  # fmt: skip
+        table = _table(found, "average_precision")
+        yield Section("explainers", f"Explainers on {recipe} models", columns, table, words, {recipe: _plain(found)})
 
 
 def metrics(rows: Rows) -> Iterator[Section]:
     """Which metrics rank explanations as the truth does."""
-    shortcuts = rows.some(2)
-    for recipe in rows.some(3):
-        found = {}
-        for name in rows.abouts("tau_mixed"):
-            each = {shortcut: rows.mean(name, "tau_mixed", shortcut, recipe) for shortcut in shortcuts}
-            found[name] = {**each, **{what: rows.mean(name, what, None, recipe) for what in _AGREEMENT}}
-        ordered = sorted(found, key=lambda name: -np.nan_to_num(found[name]["tau_mixed"].mean, nan=-2))
-        table = [[name, *map(with_interval_of, found[name].values())] for name in ordered]
-        columns = ("metric", *shortcuts, *_AGREEMENT.values())
+    shortcuts = rows.names(2)
+    for recipe in rows.names(3):
+        found = {
+            name: {
+                **{shortcut: rows.mean(name, "tau_mixed", shortcut, recipe) for shortcut in shortcuts},
+                "all": rows.mean(name, "tau_mixed", None, recipe),
+            }
+            for name in rows.abouts("tau_mixed")
+        }
         words = (
-            "By shortcut: Kendall's τ-b between a metric's ranking of five explanations of one text and the truth's; "
-            "they are the truth mixed with 0 to 100 % of noise, and the truth's ranking is by average precision. τ, "
-            "explainers: the same of the explainers. τ, only noise: of five explanations that are nothing but noise, "
-            "in an order that means nothing. Pairs right: of those that the truth orders; a tie is half. Diagnosticity: "
-            "explainers against random scores. Truth wins: against explanations that are worse; truth is best: share "
-            f"of the models where its mean is the best of all. [95 % intervals] over texts and seeds. {believe(found, shortcuts)}"
+            "Kendall's τ-b between a metric's ranking of five explanations of one text, the truth mixed with 0 to "
+            f"100 % of noise, and their ranking by where they place the words that decide. {_INTERVALS} {believe(found)}"
         )
-        facts = {name: _plain(values) for name, values in found.items()}
-        draw = partial(draw_metrics, found={name: found[name]["tau_mixed"] for name in ordered})
-        yield Section("metrics", f"Metrics, {recipe} models", columns, table, words, {recipe: facts}, draw)
+        overall = {name: each["all"] for name, each in found.items()}
+        yield Section(
+            "metrics", f"Metrics and shortcuts, {recipe} models", ("metric", *shortcuts, "all"), _table(found, "all"),
+            words, {recipe: _plain(found)}, partial(draw_metrics, found={f"{recipe} models": overall}),
+        )  # fmt: skip
+        more = {name: {what: rows.mean(name, what, None, recipe) for what in _MORE} for name in found}
+        words = (
+            "Pairs right: of the pairs of explanations that the truth orders; a tie is half. τ, explainers: as above, "
+            "of the explainers. τ of means: of the explainers' means over texts, by model. Diagnosticity: share of "
+            "texts in which an explainer scores better than random. Truth wins: share of the explanations that place "
+            "the words worse which the truth beats. Truth is best: share of the models in which no mean of the mixed "
+            "ones is better. τ, only noise: of explanations that are nothing but noise, in an order without meaning."
+        )
+        title = f"Metrics on {recipe} models, all shortcuts"
+        yield Section("metrics", title, ("metric", *_MORE.values()), _table(more, "ordered_mixed"), words,
+                      {f"{recipe}, more": _plain(more)})  # fmt: skip
 
 
-def believe(found: Mapping[str, Mapping[str, CrossedMean]], shortcuts: Sequence[str]) -> str:
-    """Which metric to believe, and when: in one sentence, from the table."""
-    means = {name: each["tau_mixed"].mean for name, each in found.items() if not np.isnan(each["tau_mixed"].mean)}
+def believe(found: Mapping[str, Mapping[str, CrossedMean]]) -> str:
+    """Which metric to believe, and for which shortcuts another one, from the table."""
+    means = {name: each["all"] for name, each in found.items() if not np.isnan(each["all"].mean)}
     if not means:
         return ""
-    best = max(means, key=lambda name: means[name])
-    tied = [
-        name for name, each in found.items() if name != best and each["tau_mixed"].high >= found[best]["tau_mixed"].low
-    ]
-    others = {}
-    for shortcut in shortcuts:
-        of = {name: found[name][shortcut].mean for name in means if not np.isnan(found[name][shortcut].mean)}
-        if of and (first := max(of, key=lambda name: of[name])) != best:
-            others[shortcut] = first
-    said = f"Believe {best} (τ {with_interval(found[best]['tau_mixed'][:3], 2)})"
-    said += f", or {', '.join(tied)}, whose intervals overlap with its own" if tied else ""
-    each = "; ".join(f"{metric} is ahead for {shortcut}" for shortcut, metric in others.items())
-    return f"{said}{f'; {each}' if each else ''}."
+    best = max(means, key=lambda name: means[name].mean)
+    close = [name for name, each in means.items() if name != best and each.high >= means[best].low]
+    said = f"The metric to believe is {best}: τ {with_interval(means[best][:3], 2)}"
+    if close:
+        said += f", with an interval that {', '.join(close)} overlap{'s' if len(close) == 1 else ''}"
+    ahead: dict[str, list[str]] = {}
+    for shortcut in [name for name in found[best] if name != "all"]:
+        first = max(means, key=lambda name: np.nan_to_num(found[name][shortcut].mean, nan=-2.0))
+        if first != best:
+            ahead.setdefault(first, []).append(shortcut)
+    each = [f"{metric} ranks highest for {' and '.join(shortcuts)}" for metric, shortcuts in ahead.items()]
+    return f"{'; '.join([said, *each])}."
 
 
 def in_distribution(rows: Rows) -> Iterator[Section]:
-    """Whether MaSF's stamp tells where a metric misleads."""
+    """Whether the stamp tells where a metric misleads."""
     table, facts = [], {}
     for name in rows.abouts("stamp"):
-        inside, outside = _by_stamp(rows, name)
-        t, p = statistics.t_test(inside, outside)
-        each = [
-            with_interval_of(crossed_mean(np.array(values)[:, None])) if len(values) > 1 else None
-            for values in (inside, outside)
-        ]
-        difference = float(np.mean(inside) - np.mean(outside)) if inside and outside else float("nan")
-        table.append([name, len(inside), each[0], len(outside), each[1], difference, p])
+        inside, outside = by_stamp(rows, name)
+        _, p = statistics.t_test(inside, outside)
+        means = [crossed_mean(np.array(values)[:, None]) if values else _NONE for values in (inside, outside)]
+        difference = means[0].mean - means[1].mean
+        table.append([name, len(inside), _shown(means[0]), len(outside), _shown(means[1]), difference, p])
         facts[name] = {"in": inside, "out": outside, "difference": difference, "p": p}
-    columns = (
-        "metric",
-        "models in distribution",
-        "pairs right",
-        "models out of distribution",
-        "pairs right",
-        "difference",
-        "p",
-    )
+    columns = ("metric", "models in", "pairs right", "models out", "pairs right", "in less out", "p")
     words = (
-        f"By model: texts masked at random as the metric masks are in distribution (no evidence against, p ≥ {LEVEL}, "
-        "calibrated MaSF) or out of it, and the share of pairs of explanations of known quality that the metric orders "
-        "as the truth does. p: Student's test of models in against models out of distribution."
+        "Texts masked at random as the metric masks are in distribution for a model (no evidence against, "
+        f"p ≥ {LEVEL}, calibrated MaSF) or out of it. Pairs right: of explanations of known quality, by model; "
+        "[95 % intervals] over models. p: Student's test of models that are in against models that are out."
     )
-    yield Section("in_distribution", "Does the stamp tell where a metric misleads?", columns, table, words, facts)
+    title = "Does the stamp tell where a metric misleads?"
+    yield Section("in_distribution", title, columns, table, words, facts)
 
 
-def _by_stamp(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
+def by_stamp(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
+    """The share of pairs that a metric orders rightly, by model: in distribution, and out of it."""
     inside: list[float] = []
     outside: list[float] = []
     ordered = rows.groups(metric, "ordered_mixed")
     for group, by_seed in rows.groups(metric, "stamp").items():
-        for seed, value in by_seed.items():
-            mean = statistics.mean(list(ordered[group][seed].values()))
-            (inside if value[""] >= LEVEL else outside).append(mean)
+        for seed, values in by_seed.items():
+            of_model = inside if next(iter(values.values())) >= LEVEL else outside
+            of_model.append(statistics.mean(list(ordered[group][seed].values())))
     return inside, outside
 
 
@@ -209,28 +222,32 @@ SECTIONS: Mapping[str, Callable[[Rows], Iterator[Section]]] = {
 }  # fmt: skip
 
 
-def draw_metrics(figure: Figure, found: Mapping[str, CrossedMean]) -> None:
+def draw_metrics(figure: Figure, found: Mapping[str, Mapping[str, CrossedMean]]) -> None:
+    """τ of each metric with its interval, best first; a color per name, say per recipe."""
     axes = figure.subplots()
-    for place, each in enumerate(reversed(found.values())):
-        axes.plot([each.low, each.high], [place, place], color="black", linewidth=1)
-        axes.plot([each.mean], [place], "o", markersize=4)
-    axes.set_yticks(range(len(found)), list(reversed(found)), fontsize=7)
+    first = next(iter(found.values()))
+    order = sorted(first, key=lambda name: np.nan_to_num(first[name].mean, nan=-2.0))
+    for number, (name, of) in enumerate(found.items()):
+        places = np.arange(len(order)) - 0.25 * number
+        means, low, high = np.array([of.get(metric, _NONE)[:3] for metric in order]).T
+        axes.errorbar(means, places, xerr=[means - low, high - means], fmt="o", markersize=3, linewidth=1, label=name)
+    axes.set_yticks(range(len(order)), order, fontsize=7)
     axes.axvline(0, linestyle=":", color="black", linewidth=0.8)
     axes.set_xlabel("Kendall's τ with the truth", fontsize=9)
+    axes.legend(fontsize=7, loc="lower right")
 
 
-def with_interval_of(found: CrossedMean) -> str:
+def _table(found: Mapping[str, Mapping[str, CrossedMean]], by: str) -> list[list[str]]:
+    order = sorted(found, key=lambda name: -np.nan_to_num(found[name][by].mean, nan=-2.0))
+    return [[name, *map(_shown, found[name].values())] for name in order]
+
+
+def _shown(found: CrossedMean) -> str:
     return with_interval(found[:3], 2)
 
 
-def _of(rows: Rows, quantity: str, group: tuple[str, ...]) -> list[float]:
-    """One value per model."""
-    return [value[""] for value in rows.groups("", quantity).get(group, {}).values()]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
-
-
-def _plain(found: Mapping[str, CrossedMean]) -> dict[str, dict[str, float]]:
-    return {name: {"mean": each.mean, "low": each.low, "high": each.high} for name, each in found.items()}
+def _plain(found: Mapping[str, Mapping[str, CrossedMean]]) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        name: {what: {"mean": mean.mean, "low": mean.low, "high": mean.high} for what, mean in each.items()}
+        for name, each in found.items()
+    }
