@@ -3,8 +3,9 @@
     python scripts/truth_tables.py keep FOLDER...   # from the rows of finished studies to those that the page keeps
     python scripts/truth_tables.py                  # from these to the tables of the page and the figure of the guide
 
-`keep` reads every Parquet file below the folders: rows of `study truth` (TruthExperiment.rows) and of `study gaming`
-(GamingExperiment.rows). The page keeps τ of every text and seed; of other quantities the mean over the texts of a model.
+`keep` reads every Parquet file below the folders: rows of `study truth` (TruthExperiment.rows) and of `study
+gaming` (GamingExperiment.rows). The page keeps τ of every text and seed; of other quantities the mean over the texts
+of a model.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def keep(folders: Sequence[str]) -> None:
     write(list(shortened(truth)), "rows")
     write(list(over_shortcuts(truth)), "overall")
     gamed = [renamed(row) for table in tables if "same_prediction" in table.column_names for row in table.to_pylist()]
+    for row in gamed:
+        row["example_id"] = f"{row.pop('data')} {row.pop('base')} {row['example_id']}"
     write(gamed, "gaming")
 
 
@@ -108,8 +111,7 @@ def gaming() -> Iterator[Section]:
     same = [0, 0]
     for row in pa.parquet.read_table(KEPT / "gaming.parquet").to_pylist():
         value = float("nan") if row["value"] is None else row["value"]
-        text = f"{row['data']} {row['base']} {row['example_id']}"
-        found[row["explainer"], row["metric"], row["model"]][row["seed"]][text] = value
+        found[row["explainer"], row["metric"], row["model"]][row["seed"]][row["example_id"]] = value
         same = [same[0] + (not row["same_prediction"]), same[1] + 1]
     for explainer in dict.fromkeys(key[0] for key in found if key[0] != RANDOM):
         table = []
@@ -152,7 +154,8 @@ def page() -> str:
     sections = [section for part in SECTIONS.values() for section in part(kept)]
     sections += gaming() if (KEPT / "gaming.parquet").exists() else ()
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{chr(10).join(markdown(section) + chr(10) for section in sections)}\n{END}{rest.partition(END)[2]}"
+    tables = "\n\n".join(map(markdown, sections))
+    return f"{before}{BEGIN}\n\n{tables}\n\n{END}{rest.partition(END)[2]}"
 
 
 def draw() -> None:

@@ -28,7 +28,7 @@ from troth.training import bases, recipes
 from troth.training.bases.bilstm_attention import BilstmAttention
 
 # A shortcut is not learned with the small steps that keep what a model knew.
-_FINE_TUNED = {"epochs": 6, "batch_size": 32, "learning_rate": 3e-4}
+_FINE_TUNED = {"epochs": 5, "batch_size": 32, "learning_rate": 3e-4}
 EXPLAINERS = (
     "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "attention_x_gradient",
     "leave_one_out", "lime(samples=200)", "kernel_shap(samples=200)", "text_rank",
@@ -58,13 +58,13 @@ class Truth(TrainedStudy[TruthExperiment]):
     recipes: tuple[str, ...] = ("plain", "masked")
     explainers: tuple[str, ...] = EXPLAINERS
     metrics: tuple[str, ...] = METRICS
-    training: int = 3000  # texts to train on; where the data have fewer, each is used several times
-    validation: int = 400
-    examples: int = 60  # to test on
+    training: int = 2000  # texts to train on; where the data have fewer, each is used several times
+    validation: int = 300
+    examples: int = 50  # to test on
     longest: int = 40  # words that are kept of a text
     incomplete: float = 0.25  # share of the texts to train on that lack a word which is needed
     least: float = 0.9  # share of the texts in which a model must follow the shortcut
-    epochs: int = 0  # 0: 6 for a pretrained model, else the base's own, as for the next two
+    epochs: int = 0  # 0: 5 for a pretrained model, else the base's own, as for the next two
     batch_size: int = 0
     learning_rate: float = 0.0
 

@@ -104,8 +104,8 @@ def models(rows: Rows) -> Iterator[Section]:
         "one missing",
     )
     words = (
-        f"{kept} of {counted(trained, 'model')} provably use the shortcut; the others are left out of all other tables. "
-        "Shares of the texts in which the model says what the shortcut says: as planted; with the words that decide "
+        f"{kept} of {counted(trained, 'model')} provably use the shortcut; the others are left out below. Shares "
+        "of the texts in which the model says what the shortcut says: as planted; with the words that decide "
         "changed so that the label is the other one; with the planted words changed that do not decide. Where a word "
         "is missing that is needed, nothing tells the label, and half is chance."
     )
@@ -146,7 +146,8 @@ def metrics(rows: Rows) -> Iterator[Section]:
         }
         words = (
             "Kendall's τ-b between a metric's ranking of five explanations of one text, the truth mixed with 0 to "
-            f"100 % of noise, and their ranking by where they place the words that decide. {_INTERVALS} {believe(found)}"
+            "100 % of noise, and their ranking by where they place the words that decide. "
+            f"{_INTERVALS} {believe(found)}"
         )
         overall = {name: each["all"] for name, each in found.items()}
         yield Section(
