@@ -124,9 +124,10 @@ class TruthExperiment(Experiment):
         texts = list(dict.fromkeys(row["example_id"] for row in explained if row["example_id"] is not None))
         quality = _matrix(explained, texts, "average_precision")
         names = [name for name in quality if name not in MIXED and name not in NOTHING]
+        short = dict(zip(self._explainers, self.explainers, strict=True))
         for row in explained:
             if row["explanation"] in names:
-                yield from ((row["explanation"], place, row["example_id"], row[place]) for place in PLACES)
+                yield from ((short[row["explanation"]], place, row["example_id"], row[place]) for place in PLACES)
         stamped = self._stamps(results, recipe, seed) if kept else {}
         for metric, judge in self.judges.items():
             if kept and (scores := results.rows(self.graded(recipe, seed, metric))):

@@ -63,23 +63,21 @@ class Rows:
         return [next(iter(values.values())) for values in self.groups("", quantity).get(group, {}).values()]
 
     def mean(self, about: str, quantity: str, shortcut: str | None = None, recipe: str | None = None) -> CrossedMean:
-        """Over the texts of all data sets and bases, and over seeds.
+        """Over the texts of all data sets, and over seeds.
 
-        Models with the same seed but other data have nothing in common, so the first that is kept of one group stands
-        beside the first that is kept of another. A group of which less than half as many are kept does not count.
+        Several models with one seed (of other bases, shortcuts or recipes) have the same texts, and explanations that
+        are mixed with the same noise: a text counts once, as the mean over the models that have it.
         """
-        chosen = [
-            list(by_seed.values()) for group, by_seed in self.groups(about, quantity).items()
-            if shortcut in (None, group[2]) and recipe in (None, group[3])
-        ]  # fmt: skip
-        most = max(map(len, chosen), default=0)
-        counting = [by_seed for by_seed in chosen if 2 * len(by_seed) >= most]
-        count = min(map(len, counting), default=0)
-        columns = [
-            [values.get(text, float("nan")) for values in by_seed[:count]]
-            for by_seed in counting for text in by_seed[0]
-        ]  # fmt: skip
-        return crossed_mean(np.array(columns).T) if count else _NONE
+        found: dict[int, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+        for group, by_seed in self.groups(about, quantity).items():
+            if shortcut in (None, group[2]) and recipe in (None, group[3]):
+                for seed, values in by_seed.items():
+                    for text, value in values.items():
+                        if not np.isnan(value):
+                            found[seed][group[0], text].append(value)
+        texts = dict.fromkeys(text for values in found.values() for text in values)
+        means = [[statistics.mean(values.get(text, [])) for text in texts] for values in found.values()]
+        return crossed_mean(means) if found else _NONE
 
 
 def models(rows: Rows) -> Iterator[Section]:
