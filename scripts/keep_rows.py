@@ -6,6 +6,7 @@
     python scripts/keep_rows.py soft_shares docs/results/soft/*.json.gz docs/results/soft/shares.csv.gz
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
     python scripts/keep_rows.py fmm runs/study-fmm docs/results/fmm
+    python scripts/keep_rows.py fmm_texts runs/fmm_sst2 runs/fmm_babi1 docs/results/fmm/mlm_texts.parquet
     python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
 
 RACU and macro-F1 are kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
@@ -23,15 +24,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import small_png
 
 from troth.core import catalog
+from troth.metrics import formulas
 from troth.metrics._erasing import AOPC_RATIOS
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 from troth.studies._results import Results
+from troth.studies.fmm._experiment import measure_name
 from troth.training import recipes as training_recipes
 from troth.validity.masf import data_set_p_value
 
@@ -235,6 +239,30 @@ def fmm(run: Path) -> Rows:
                     yield {**about, "value": _percent(value)}
 
 
+def fmm_texts(run: Path) -> Rows:
+    """What each text adds to ACU, in points, by training, measure and seed; the mean over texts is ACU of accuracy.
+
+    Only of data sets whose performance is accuracy: other scores are not means over texts.
+    """
+    store = Store(run)
+    recipe_of = _recipes(store)
+    for cell in _metrics(store, "recursive_erasure"):
+        metric = catalog.build("metrics", cell.specs["metric_full"])
+        measure = measure_name(cell.specs["explainer"])
+        if (metric.performance or "accuracy") != "accuracy" or measure == "Random":
+            continue
+        _, options = catalog.parse(recipe_of[cell.specs["model"]])
+        training = {"50/50": "masked", "masking": "only_masking", "no": "plain"}[options.get("train", "50/50")]
+        about = {"data": cell.specs["data"], "training": training, "measure": measure, "seed": cell.specs["seed"]}
+        table = store.table(cell.name)
+        ratios = np.array(metric.points) / 10_000
+        for example, score in zip(table.column("example_id").to_pylist(), table_to_scores(table), strict=True):
+            record = score.record
+            explained, random = (np.equal(record[side], record["label"]) for side in ("explained", "random"))
+            value = 100 * float(formulas.acu(ratios, explained, random))
+            yield {**about, "example_id": example, "value": round(value, 4)}
+
+
 def _scores_are_kept(metric: str) -> bool:
     """Those of the paper's four metrics, the soft ones with a sigmoid."""
     _, options = catalog.parse(metric)
@@ -265,7 +293,7 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
 
 STUDIES: dict[str, Callable[[Path], Rows]] = {
     "roar": roar, "saloss": saloss, "soft": soft, "soft_shares": soft_shares, "aml": aml, "fmm": fmm,
-    "recipes": recipes,
+    "fmm_texts": fmm_texts, "recipes": recipes,
 }  # fmt: skip
 
 
