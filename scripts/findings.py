@@ -214,7 +214,8 @@ def _differences(folder: Path, common: Mapping[str, Any]) -> Iterator[tuple[Comp
     """Every comparison with its differences: [seeds, examples]."""
     deterministic, least_seeds = common.get("deterministic", {}), common.get("least_seeds", 1)
     for each in common["compare"]:
-        files, over, ties = each.get("rows", common["rows"]), common.get("over", ""), each.get("ties", common.get("ties", 0))
+        files, over = each.get("rows", common["rows"]), common.get("over", "")
+        ties = each.get("ties", common.get("ties", 0))
         columns = each.get("across", common.get("across", {}))
         for file, (sign, where) in itertools.product([files] if isinstance(files, str) else files, _across(columns)):
             path, where = folder / file, {**common["where"], **where}

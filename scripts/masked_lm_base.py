@@ -3,11 +3,11 @@
     python scripts/masked_lm_base.py --base FOLDER --corpus texts.txt.xz reviews.jsonl.gz --out FOLDER --epochs 3
     python scripts/masked_lm_base.py --base FOLDER --held-out other.jsonl.gz --epochs 0      # only measures
 
-A corpus is plain text with one paragraph per line, or JSON lines with the field `text`; both may be compressed with gzip
-or xz. Texts are joined and cut into blocks. A hundredth of the blocks is held out, unless `--held-out` names other files.
-One token in five is predicted: 80 % of these are masked, 10 % replaced at random and 10 % left (Devlin et al., 2019). The
-output folder has the weights in half precision with the head of the language model, the tokenizer, and `masked_lm.json`
-with the settings, the time, and loss and accuracy on the held-out blocks before and after training.
+A corpus is plain text with one paragraph per line, or JSON lines with the field `text`; both may be compressed with
+gzip or xz. Texts are joined and cut into blocks. A hundredth of the blocks is held out, unless `--held-out` names other
+files. One token in five is predicted: 80 % of these are masked, 10 % replaced at random and 10 % left (Devlin et al.,
+2019). The output folder has the weights in half precision with the head of the language model, the tokenizer, and
+`masked_lm.json`: the settings, the time, and loss and accuracy on the held-out blocks before and after training.
 """
 
 from __future__ import annotations

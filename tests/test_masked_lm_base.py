@@ -13,6 +13,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import masked_lm_base
+
 from fakes import masked_lm, tokenizer_for
 
 TEXTS = ["a good film", "a bad film", "the good and the bad"] * 40
@@ -50,8 +51,10 @@ def test_a_fifth_is_predicted_of_which_four_fifths_are_masked():
     ids[:, 0], ids[:, -1] = tokenizer.cls_token_id, tokenizer.sep_token_id
     inputs, labels = masked_lm_base.mask(ids, tokenizer, torch.Generator().manual_seed(0))
     asked = labels != masked_lm_base.IGNORED
-    assert torch.equal(inputs[~asked], ids[~asked]) and (labels[asked] == good).all()
-    assert not asked[:, 0].any() and not asked[:, -1].any()
+    assert torch.equal(inputs[~asked], ids[~asked])
+    assert (labels[asked] == good).all()
+    assert not asked[:, 0].any()
+    assert not asked[:, -1].any()
 
     def share(part, of):  # within five standard deviations of a share of so many
         return pytest.approx(part, abs=5 * math.sqrt(part * (1 - part) / of))
@@ -61,7 +64,8 @@ def test_a_fifth_is_predicted_of_which_four_fifths_are_masked():
     assert float((inputs[asked] == tokenizer.mask_token_id).float().mean()) == share(0.8 + 0.1 / len(tokenizer), count)
     assert float((inputs[asked] == good).float().mean()) == share(0.1 + 0.1 / len(tokenizer), count)
     again = masked_lm_base.mask(ids, tokenizer, torch.Generator().manual_seed(0))
-    assert torch.equal(again[0], inputs) and torch.equal(again[1], labels)
+    assert torch.equal(again[0], inputs)
+    assert torch.equal(again[1], labels)
 
 
 def test_a_model_learns_a_corpus_and_becomes_a_base(tmp_path, corpus):
@@ -81,7 +85,8 @@ def test_a_model_learns_a_corpus_and_becomes_a_base(tmp_path, corpus):
     measure = ["--held-out", str(corpus), "--epochs", "0"]
     before = masked_lm_base.main([*call, *measure])["before"]
     after = masked_lm_base.main([*call, *measure, "--base", str(tmp_path / "out")])["before"]
-    assert after["predicted"] == before["predicted"] and after["loss"] < before["loss"]
+    assert after["predicted"] == before["predicted"]
+    assert after["loss"] < before["loss"]
 
 
 def test_loss_and_accuracy_of_a_model_that_always_writes_one_word(corpus):
