@@ -217,6 +217,13 @@ def test_the_tables_of_fmm_are_those_of_what_is_kept():
     assert fmm_tables.filled(text, findings.RESULTS / "fmm") == text, "run python scripts/fmm_tables.py"
 
 
+def test_models_that_were_trained_twice_are_the_same():
+    again = findings._rows(findings.RESULTS / "fmm" / "mlm_600_rows.csv.gz").to_pylist()
+    assert len(again) == 99  # 9 trainings at 11 shares of masked tokens
+    before = findings._rows(findings.RESULTS / "fmm" / "mlm_rows.csv.gz").to_pylist()
+    assert all(row in before for row in again)
+
+
 def test_the_tables_of_aml_are_those_of_what_is_kept():
     text = (findings.RESULTS / "aml.md").read_text(encoding="utf-8")
     assert text.count("<!-- /aml -->") == 9
