@@ -293,13 +293,17 @@ def _tied(path: Path, sides: Sequence[Mapping[str, Any]]) -> Iterator[float]:
 def _chosen(path: Path, where: Mapping[str, Any]) -> pa.Table:
     chosen = np.ones(_rows(path).num_rows, bool)
     for name, wanted in where.items():
-        chosen &= _texts(path, name) == str(wanted)
+        chosen &= _is(path, name, str(wanted))
     return _rows(path).filter(pa.array(chosen))
 
 
 @cache
-def _texts(path: Path, name: str) -> np.ndarray[Any, Any]:
-    return np.array([str(value) for value in _rows(path).column(name).to_pylist()])
+def _is(path: Path, name: str, wanted: str) -> np.ndarray[Any, Any]:
+    """Which rows have this value, as it is written, in a column."""
+    column = _rows(path).column(name)
+    if pa.types.is_string(column.type):
+        return np.asarray(pa.compute.equal(column, wanted).fill_null(False))
+    return np.array([str(value) == wanted for value in column.to_pylist()])
 
 
 @cache
