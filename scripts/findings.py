@@ -150,6 +150,7 @@ class Finding:
         return drawn if undefined == ["0.0"] else f"{drawn} ({' and '.join(undefined)} % of pairs undefined)"
 
 
+@cache
 def findings(page: str) -> list[Finding]:
     """All findings of a page, each with its verdict."""
     given = _given(page)

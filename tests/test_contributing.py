@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import fakes
 import troth
@@ -61,7 +62,16 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps({"tests": Seen.outcomes, "pages"
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """A copy of the package with all the new files, a tiny model, a data file and a data set's folder."""
-    folder = tmp_path_factory.mktemp("copy")
+    base = tmp_path_factory.getbasetemp()
+    # Processes that share the tests share the copy, too, and what is printed there.
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "copy"
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            fill(folder)
+    return folder
+
+
+def fill(folder):
     shutil.copytree(SOURCE, folder / "source" / "troth", ignore=shutil.ignore_patterns("__pycache__"))
     for path, code in BLOCKS.items():
         assert not (folder / "source" / "troth" / path).exists()
@@ -72,7 +82,14 @@ def copy(tmp_path_factory):
     for split in ("train", "validation", "test"):
         rows = [{"text": text, "label": number % 2} for number, text in enumerate(fakes.CORPUS)]
         (folder / "irony" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+
+
+def output(folder, name, code, *arguments):
+    """What a process that imports the copy writes."""
+    with FileLock(f"{folder}.lock"):
+        if not (folder / name).is_file():
+            run(folder, code, *arguments, folder / name)
+    return json.loads((folder / name).read_text())
 
 
 def run(folder, code, *arguments):
@@ -109,15 +126,13 @@ def printed(copy):
         "train": ["train", "confidence_penalty", "--data", "irony", *base, "--out", copy / "trained", "--json"],
         "units": ["units", "Don't stop.", *model],
     }
-    run(copy, CALLS, json.dumps(calls, default=str), copy / "printed.json")
-    return json.loads((copy / "printed.json").read_text())
+    return output(copy, "printed.json", CALLS, json.dumps(calls, default=str))
 
 
 @pytest.fixture(scope="module")
 def checked(copy):
     """The outcomes of the contract tests, and the new parts of the docs."""
-    run(copy, CHECKS, copy / "checked.json")
-    return json.loads((copy / "checked.json").read_text())
+    return output(copy, "checked.json", CHECKS)
 
 
 def test_there_is_an_example_of_each():

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 IMPORTS = """
 import json
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ def typed(*scores):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.full
 def test_a_typed_class_explains_and_other_code_is_another_method():
     (scores, first), (others, second) = typed(2.0, 3.0)
     ((_, again),) = typed(2.0)

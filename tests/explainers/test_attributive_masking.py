@@ -7,6 +7,7 @@ from transformers import get_linear_schedule_with_warmup
 
 import troth
 from fakes import CORPUS, attribution_model, checkpoint, encoder
+from sampled import every
 from troth.attribution_model.losses import DualMask
 from troth.attribution_model.maps import Tuned
 from troth.core.errors import TrothError
@@ -140,7 +141,7 @@ def test_the_learning_rate_falls_unless_it_is_told_not_to():
     assert (wanted.decay, troth.core.catalog.build("explainers", spec(3)).reads().decay) == ("constant", "linear")
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "deberta_v2"])
+@pytest.mark.parametrize("family", every(4, ["bert", "distilbert", "electra", "deberta_v2"]))
 def test_an_example_does_not_depend_on_the_others(family):
     model, own = encoder(family), attribution_model(family)
     together = trajectory(model, own, CORPUS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -39,6 +40,11 @@ RAISED = [
 ]  # fmt: skip
 
 
+@cache
+def embedded():
+    return package.load_model("embedded")
+
+
 def line_of(call):
     with pytest.raises(TrothError) as error:
         call()
@@ -53,7 +59,7 @@ def test_a_function_and_a_model_that_raise(error):
 
     kind = type(error).__name__
     for call in (
-        lambda: package.explain("embedded", "a good film", mine, progress=False),
+        lambda: package.explain(embedded(), "a good film", mine, progress=False),
         lambda: package.explain(mine, "a good film", "leave_one_out", progress=False),
     ):
         found = line_of(call)
@@ -133,7 +139,7 @@ def test_a_function_that_returns_something_else(scores):
     def mine(text):
         return scores
 
-    assert "mine" in str(line_of(lambda: package.explain("embedded", "a good film", mine, progress=False)))
+    assert "mine" in str(line_of(lambda: package.explain(embedded(), "a good film", mine, progress=False)))
 
 
 def test_functions_that_take_the_wrong_arguments():
@@ -141,7 +147,7 @@ def test_functions_that_take_the_wrong_arguments():
         return [1.0] * 3
 
     for function, said in [(lambda: 1, "takes 0 arguments"), (keyword_only, "takes 0 arguments")]:
-        found = line_of(lambda given=function: package.explain("embedded", "a good film", {"mine": given}))
+        found = line_of(lambda given=function: package.explain(embedded(), "a good film", {"mine": given}))
         assert said in str(found)
     assert "mine raised TypeError" in str(
         line_of(lambda: package.explain(lambda: 1, "a good film", "leave_one_out")).args[0].replace("<lambda>", "mine")
@@ -200,7 +206,7 @@ def returns_nonsense(self, question):
     ],
 )
 def test_explainers(ask, said):
-    assert said in str(line_of(lambda: package.explain("embedded", "a good film", explainer(ask), progress=False)))
+    assert said in str(line_of(lambda: package.explain(embedded(), "a good film", explainer(ask), progress=False)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,14 +254,14 @@ class Eraser(Masking):
 
 
 def test_explainers_metrics_and_maskings_that_raise_elsewhere():
-    attributions = package.explain("embedded", "a good film", "random", progress=False)
+    attributions = package.explain(embedded(), "a good film", "random", progress=False)
     for call, said in [
-        (lambda: package.explain("embedded", "a good film", Unready()), "Unready.prepare raised SystemExit: 4"),
-        (lambda: package.explain("embedded", "a good film", Refusing), "refusing raised SystemExit: 6"),
+        (lambda: package.explain(embedded(), "a good film", Unready()), "Unready.prepare raised SystemExit: 4"),
+        (lambda: package.explain(embedded(), "a good film", Refusing), "refusing raised SystemExit: 6"),
         (lambda: package.measure("embedded", attributions, Judge()), "Judge.ask raised GeneratorExit"),
         (lambda: package.measure("embedded", attributions, Wordy()), "Wordy.ask returned 'good'; it must return a"),
         (
-            lambda: package.explain("embedded", "a good film", "leave_one_out", masking=Eraser()),
+            lambda: package.explain(embedded(), "a good film", "leave_one_out", masking=Eraser()),
             "Eraser.erase raised SystemExit: 8",
         ),
     ]:  # fmt: skip

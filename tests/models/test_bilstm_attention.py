@@ -237,6 +237,7 @@ def test_gradients_in_evaluation_mode_on_a_gpu():
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
+@pytest.mark.full
 def test_a_saved_folder_loads_in_a_fresh_process(tmp_path):
     bilstm_model = model(pair=True)
     bilstm_model.model.save_pretrained(tmp_path)

@@ -217,6 +217,7 @@ def test_pooling_and_merges_count(tmp_path):
     assert len(found) == 3
 
 
+@pytest.mark.full
 def test_the_same_model_has_the_same_fingerprint_everywhere(base, tmp_path):
     first = load_model(str(base), device="cpu")
     moved = load_model(str(shutil.copytree(base, tmp_path / "moved")), device="cpu")

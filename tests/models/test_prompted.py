@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, GraniteConfig
 import fakes
 import troth
 from asking import tokens_run
+from sampled import every
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Example, Question
 from troth.engine.prober import Prober
@@ -70,7 +71,7 @@ def test_leave_one_out_against_rows_run_one_by_one(family):
         assert score == pytest.approx(float(whole - by_hand(model, text, ids[None])[0]), abs=1e-4)
 
 
-@pytest.mark.parametrize("family", fakes.CAUSAL)
+@pytest.mark.parametrize("family", every(2, fakes.CAUSAL))
 @pytest.mark.parametrize(
     "explainer",
     [

@@ -7,6 +7,7 @@ import torch
 import fakes
 import kinds
 import troth
+from sampled import every
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.engine.prober import Prober
@@ -127,7 +128,7 @@ def test_the_second_text_is_in_every_window():
     assert len(both.scores) == encoding.n_units + len(PAIR.split())
 
 
-@pytest.mark.parametrize("family", ["roberta", "modernbert", "distilbert"])
+@pytest.mark.parametrize("family", every(3, ["roberta", "modernbert", "distilbert"]))
 def test_other_families_alone_and_in_company(family):
     model = load(family)
     texts = [Example("a", TEXT), Example("b", "a good film"), Example("c", " ".join(fakes.CORPUS[2:]))]

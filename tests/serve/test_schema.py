@@ -14,6 +14,7 @@ from schemathesis.core import NOT_SET
 
 from fakes import encoder
 from films import film
+from sampled import every
 from serving import server_of
 from troth import bench, load_model
 from troth.serve import replies
@@ -105,7 +106,7 @@ def send(server, method, path, examples):
     return {*statuses}
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+@pytest.mark.parametrize(("method", "path"), every(3, OPERATIONS))
 def test_a_few_requests_of_each_kind(server, method, path):
     send(server, method, path, 12)
 

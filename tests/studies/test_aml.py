@@ -63,6 +63,7 @@ def test_every_part_gives_numbers(told):
     assert all(found["alone"] > 0 for found in seconds.values())
 
 
+@pytest.mark.full
 def test_fine_tuning_is_chosen_by_the_metric_it_is_judged_by(told, place):
     methods = told["main"].facts["data.jsonl"]["methods"]
     for short, metric in METRICS.items():

@@ -68,6 +68,7 @@ def test_a_limit_remembers_what_it_took_from():
     assert [example.id for example in limited] == [example.id for example in whole][:3]
 
 
+@pytest.mark.full
 def test_a_model_in_memory_of_another_plan_is_no_obstacle(tmp_path):
     context = Context()
     in_memory = cross(context, [model()], [load_data(DATA)], ["random", "gradient"], [])

@@ -63,18 +63,23 @@ class AskedRows:
 
     def _effective(self, asked: NDArray[Any]) -> NDArray[Any]:
         """What is kept of what the questions have left; a unit that no token joins cannot be erased."""
-        apart = self.erased_by is not None  # what is gone is erased in its own way, before
-        erased = [number for number, each in enumerate(self.questions) if each.base is not None and not apart]
+        is_erased = self.erased_by is None and any(question.base is not None for question in self.questions)
         tokenless = [number for number, encoding in enumerate(self.encodings) if encoding.has_tokenless]
-        if not erased and not tokenless:
+        if not is_erased and not tokenless:
             return asked
-        fades = any(bool(((left != 0) & (left != 1)).any()) for left in (self.questions[i].left for i in erased))
-        keep = asked.astype(np.float32 if fades else asked.dtype)
-        parts = split_rows(keep, self.counts, self.n_units)
-        for number in erased:
-            parts[number][...] *= self.questions[number].left.numpy().astype(keep.dtype)
-        for number in tokenless:
-            parts[number][:, self.encodings[number].tokenless.numpy()] = 1
+        keep = asked
+        if is_erased:  # else what is gone is erased in its own way, before
+            left = np.concatenate([question.left.numpy() for question in self.questions])  # [units]
+            fades = bool(((left != 0) & (left != 1)).any())
+            first = starts(self.n_units)[self.owner] - self.begins  # [rows] from places in `keep` to units
+            unit = np.arange(len(asked)) + np.repeat(first, self.sizes)
+            dtype = np.dtype(np.float32) if fades else asked.dtype
+            keep = asked.astype(dtype) * left.astype(dtype)[unit]
+        if tokenless:
+            keep = keep.copy()
+            parts = split_rows(keep, self.counts, self.n_units)
+            for number in tokenless:
+                parts[number][:, self.encodings[number].tokenless.numpy()] = 1
         return keep
 
     def _whole_or_faded(self, keep: NDArray[Any]) -> NDArray[Any]:

@@ -32,6 +32,7 @@ def changed(file, **facts):
     file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_results_are_named_and_made_again(tmp_path):
     *right, _ = run(tmp_path)
