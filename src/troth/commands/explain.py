@@ -172,7 +172,8 @@ def explain(
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:
-        expected = passes_of(classifier, examples, methods, units, segments=segments, proof=proof and chosen != EACH)
+        read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
+        expected = passes_of(classifier, examples, methods, **read)
         if dry_run:
             print_expected(expected, len(examples), as_json)
             return

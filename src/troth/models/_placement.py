@@ -73,7 +73,8 @@ def input_device(network: Any) -> torch.device:
                 return torch.device(found)
         if (weight := next(iter(module.parameters(recurse=False)), None)) is not None and not weight.is_meta:
             return weight.device
-    return torch.device(network.device)
+    device: torch.device = network.device
+    return device
 
 
 def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:

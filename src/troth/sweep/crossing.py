@@ -95,7 +95,7 @@ def cross(
                                 metric=judge.name,
                                 metric_full=judge.full,
                                 metric_code=judge.code,
-                                metric_files=side and _files(side, context.model(about)),
+                                metric_files=None if side is None else _files(side, context.model(about)),
                             )
                             plan.add(measured.cell(explanation, source))
     return plan

@@ -251,8 +251,8 @@ def explanations(
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
     for attribution, shares in zip(attributions, probabilities, strict=True):
         labels = model.labels_of(attribution.question.encoding)
-        about = attribution.question.encoding.about
-        note = "; ".join(filter(None, (attribution.note, about, *notes)))
+        own = (attribution.note, attribution.question.encoding.about)
+        note = "; ".join(filter(None, (*own, *notes)))
         shown = tuple(shares[: len(labels)])
         # They are still ours alone: another object for each would take longer than all of this.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)

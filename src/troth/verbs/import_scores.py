@@ -42,10 +42,10 @@ def import_scores(
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
     require_class(classifier, target, several=isinstance(target, Mapping))
-    encoding, target = classifier.aimed(encoding, target)
+    encoding, aim = classifier.aimed(encoding, target)
     answer = Prober(classifier).ask(_whole_input(Question(encoding, target=0)))
     probabilities, predicted = answer.probabilities[0].tolist(), int(answer.strongest[0])
-    chosen = class_of(classifier.labels, target, example, predicted, classifier.outputs, probabilities)
+    chosen = class_of(classifier.labels, aim, example, predicted, classifier.outputs, probabilities)
     question = Question(encoding, chosen)
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
