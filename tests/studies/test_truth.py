@@ -1,5 +1,7 @@
 import random
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,9 @@ from troth.studies.truth._agreement import agreement, won
 from troth.studies.truth._explanations import MIXED, NOTHING, TRUTH, Planted, deciding, placement
 from troth.studies.truth._sections import SECTIONS, Rows, believe
 from troth.studies.truth._shortcuts import SHORTCUTS, Planter, insert, plant, words_for
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import truth_tables
 
 WORDS = ("amber", "cedar", "harbor", "velvet")
 
@@ -181,6 +186,13 @@ def test_random_values_agree_with_the_truth_by_chance():
     found = crossed_mean(tau)
     assert found.low < 0 < found.high
     assert abs(found.mean) < 0.05
+
+
+@pytest.mark.full
+def test_the_page_shows_what_its_rows_give():
+    assert truth_tables.page() == truth_tables.PAGE.read_text(encoding="utf-8"), "run python scripts/truth_tables.py"
+    for guide in ("which.md", "truth.md"):
+        assert truth_tables.believe() in (truth_tables.DOCS / guide).read_text(encoding="utf-8")
 
 
 # The study
