@@ -20,6 +20,7 @@ class Masking(ABC):
 
     level: ClassVar[Literal["ids", "embeddings", "attention"]]
     whole: ClassVar[bool] = False  # a unit is kept or erased, nothing between
+    puts_mask: ClassVar[bool] = False  # an erased unit becomes the mask token, or what stands for one
     shortens: ClassVar[bool] = False  # an erased unit's tokens are gone from the row
     stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs

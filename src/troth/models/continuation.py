@@ -19,8 +19,10 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Rows
 from troth.models._causal import Causal, TokenQuestions
 from troth.models._changes import borrowed
+from troth.models._loading import is_encoder_decoder
 from troth.models._prompts import template
 from troth.models._row_edits import distinct_encodings, extended, rearranged, shortened
+from troth.models._written import texts_of
 from troth.models.base import Output, TextClassifier, refuse
 
 WHOLE = "the whole continuation"
@@ -51,7 +53,7 @@ class Continuation(Causal):
         labels: Iterable[str] | None = None,
         **options: Any,
     ) -> None:
-        _require_one(prompt, continuation, generate, against)
+        require_one(prompt, continuation, generate, against)
         self.continuation, self.generate, self.against = continuation, generate, against
         self.ids: tuple[int, ...] = ()  # before the first call of class_names
         super().__init__(model, tokenizer, prompt=prompt, **options)
@@ -84,11 +86,11 @@ class Continuation(Causal):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        return "continuation" in options or "generate" in options
+        return ("continuation" in options or "generate" in options) and not is_encoder_decoder(source)
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
-        _require_one(options.get("prompt", "{text}"), *map(options.get, ("continuation", "generate", "against")))
+        require_one(options.get("prompt", "{text}"), *map(options.get, ("continuation", "generate", "against")))
         return super().load(source, **options)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -131,17 +133,7 @@ class Continuation(Causal):
             return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _texts(self, before: Sequence[int], ids: Sequence[int]) -> list[str]:
-        """What each token adds to the text behind `before`; of a character of several tokens the last has it."""
-        texts, shown = [], len(self._text(before))
-        for end in range(1, len(ids) + 1):
-            text = self._text([*before, *ids[:end]])
-            whole = not text.endswith("\ufffd") or end == len(ids)
-            texts.append(text[shown:] if whole else "")
-            shown = len(text) if whole else shown
-        return texts
-
-    def _text(self, ids: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+        return texts_of(self.tokenizer, before, ids)
 
     def _write(self, ids: list[int]) -> list[int]:
         """What the model writes behind these tokens, greedily."""
@@ -260,7 +252,7 @@ def _continued_by(encoding: Encoding, behind: Tensor) -> Encoding:
     return replace(encoding, ids=torch.cat([encoding.ids[:end], behind]), units=units)
 
 
-def _require_one(prompt: str, continuation: str | None, generate: int | None, against: str | None = None) -> None:
+def require_one(prompt: str, continuation: str | None, generate: int | None, against: str | None = None) -> None:
     template(prompt)
     if (continuation is None) == (generate is None):
         raise TrothError("pass a continuation, or generate=40 to let the model write one; not both")

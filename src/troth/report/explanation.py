@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.report.decision import about
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -122,9 +123,10 @@ def html(attribution: Attribution) -> str:
                 f'<span title="{attribution.scores[unit]:+.4g}" style="{ground(strength[unit])}">{shown}</span>'
             )
     method = markup.escape(method_of(attribution))
+    what = markup.escape(about(attribution, several=False) + heading(attribution))
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
     return (
-        f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
+        f'<div style="line-height:1.8"><small>{method} → <b>{what}</b></small>'
         f"<div>{''.join(parts)}</div>"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )

@@ -63,7 +63,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     attributions = table_to_attributions(
         prober.model, encodings, explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed
     )
-    scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
+    scores = measure_each(prober, attributions, context.metric(spec), explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
