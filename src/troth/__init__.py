@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from troth.data import load_data as load_data
     from troth.engine.prober import Prober as Prober
     from troth.models import load_model as load_model
+    from troth.refereeing.verb import referee as referee
     from troth.report.log_to_mlflow import log_to_mlflow as log_to_mlflow
     from troth.report.log_to_wandb import log_to_wandb as log_to_wandb
     from troth.sweep.bench import bench as bench
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from troth.verbs.explain import explain as explain
     from troth.verbs.fit import fit as fit
     from troth.verbs.fresh import fresh as fresh
+    from troth.verbs.interactions import interactions as interactions
     from troth.verbs.measure import measure as measure
     from troth.verbs.proof import prove as prove
 
@@ -43,12 +45,14 @@ _HOMES = {
     "explain": "verbs.explain",
     "fit": "verbs.fit",
     "fresh": "verbs.fresh",
+    "interactions": "verbs.interactions",
     "load_data": "data",
     "load_model": "models",
     "log_to_mlflow": "report.log_to_mlflow",
     "log_to_wandb": "report.log_to_wandb",
     "measure": "verbs.measure",
     "prove": "verbs.proof",
+    "referee": "refereeing.verb",
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)

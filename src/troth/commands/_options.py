@@ -161,7 +161,9 @@ Data = Annotated[
 ]
 Run = Annotated[str, "A run's folder, or its name in runs/."]
 Masking = Annotated[str, "How a unit is erased; see troth list maskings."]
-OwnMasking = Annotated[str | None, "How a unit is erased, in the proof too: mask_token, passages by delete; see troth list maskings."]
+OwnMasking = Annotated[
+    str | None, "How a unit is erased, in the proof too: mask_token, passages by delete; see troth list maskings."
+]
 Like = Annotated[str | None, "The settings of a paper: fmm, roar, soft or saloss."]
 SeedCount = Annotated[int, "How many seeds: 0, 1, …"]
 Limit = Annotated[int, "At most this many examples of each split; 0 takes all."]

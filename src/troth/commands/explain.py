@@ -46,6 +46,7 @@ def explain(
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
+    interactions: Annotated[bool, "Which units act together: pairwise Shapley interaction values, as arcs."] = False,
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Which part of the data."] = None,
@@ -80,6 +81,8 @@ def explain(
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
+    Words that act together: troth explain "Not a bad film." --interactions
+
     A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
 
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
@@ -90,6 +93,7 @@ def explain(
     from troth.core.results import Attributions
     from troth.core.types import Example
     from troth.data import load_data
+    from troth.explainers._interactions import ShapleyInteractions
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
@@ -115,7 +119,7 @@ def explain(
     if only is not None:
         _options.one_of("--only", only, "wrong", "right")
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    methods = by_name(explainer or ())
+    methods = by_name([*(explainer or ()), *([ShapleyInteractions()] if interactions else [])])
     columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
@@ -162,6 +166,9 @@ def explain(
     chosen = _options.targets(target, classifier.labels)
     by = "mask_token" if masking is None else masking
     options: dict[str, Any] = {"target": chosen, "masking": by, "seed": seed, "against": against}
+    if interactions and (chosen == EACH or record is not None):
+        clash = "--target each" if chosen == EACH else "--record"
+        raise TrothError(f"--interactions shows the pairs of one target, on the screen; leave {clash} out")
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:

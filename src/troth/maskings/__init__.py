@@ -39,6 +39,10 @@ class Masking(ABC):
         """
         return 0
 
+    def files(self, model: TextClassifier) -> str | None:
+        """The hash of what its erasing depends on besides its options and the model; None where that is nothing."""
+        return None
+
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         """The rows with each token kept as much as `keep` says: [rows, length], 1 wherever nothing may be erased."""

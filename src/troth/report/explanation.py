@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.core.interactions import Interactions
+from troth.report import pairs
 from troth.report.decision import about
 from troth.verbs.comparison import sentence
 
@@ -127,7 +129,7 @@ def html(attribution: Attribution) -> str:
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{what}</b></small>'
-        f"<div>{''.join(parts)}</div>"
+        f"<div>{''.join(parts)}</div>{pairs.arcs(attribution) if isinstance(attribution, Interactions) else ''}"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
 
@@ -206,6 +208,8 @@ def lines(attribution: Attribution) -> Iterator[str]:
     """The strongest units, then the proof."""
     if attribution.question.n_units:
         yield strongest(attribution)
+    if isinstance(attribution, Interactions):
+        yield from pairs.lines(attribution)
     if attribution.proof is not None:
         yield from _proof_lines(attribution, attribution.proof)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from troth.core import catalog
+from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.core.units import UnitName
 from troth.data import Data
@@ -12,14 +13,14 @@ from troth.data._classes import match_labels
 from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics import Erasing, Metric, require_outputs
-from troth.models import Segments, check_choices
+from troth.models import Segments, TextClassifier, check_choices
 from troth.models.targets import require_class
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.noted import metric_of
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
-from troth.validity.stamp import can_be_tested, masking_of
+from troth.validity.stamp import can_be_tested
 from troth.verbs.methods import Method, methods
 from troth.verbs.own_explainers import OwnAttributions
 from troth.verbs.own_metrics import GivenMetric, Judge, judges
@@ -72,6 +73,7 @@ def cross(
             settled = [judge.settled([method.explainer for method in table], matched) for judge in table_metrics]
             plan.about["metrics"] = {each.name: each.facts for each in settled if each.facts is not None}
             of_data = vars(SourceSpec.of(source))
+            erased_files = _files(catalog.build("maskings", masking), context.model(about))
             for method in table:
                 if isinstance(method.explainer, OwnAttributions):
                     method.explainer.require(matched)
@@ -79,7 +81,7 @@ def cross(
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
                         masking=erased_by, explainer=method.name, explainer_full=method.full,
-                        explainer_code=method.code, explainer_files=method.files, seed=seed,
+                        explainer_code=method.code, explainer_files=method.files, seed=seed, masking_files=erased_files,
                         first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
@@ -87,8 +89,13 @@ def cross(
                         few = None if share is None else share(method.explainer, judge.metric)
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
+                            side = judge.metric.perturbation if isinstance(judge.metric, Erasing) else None
                             measured = MetricSpec(
-                                **whole, metric=judge.name, metric_full=judge.full, metric_code=judge.code
+                                **whole,
+                                metric=judge.name,
+                                metric_full=judge.full,
+                                metric_code=judge.code,
+                                metric_files=side and _files(side, context.model(about)),
                             )
                             plan.add(measured.cell(explanation, source))
     return plan
@@ -102,6 +109,14 @@ def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer 
             context.methods[method.full, method.code, method.files] = method.explainer
     plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code, "files": each.files} for each in found}
     return found
+
+
+def _files(masking: Masking, model: TextClassifier) -> str | None:
+    """The hash of another model that a masking asks; None where there is none, or where its cells will say why."""
+    try:
+        return masking.files(model)
+    except TrothError:
+        return None
 
 
 def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
@@ -119,13 +134,15 @@ def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tu
     Only where the test can say something of such a masking are references looked for; without any, half of the
     examples are kept back as such.
     """
-    named = dict.fromkeys(MetricSpec.of(cell).metric for cell in plan.of("metric"))
-    used = {
-        masking_of(judge): judge.perturbation
-        for metric in named
-        if isinstance(judge := metric_of(metric, plan.about), Erasing)
-    }
-    tested = [masking for masking in used.values() if can_be_tested(masking)]
+    used: dict[str, Masking] = {}
+    files: dict[tuple[object, str], object] = {}
+    for cell in plan.of("metric"):
+        judge = metric_of(MetricSpec.of(cell).metric, plan.about)
+        if isinstance(judge, Erasing):
+            name = catalog.name_of(judge.perturbation)
+            used[name] = judge.perturbation
+            files[cell.specs["model"], name] = cell.specs.get("metric_files")
+    tested = [name for name, masking in used.items() if can_be_tested(masking)]
     if not tested:
         return
     others: list[Cell] = []
@@ -136,8 +153,9 @@ def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tu
         others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
     how = {"step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
-        for masking in map(catalog.spec, tested):
-            plan.add(CheckSpec.from_dict({**cell.specs, **how, "masking": masking}).cell(*cell.parents, *others))
+        for name in tested:
+            about = {"masking": catalog.spec(used[name]), "masking_files": files.get((cell.specs["model"], name))}
+            plan.add(CheckSpec.from_dict({**cell.specs, **how, **about}).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:
