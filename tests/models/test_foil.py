@@ -12,7 +12,6 @@ from troth.report.explanation import layout
 
 TEXT = "the film was good. a bad"
 FACT, FOIL = " film was the good", " bad"
-CAUSAL = ("gpt2", "llama")
 
 
 def load(family="gpt2", **options):
@@ -26,9 +25,15 @@ METHODS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("family", CAUSAL)
-@pytest.mark.parametrize("method", METHODS)
-def test_equals_the_difference_of_two_runs(family, method):
+def cases():
+    for method in METHODS:
+        yield method, "gpt2"
+        quick = method == "leave_one_out" or method.startswith("integrated_gradients")
+        yield pytest.param(method, "llama", marks=() if quick else pytest.mark.full)
+
+
+@pytest.mark.parametrize(("method", "family"), cases())
+def test_equals_the_difference_of_two_runs(method, family):
     """All of these are linear in what they explain."""
     for fact, foil in ((FACT, FOIL), (FOIL, FACT)):
         one, other, both = (

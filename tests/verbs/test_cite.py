@@ -104,7 +104,7 @@ def planted(number):
     return passages, right, fact, f"What is the key of {towns[0]}?"
 
 
-@pytest.mark.parametrize("numbers", [range(6), pytest.param(range(6, 106), marks=pytest.mark.full)], ids=str)
+@pytest.mark.parametrize("numbers", [range(3), pytest.param(range(3, 103), marks=pytest.mark.full)], ids=str)
 def test_a_planted_fact_comes_first_and_its_words_do_not_win(numbers):
     network, tokenizer = retriever()
     model = troth.load_model(network, tokenizer, continuation="a")
