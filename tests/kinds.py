@@ -28,10 +28,18 @@ KIND_CASES = [pytest.param(kind, marks=MARKS.get(kind, [])) for kind in KINDS]
 
 # What refuses which kind of model; all the rest must run.
 _LAYERS = {"alti", "decomp_x", "glob_enc"}
+_ATTENTION = {"attention", "attention_x_gradient"}
 _READABLE_LAYERS = {"bert", "roberta", "xlm_roberta", "distilbert"}
 REFUSED = {
-    "explainers": {kind: _LAYERS for kind in KINDS if kind not in _READABLE_LAYERS},
+    "explainers": {
+        **{kind: _LAYERS for kind in KINDS if kind not in _READABLE_LAYERS},
+        "encoder_decoder": _LAYERS | _ATTENTION | {"attributive_masking"},
+        "similarity": _LAYERS | _ATTENTION | {"attributive_masking"},
+        "multiple_choice": _LAYERS | _ATTENTION,
+    },
     "metrics": {
+        "encoder_decoder": {"decision_flip"},
+        "similarity": {"decision_flip"},
         "black_box": {
             "normalized_comprehensiveness", "normalized_sufficiency", "sensitivity", "soft_comprehensiveness",
             "soft_sufficiency",
@@ -40,6 +48,8 @@ REFUSED = {
     "maskings": {
         "deberta_v2": {"attention"},
         "llama_head": {"attention"},
+        "encoder_decoder": {"attention"},
+        "multiple_choice": {"attention"},
         "prompted_llama": {"infill", "pad"},
         "prompted_gpt2": {"infill", "pad"},
     },

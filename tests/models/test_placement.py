@@ -48,7 +48,9 @@ def assert_same(split, whole, methods, **options):
             np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("device_map", [BERT, {"": "disk"}], ids=["split", "all on disk"])
+@pytest.mark.parametrize(
+    "device_map", [pytest.param(BERT, id="split"), pytest.param({"": "disk"}, id="all on disk", marks=pytest.mark.full)]
+)
 def test_an_encoder(folders, device_map):
     split, whole = both(folders, "bert", device_map)
     assert split.device == torch.device("cpu")
@@ -63,7 +65,14 @@ def test_an_encoder(folders, device_map):
     assert all("forward" in vars(module) for module in [split.model.classifier])  # accelerate's hooks are still there
 
 
-@pytest.mark.parametrize(("name", "device_map"), [("gpt2", GPT2), ("llama", LLAMA), ("llama", {"": "disk"})])
+@pytest.mark.parametrize(
+    ("name", "device_map"),
+    [
+        ("llama", LLAMA),
+        pytest.param("gpt2", GPT2, marks=pytest.mark.full),
+        pytest.param("llama", {"": "disk"}, marks=pytest.mark.full),
+    ],
+)
 def test_a_causal_language_model(folders, name, device_map):
     words = {"prompt": fakes.PROMPTS[name], "class_words": ["good", "bad"]}
     for options in (words, {"continuation": "the film was good"}, {"generate": 3}):
