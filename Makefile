@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install referee demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(DEVELOPER)
 
@@ -85,6 +85,11 @@ bench-speed: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/accuracy.py --write docs/benchmarks.md
+
+# The referee on other libraries, each in an environment of its own, and docs/referee.md; minutes on two cores.
+referee: install
+	$(BIN)/python benchmarks/install.py
+	$(BIN)/python benchmarks/referee/table.py
 
 # Fails when a ratio to a peer has fallen by more than a fifth.
 bench-check: install

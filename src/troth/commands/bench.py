@@ -78,7 +78,9 @@ def bench(
     measures: Any = "all" if metrics == ["all"] else metrics
     number = (100 if methods == "all" else 50) if limit is None else limit
     if sort is not None:
-        catalog.find("metrics", sort.partition("(")[0])
+        named = sort.partition("(")[0]
+        if not any(named in metric for metric in metrics or ()):
+            catalog.find("metrics", named)
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns, "group": group}
