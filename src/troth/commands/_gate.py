@@ -11,7 +11,7 @@ from troth.core import terminal
 
 if TYPE_CHECKING:
     from troth.report.board import Leaderboard
-    from troth.report.requirements import Judgment, Requirement
+    from troth.report.requirements import Requirement, Rulings
 
 NOT_MET, FAILED, CANNOT_TELL = 1, 2, 3
 
@@ -43,14 +43,14 @@ def tracker(name: str | None) -> Callable[[Leaderboard], str] | None:
     return log
 
 
-def judged(board: Leaderboard, required: Sequence[Requirement], baseline: str | None) -> Judgment | None:
+def judged(board: Leaderboard, required: Sequence[Requirement], baseline: str | None) -> Rulings | None:
     """What the scores say; None where nothing is required."""
     from troth.report.requirements import require
 
     return require(board, required, baseline) if required or baseline is not None else None
 
 
-def as_dict(judgment: Judgment | None) -> dict[str, Any]:
+def as_dict(judgment: Rulings | None) -> dict[str, Any]:
     """Ready for JSON; nothing where nothing is required."""
     if judgment is None:
         return {}
@@ -58,7 +58,7 @@ def as_dict(judgment: Judgment | None) -> dict[str, Any]:
     return {"met": judgment.met, "requirements": rulings}
 
 
-def leave(judgment: Judgment | None, failed: object, aside: bool) -> None:
+def leave(judgment: Rulings | None, failed: object, aside: bool) -> None:
     """Prints a line per requirement, `aside` on standard error, and leaves with the worst exit code."""
     for ruling in judgment.rulings if judgment is not None else ():
         terminal.echo(str(ruling), err=aside)

@@ -30,7 +30,7 @@ from troth.store.tables import table_to_p_values
 from troth.validity.stamp import Stamp, masking_of, stamps
 
 if TYPE_CHECKING:
-    from troth.report.requirements import Judgment
+    from troth.report.requirements import Rulings
 
 _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
@@ -138,7 +138,7 @@ class Leaderboard(Shown, Exportable):
 
     def require(
         self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
-    ) -> Judgment:
+    ) -> Rulings:
         """Rules on sentences such as "leave_one_out beats random" or "aopc_comprehensiveness(lime) > 0.2", and on being
         no worse than another run over the same texts. True if all are met; `raises` makes anything else an error.
         """

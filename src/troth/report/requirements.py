@@ -53,7 +53,7 @@ class Ruling:
 
 
 @dataclass(frozen=True)
-class Judgment:
+class Rulings:
     """All requirements together. It is true only if every one is met, so that a test can assert it."""
 
     rulings: tuple[Ruling, ...]
@@ -79,7 +79,7 @@ class Judgment:
 class NotMetError(TrothError):
     """A requirement that is not met, or cannot be told to be."""
 
-    def __init__(self, judgment: Judgment) -> None:
+    def __init__(self, judgment: Rulings) -> None:
         super().__init__(judgment.reason)
         self.judgment = judgment
 
@@ -217,7 +217,7 @@ def require(
     requirements: Iterable[str | Requirement],
     baseline: str | Path | Leaderboard | None = None,
     raises: bool = False,
-) -> Judgment:
+) -> Rulings:
     """Rules on each requirement, and on whether the board is worse than a baseline: a run, its folder or its board."""
     from troth.report.baseline import rule_on
 
@@ -227,7 +227,7 @@ def require(
         rulings.append(rule_on(board, baseline))
     if not rulings:
         raise TrothError(f"nothing is required; write {_FORMS}, or name a baseline")
-    judgment = Judgment(tuple(rulings))
+    judgment = Rulings(tuple(rulings))
     if raises and not judgment:
         raise NotMetError(judgment)
     return judgment

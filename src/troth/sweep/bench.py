@@ -23,7 +23,7 @@ from troth.explainers import Explainer
 from troth.metrics import Erasing, Metric
 from troth.models import Segments, TextClassifier
 from troth.report.board import Leaderboard, leaderboards
-from troth.report.requirements import Judgment
+from troth.report.requirements import Rulings
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
@@ -69,7 +69,7 @@ class Bench(Shown, Exportable):
 
     def require(
         self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
-    ) -> Judgment:
+    ) -> Rulings:
         """That of the leaderboard."""
         return self.leaderboard.require(*requirements, baseline=baseline, raises=raises)
 
