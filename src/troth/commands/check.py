@@ -24,11 +24,14 @@ _MEANING = (
 )
 
 
-@takes(*PROMPT)
+@takes(*PROMPT, "labels", "model_option")
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
     split: Annotated[str | None, "Which split is tested; by default test, if there is one."] = None,
+    text: _options.TextColumn = None,
+    text_pair: _options.PairColumn = None,
+    label: _options.LabelColumn = None,
     validation_data: Annotated[
         str | None,
         "The references, whole texts of the kind the model was trained on; by default what was held out of "
@@ -88,7 +91,7 @@ def check(
     As a page: troth check --html check.html
     """
     from troth.data import load_data
-    from troth.models import load_model
+    from troth.models import load_named
     from troth.models.targets import require_class
     from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
@@ -111,12 +114,13 @@ def check(
     limit = 200 if limit is None else limit
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
-    loaded = load_model(model, device=device, **prompted)
+    loaded = load_named(model, device=device, **prompted)
+    columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     require_class(loaded, target)
     facts: Any
     show: Callable[[], None]
     if randomization:
-        examples = load_data(data, split, limit or None)
+        examples = load_data(data, split, limit or None, **columns)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
         options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
         results = [one for name in chosen for one in randomizations(loaded, examples, name, **options)]
@@ -125,7 +129,7 @@ def check(
         if html is not None:
             run_page.write_randomization(html, about, results, _MEANING)
     else:
-        tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
+        tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded, columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # it is among the notes
             found = checking.check(
