@@ -346,7 +346,7 @@ def test_the_study(toy_folder, tmp_path):
     run = CliRunner().invoke(app, command)
     assert run.exit_code == 0, run.output
     facts = json.loads(run.stdout)
-    assert "uses what its reasoning says" in facts["verdict"]["verdict"]
+    assert "uses what its reasoning says" in facts["verdict"][str(path)]["verdict"]
     rows = (out / "study.md").read_text()
     assert "truncation" in rows
     assert set(facts) == {*PARTS, "verdict"}

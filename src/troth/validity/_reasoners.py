@@ -93,7 +93,12 @@ class LocalReasoner:
     def __init__(self, source: Any, most_choices: int, **options: Any) -> None:
         if isinstance(source, Causal):
             source, options = source.model, {"tokenizer": source.tokenizer, **options}
-        asked = {"prompt": SHOTS + "{text}", "class_words": list(LETTERS[:most_choices]), "chat": False, **options}
+        asked: dict[str, Any] = {
+            "prompt": SHOTS + "{text}",
+            "class_words": list(LETTERS[:most_choices]),
+            "chat": False,
+            **options,
+        }
         self.model = load_model(source, **asked)
         if not isinstance(self.model, Causal):
             raise TrothError(f"{self.model.name} writes no text; name a causal language model")
@@ -134,7 +139,7 @@ class EndpointReasoner:
     """A server that speaks OpenAI's completions protocol: it continues plain text and lists the likeliest tokens."""
 
     def __init__(self, url: str, most_choices: int, *, parallel: int = 8, **options: Any) -> None:
-        asked = {"api": "completions", "unlisted": "floor", "parallel": parallel, **options}
+        asked: dict[str, Any] = {"api": "completions", "unlisted": "floor", "parallel": parallel, **options}
         words = list(LETTERS[:most_choices])
         self.model: Any = load_model(url, prompt=SHOTS + "{text}", class_words=words, **asked)
         self.name, self.parallel = self.model.name, parallel
@@ -148,7 +153,7 @@ class EndpointReasoner:
             return list(pool.map(lambda prompt: self._one(prompt, most), prompts))
 
     def _one(self, prompt: str, most: int) -> str:
-        asked = {"prompt": SHOTS + prompt, "max_tokens": most, "temperature": 0, "stop": [STOP]}
+        asked: dict[str, Any] = {"prompt": SHOTS + prompt, "max_tokens": most, "temperature": 0, "stop": [STOP]}
         reply = self.endpoint.post("/completions", {"model": self.endpoint.model, **asked}, "OpenAI's completions")
         try:
             return str(reply["choices"][0]["text"] or "").partition(STOP)[0].strip()
