@@ -254,7 +254,7 @@ def _stamps(store: Store, judges: Mapping[str, Metric], checks: Sequence[Stored]
     found: dict[str, Stamp] = {}
     for metric, built in judges.items():
         own = masking_of(built)
-        tested = own if own in p_values else next(iter(p_values))
+        tested = own if own is not None and own in p_values else next(iter(p_values))
         found |= stamps({metric: built}, *p_values[tested], tested=tested)
     return found
 

@@ -8,7 +8,6 @@ against references that are all masked, masked inputs pass on nearly any model, 
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -147,7 +146,10 @@ def splits_of(
     """What to test and the references: as said, else those `parted` will find in the model's training (None here),
     else the test and validation splits, else None for halves."""
     own = model is not None and held_out(model)[0] is not None
-    read = partial(load_data, data, **(columns or {}))
+
+    def read(split: str | None = None, limit: int | None = None) -> Data:
+        return load_data(data, split, limit, **(columns or {}))
+
     if validation is None and validation_split is None and split is None:
         try:
             return read("test", limit), None if own else read("validation")
