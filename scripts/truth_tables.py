@@ -29,7 +29,7 @@ from troth.studies._trained_study import full_spec
 from troth.studies.gaming import HONEST, RANDOM
 from troth.studies.gaming._gamed import DETECTORS
 from troth.studies.truth import EXPLAINERS
-from troth.studies.truth._sections import SECTIONS, Rows, draw_metrics
+from troth.studies.truth._sections import SECTIONS, KeptRows, draw_metrics
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT, PAGE, FIGURE = DOCS / "results" / "truth", DOCS / "results" / "truth.md", DOCS / "images" / "truth.png"
@@ -108,9 +108,9 @@ def write(rows: Sequence[dict[str, Any]], name: str) -> None:
     pa.parquet.write_table(table, KEPT / f"{name}.parquet", compression="zstd", compression_level=19)
 
 
-def rows() -> Rows:
+def rows() -> KeptRows:
     """What the page keeps of the study of shortcuts."""
-    return Rows(pa.parquet.read_table(KEPT / "rows.parquet").to_pylist())
+    return KeptRows(pa.parquet.read_table(KEPT / "rows.parquet").to_pylist())
 
 
 def gaming() -> Iterator[Section]:

@@ -206,7 +206,7 @@ GIVEN = re.compile(r"<!-- given: ([-\d. ]+): \S.*? -->")
 
 
 def unbacked(text):
-    """Decimals in prose that are neither checked against rows, nor in a generated part, nor marked as given."""
+    """Decimals in prose that no check, no part written by a script and no reason for a given number covers."""
     written = " ".join(BETWEEN_MARKS.findall(text))
     backed = {*CHECKED.findall(text), *DECIMAL.findall(written.replace("−", "-"))}
     backed |= {number for numbers in GIVEN.findall(text) for number in numbers.split()}

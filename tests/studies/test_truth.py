@@ -20,7 +20,7 @@ from troth.studies._results import Results
 from troth.studies.truth import Truth
 from troth.studies.truth._agreement import agreement, won
 from troth.studies.truth._explanations import MIXED, NOTHING, TRUTH, Planted, deciding, placement
-from troth.studies.truth._sections import SECTIONS, Rows, believe
+from troth.studies.truth._sections import SECTIONS, KeptRows, believe
 from troth.studies.truth._shortcuts import SHORTCUTS, Planter, insert, plant, words_for
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
@@ -209,7 +209,7 @@ def rows_of(kept=(1, 1, 0), tau=0.5):
 
 
 def test_tables_count_the_models_that_were_refused_and_average_the_others():
-    rows = Rows(rows_of())
+    rows = KeptRows(rows_of())
     (models,) = SECTIONS["models"](rows)
     assert models.rows[0][4] == "2 of 3"
     assert models.words.startswith("2 of 3 models provably use")

@@ -124,5 +124,5 @@ class Truth(TrainedStudy[TruthExperiment]):
                 experiment.stamped(recipe, seed, masking)
 
     def tables(self, part: str, experiments: Sequence[TruthExperiment], results: Results) -> Iterator[Section]:
-        rows = _sections.Rows(row for experiment in experiments for row in experiment.rows(results))
+        rows = _sections.KeptRows(row for experiment in experiments for row in experiment.rows(results))
         return _sections.SECTIONS[part](rows)

@@ -35,7 +35,7 @@ Group = tuple[str, ...]  # data, base, shortcut, recipe
 BySeed = dict[int, dict[str, float]]  # values by seed and example
 
 
-class Rows:
+class KeptRows:
     """The rows of a study by what they are about."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -80,7 +80,7 @@ class Rows:
         return crossed_mean(means) if found else _NONE
 
 
-def models(rows: Rows) -> Iterator[Section]:
+def models(rows: KeptRows) -> Iterator[Section]:
     """How many models use their shortcut."""
     changes = ("planted", "swapped", "redrawn", "without")
     table, facts, kept, trained = [], {}, 0, 0
@@ -110,7 +110,7 @@ def models(rows: Rows) -> Iterator[Section]:
     yield Section("models", "Which models use the shortcut", columns, table, words, facts)
 
 
-def explainers(rows: Rows) -> Iterator[Section]:
+def explainers(rows: KeptRows) -> Iterator[Section]:
     """Where explainers place the words that decide."""
     shortcuts = rows.names(2)
     for recipe in rows.names(3):
@@ -131,7 +131,7 @@ def explainers(rows: Rows) -> Iterator[Section]:
         yield Section("explainers", f"Explainers on {recipe} models", columns, table, words, {recipe: _plain(found)})
 
 
-def metrics(rows: Rows) -> Iterator[Section]:
+def metrics(rows: KeptRows) -> Iterator[Section]:
     """Which metrics rank explanations as the truth does."""
     shortcuts = rows.names(2)
     for recipe in rows.names(3):
@@ -184,7 +184,7 @@ def believe(found: Mapping[str, Mapping[str, CrossedMean]]) -> str:
     return f"{'; '.join([said, *each])}."
 
 
-def in_distribution(rows: Rows) -> Iterator[Section]:
+def in_distribution(rows: KeptRows) -> Iterator[Section]:
     """Whether the stamp tells where a metric misleads."""
     table, facts = [], {}
     for name in rows.abouts("stamp"):
@@ -204,7 +204,7 @@ def in_distribution(rows: Rows) -> Iterator[Section]:
     yield Section("in_distribution", title, columns, table, words, facts)
 
 
-def by_stamp(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
+def by_stamp(rows: KeptRows, metric: str) -> tuple[list[float], list[float]]:
     """The share of pairs that a metric orders rightly, by model: in distribution, and out of it."""
     inside: list[float] = []
     outside: list[float] = []
@@ -216,7 +216,7 @@ def by_stamp(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
     return inside, outside
 
 
-SECTIONS: Mapping[str, Callable[[Rows], Iterator[Section]]] = {
+SECTIONS: Mapping[str, Callable[[KeptRows], Iterator[Section]]] = {
     "models": models, "explainers": explainers, "metrics": metrics, "in_distribution": in_distribution,
 }  # fmt: skip
 
