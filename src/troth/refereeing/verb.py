@@ -18,7 +18,7 @@ SIGNS: dict[str, str] = {"holds": "✓", "fails": "✗"}  # all others: –
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Judgment:
     """One property of one function."""
 
     name: str
@@ -43,15 +43,15 @@ class Outcome:
         return f"{self.says} ({self.why})" if self.why else self.says
 
 
-class Verdicts(Shown, list[Outcome], Exportable):
+class Verdicts(Shown, list[Judgment], Exportable):
     """All properties of a function, in reading order."""
 
-    def __init__(self, verdicts: Iterable[Outcome] = (), name: str = "", seconds: float = 0.0) -> None:
+    def __init__(self, verdicts: Iterable[Judgment] = (), name: str = "", seconds: float = 0.0) -> None:
         super().__init__(verdicts)
         self.name, self.seconds = name, seconds
 
     @property
-    def failed(self) -> list[Outcome]:
+    def failed(self) -> list[Judgment]:
         return [verdict for verdict in self if verdict.status == "fails"]
 
     @property
@@ -122,7 +122,7 @@ def referee(
     tolerance: float | None = None,
     only: Sequence[str] | None = None,
     name: str | None = None,
-    progress: Callable[[Outcome], None] | None = None,
+    progress: Callable[[Judgment], None] | None = None,
 ) -> Verdicts:
     """Checks an attribution function against properties on models with known answers.
 
@@ -158,9 +158,9 @@ def _own(function: Any, name: str, default: Any) -> Any:
     return getattr(function, name, default)
 
 
-def _judged(each: Property, subject: Subject, before: Verdicts) -> Outcome:
-    def verdict(status: Status, **facts: Any) -> Outcome:
-        return Outcome(each.name, each.group, each.says, status, **facts)
+def _judged(each: Property, subject: Subject, before: Verdicts) -> Judgment:
+    def verdict(status: Status, **facts: Any) -> Judgment:
+        return Judgment(each.name, each.group, each.says, status, **facts)
 
     if each.claims and not subject.claims.intersection(each.claims):
         return verdict("not claimed", why=f"checked for whoever claims {' or '.join(each.claims)}")
