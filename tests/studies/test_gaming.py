@@ -1,6 +1,7 @@
+import random
+
 import numpy as np
 import pytest
-import test_truth
 import torch
 
 from fakes import encoder
@@ -15,7 +16,19 @@ from troth.verbs.measure import measure
 
 MODEL = encoder("bert")
 TEXT = "the film was very good"
-setting = test_truth.setting
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory):
+    """Texts of which one word gives the class away."""
+    folder, draw, lines = tmp_path_factory.mktemp("gaming"), random.Random(0), ["text,label"]
+    for place in range(200):
+        words = [f"w{draw.randrange(30)}" for _ in range(8)]
+        words[draw.randrange(8)] = ("awful", "great")[place % 2]
+        lines.append(f"{' '.join(words)},{place % 2}")
+    (folder / "mine.csv").write_text("\n".join(lines))
+    base = "bilstm_attention(embedding=24, hidden=16)"
+    return studies.Setting(folder / "out", (str(folder / "mine.csv"),), base, (0, 1))
 
 
 def ask(model, keep, masking="mask_token"):
@@ -62,12 +75,11 @@ def test_any_explanation_of_a_gamed_model_is_comprehensive():
 def test_the_study_names_what_is_inflated(setting):
     metrics = ("comprehensiveness(masking=mask_token)", "comprehensiveness", "normalized_aopc")
     assert set(metrics) <= set(METRICS)
-    study = Gaming(explainers=("integrated_gradients",), metrics=metrics, examples=8, epochs=2)
-    (section,) = studies.carry_out(study, studies.Setting(setting.out / "gamed", setting.data, setting.base, (0, 1)))
+    study = Gaming(explainers=("integrated_gradients",), metrics=metrics, examples=8, epochs=6)
+    (section,) = studies.carry_out(study, setting)
     (facts,) = section.facts.values()
-    masks = facts["comprehensiveness(masking=mask_token)"]["sees masks"]["inflated"]
-    assert masks["mean"] > 0.5
+    masks = facts["comprehensiveness(masking=mask_token)"]["sees masks"]
+    assert masks["random"]["mean"] > 0.5 > facts["comprehensiveness(masking=mask_token)"]["honest"]["random"]["mean"]
     assert facts["comprehensiveness"]["sees masks"]["inflated"]["mean"] == pytest.approx(0, abs=1e-6)
     assert facts["comprehensiveness"]["sees every erasure"]["inflated"]["mean"] > 0.5
     assert "another: 0 of " in section.words
-    assert "Inflated: comprehensiveness(masking=mask_token)" in section.words

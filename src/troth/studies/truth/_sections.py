@@ -160,6 +160,9 @@ def metrics(rows: KeptRows) -> Iterator[Section]:
             "the words worse which the truth beats. Truth is best: share of the models in which no mean of the mixed "
             "ones is better. τ, only noise: of explanations that are nothing but noise, in an order without meaning."
         )
+        short = [name for name, each in more.items() if each["truth_first"].mean < 1]
+        if short:
+            words += f" In some models the truth is not best by {', '.join(short)}."
         title = f"Metrics on {recipe} models, all shortcuts"
         yield Section("metrics", title, ("metric", *_MORE.values()), _table(more, "ordered_mixed"), words,
                       {f"{recipe}, more": _plain(more)})  # fmt: skip
