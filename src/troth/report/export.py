@@ -135,8 +135,8 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
         r"\centering",
         rf"\caption{{{latex_escaped(sheet.title)}.{' ' if notes else ''}{notes}}}",
         rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', sheet.title.lower()).strip('-')[:60].strip('-')}}}",
-        r"\setbox0=\hbox{%",  # measured first: only a table that is wider than the text is made smaller
-        rf"\begin{{tabular}}{{{columns}}}",
+        # Measured first: only a table that is wider than the text is made smaller.
+        rf"\setbox0=\hbox{{\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         _latex_row(_latex_head(column.head) for column in sheet.columns),
         r"\midrule",

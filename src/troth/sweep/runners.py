@@ -11,7 +11,7 @@ from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
 from troth.maskings import Masking
-from troth.metrics import Erasing, Metric
+from troth.metrics import Erasing
 from troth.models import TextClassifier
 from troth.store.cells import Cell, CellOutput
 from troth.store.specs import CHECKS, CheckSpec, ExplanationSpec, MetricSpec
@@ -59,7 +59,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     explanation = explanation.slice(0, spec.first)
     prober = Prober(context.model(spec), spec.masking)
     _require_unchanged(spec.masking, prober.model, spec.masking_files)
-    metric: Metric = catalog.build("metrics", spec.metric_full)
+    metric = context.metric(spec)
     if isinstance(metric, Erasing):
         _require_unchanged(metric.perturbation, prober.model, spec.metric_files)
     encodings = context.once(
@@ -72,7 +72,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     attributions = table_to_attributions(
         prober.model, encodings, explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed
     )
-    scores = measure_each(prober, attributions, context.metric(spec), explainer=method, seed=spec.seed)
+    scores = measure_each(prober, attributions, metric, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
