@@ -78,8 +78,8 @@ def test_the_study_names_what_is_inflated(setting):
     study = Gaming(explainers=("integrated_gradients",), metrics=metrics, examples=8, epochs=6)
     (section,) = studies.carry_out(study, setting)
     (facts,) = section.facts.values()
-    masks = facts["comprehensiveness(masking=mask_token)"]["sees masks"]
-    assert masks["random"]["mean"] > 0.5 > facts["comprehensiveness(masking=mask_token)"]["honest"]["random"]["mean"]
-    assert facts["comprehensiveness"]["sees masks"]["inflated"]["mean"] == pytest.approx(0, abs=1e-6)
-    assert facts["comprehensiveness"]["sees every erasure"]["inflated"]["mean"] > 0.5
+    hard, masking = facts["comprehensiveness"], facts["comprehensiveness(masking=mask_token)"]
+    assert masking["sees masks"]["random"]["mean"] > masking["honest"]["random"]["mean"] + 0.2
+    assert hard["sees masks"]["inflated"]["mean"] == pytest.approx(0, abs=1e-6)
+    assert hard["sees every erasure"]["random"]["mean"] > hard["honest"]["random"]["mean"] + 0.2
     assert "another: 0 of " in section.words

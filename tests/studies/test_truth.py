@@ -59,7 +59,6 @@ def test_the_planted_words_decide_and_the_rationale_marks_them(name):
         found.setdefault(change, []).append(example)
         marked = [example.text[start:end] for start, end in example.rationale]
         assert set(marked) <= set(WORDS)
-        assert sorted(example.rationale)
         if change == "without":
             assert says(name, example.text) is None
         else:
@@ -112,8 +111,8 @@ def test_words_that_the_texts_have_are_not_planted_and_short_texts_are_left_out(
 
 
 def test_a_long_text_is_cut_before_words_are_put_into_it():
-    text, spans = insert("one, two three four", [(2, "x"), (0, "y"), (2, "z")], 2)
-    assert text == "y one, two x z"
+    text, spans = insert("one two three four", [(2, "x"), (0, "y"), (2, "z")], 2)
+    assert text == "y one two x z"
     assert [text[start:end] for start, end in spans] == ["x", "y", "z"]
 
 
@@ -232,7 +231,7 @@ def study():
     return Truth(
         shortcuts=("token",), recipes=("plain",), explainers=("random", "leave_one_out"),
         metrics=("comprehensiveness(masking=mask_token)", "recursive_erasure(recompute=False)", "monotonicity"),
-        training=400, validation=60, examples=12, epochs=6,
+        training=1000, validation=60, examples=12, epochs=8, least=0.8,
     )  # fmt: skip
 
 
@@ -241,15 +240,15 @@ def setting(tmp_path_factory):
     folder = tmp_path_factory.mktemp("truth")
     lines = ["text,label", *(f"{each.text},{place % 2}" for place, each in enumerate(texts(80)))]
     (folder / "mine.csv").write_text("\n".join(lines))
-    base = "bilstm_attention(embedding=24, hidden=16)"
-    return studies.Setting(folder / "out", (str(folder / "mine.csv"),), base, (0, 1))
+    base = "bilstm_attention(embedding=32, hidden=24)"
+    return studies.Setting(folder / "out", (str(folder / "mine.csv"),), base)
 
 
 def test_a_users_csv_gives_the_tables(study, setting):
     sections = {section.title: section for section in studies.carry_out(study, setting)}
     models = sections["Which models use the shortcut"]
-    assert models.rows[0][4] == "2 of 2"
-    assert models.rows[0][5] > 0.9
+    assert models.rows[0][4] == "1 of 1"
+    assert models.rows[0][5] > 0.8
     facts = sections["Metrics and shortcuts, plain models"].facts["plain"]
     assert facts["comprehensiveness(masking=mask_token)"]["token"]["mean"] > 0.4
     explained = sections["Explainers on plain models"].facts["plain"]
@@ -266,7 +265,11 @@ def test_a_model_that_does_not_follow_the_shortcut_is_not_explained(study, setti
     (experiment,) = strict.experiments(setting, plan)
     strict.add_cells("metrics", experiment)
     results, planned = Results(setting.carry_out(plan)[0]), len(plan)
-    assert not any(experiment.is_kept(results, "plain", seed) for seed in (0, 1))
+    assert not experiment.is_kept(results, "plain", 0)
     strict.add_later("metrics", experiment, results)
     assert len(plan) == planned
     assert {row["quantity"] for row in experiment.rows(results)} == {"planted", "swapped", "without", "kept"}
+    for part in SECTIONS.values():
+        for section in part(Rows(experiment.rows(results))):
+            assert section.part == "models" or not section.rows
+            assert section.draw is None

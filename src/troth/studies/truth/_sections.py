@@ -148,9 +148,10 @@ def metrics(rows: KeptRows) -> Iterator[Section]:
             f"{_INTERVALS} {believe(found)}"
         )
         overall = {name: each["all"] for name, each in found.items()}
+        draw = partial(draw_metrics, found={f"{recipe} models": overall}) if overall else None
         yield Section(
             "metrics", f"Metrics and shortcuts, {recipe} models", ("metric", *shortcuts, "all"), _table(found, "all"),
-            words, {recipe: _plain(found)}, partial(draw_metrics, found={f"{recipe} models": overall}),
+            words, {recipe: _plain(found)}, draw,
         )  # fmt: skip
         more = {name: {what: rows.mean(name, what, None, recipe) for what in _MORE} for name in found}
         words = (
