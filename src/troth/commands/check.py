@@ -153,7 +153,7 @@ def _reasoning(model: str, data: str | None, limit: int | None, seed: int, devic
     from troth.validity.reasoning import reasoning
 
     questions = made(40 if limit is None else limit) if data is None else read(data, limit or None)
-    options = {} if device is None else {"device": device}
+    options: dict[str, Any] = {} if device is None else {"device": device}
     found = reasoning(model, questions, seeds=(seed, seed + 1, seed + 2), **options)
     if as_json:
         _options.print_json(found.to_dict())

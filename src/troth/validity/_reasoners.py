@@ -141,9 +141,10 @@ class EndpointReasoner:
     def __init__(self, url: str, most_choices: int, *, parallel: int = 8, **options: Any) -> None:
         asked: dict[str, Any] = {"api": "completions", "unlisted": "floor", "parallel": parallel, **options}
         words = list(LETTERS[:most_choices])
-        self.model: Any = load_model(url, prompt=SHOTS + "{text}", class_words=words, **asked)
+        model: Any = load_model(url, prompt=SHOTS + "{text}", class_words=words, **asked)
+        self.model = model
         self.name, self.parallel = self.model.name, parallel
-        self.endpoint = self.model.asking.endpoint
+        self.endpoint = model.asking.endpoint
 
     def choose(self, prompts: Sequence[str], choices: Sequence[int]) -> list[Floats]:
         return _shares(_ask(self.model, prompts), choices)

@@ -133,8 +133,9 @@ class TruthExperiment(Experiment):
             if kept and (scores := results.rows(self.graded(recipe, seed, metric))):
                 sign = 1.0 if judge.higher_is_better else -1.0
                 values = {name: sign * each for name, each in _matrix(scores, texts, "value").items()}
-                for quantity, each in _compared(values, quality, names).items():
-                    yield from ((metric, quantity, text, float(value)) for text, value in zip(texts, each, strict=True))
+                for quantity, of_texts in _compared(values, quality, names).items():
+                    pairs = zip(texts, of_texts.tolist(), strict=True)
+                    yield from ((metric, quantity, text, value) for text, value in pairs)
                 yield from ((metric, quantity, MODEL, value) for quantity, value in _of_means(values, quality, names))
                 if metric in stamped:
                     yield metric, "stamp", MODEL, stamped[metric]
@@ -196,7 +197,7 @@ def _compared(values: Mapping[str, Floats], quality: Mapping[str, Floats], names
         return np.stack([of.get(name, missing) for name in some], axis=1)
 
     mixed, explained = (agreement(stacked(values, list(some)), stacked(quality, list(some))) for some in (MIXED, names))
-    meaningless = np.broadcast_to(-np.arange(len(NOTHING)), (len(mixed.tau), len(NOTHING)))
+    meaningless = np.broadcast_to(-np.arange(len(NOTHING), dtype=np.float64), (len(mixed.tau), len(NOTHING)))
     others = [name for name in quality if name != TRUTH]
     worse = np.stack([quality[name] < quality[TRUTH] for name in others], axis=1)
     wins = np.where(

@@ -19,7 +19,8 @@ from troth.validity.checking import LEVEL
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NONE = CrossedMean(*[float("nan")] * 4, 0, 0)
+_NAN = float("nan")
+_NONE = CrossedMean(_NAN, _NAN, _NAN, _NAN, 0, 0)
 _PLACES = {
     "average_precision": "average precision", "precision": "precision at k", "rank": "mean rank",
     "mass": "share of sizes",

@@ -113,7 +113,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
             rows.append({"explanation": name, "why": str(error)})
             continue
         for each in found:
-            placed = placement(each.scores, deciding(each.question.encoding))
+            placed = placement(each.scores.astype(np.float64), deciding(each.question.encoding))
             own = {"example_id": each.example.id, "scores": each.scores, "target": each.target}
             rows.append({"explanation": name, **own, **asdict(placed)})
     return CellOutput(pa.Table.from_pylist(rows, schema=EXPLAINED), prober.cost.forward, prober.cost.backward)
