@@ -2,27 +2,44 @@
 
 import hashlib
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
 
 import fakes
+import heads
 import troth
 from troth.core.errors import TrothError
 from troth.core.types import Example
 
-KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head"]
+OTHER_HEADS = {  # tests/models has a short test of each
+    "token_classifier": heads.token_classifier,
+    "encoder_decoder": heads.seq2seq,
+    "similarity": heads.similarity,
+    "multiple_choice": heads.multiple_choice,
+}
+KINDS = [*fakes.FAMILIES, "black_box", "prompted_llama", "prompted_gpt2", "llama_head", *OTHER_HEADS]
 # Every method on close relatives of BERT, RoBERTa and Llama is a long check; tests/models tries these families, too.
-MARKS = {kind: [pytest.mark.full] for kind in ("albert", "electra", "xlm_roberta", "distilbert", "prompted_gpt2")}
+_LONG = ("albert", "electra", "xlm_roberta", "distilbert", "prompted_gpt2", *OTHER_HEADS)
+MARKS = {kind: [pytest.mark.full] for kind in _LONG}
 KIND_CASES = [pytest.param(kind, marks=MARKS.get(kind, [])) for kind in KINDS]
 
 # What refuses which kind of model; all the rest must run.
 _LAYERS = {"alti", "decomp_x", "glob_enc"}
+_ATTENTION = {"attention", "attention_x_gradient"}
 _READABLE_LAYERS = {"bert", "roberta", "xlm_roberta", "distilbert"}
 REFUSED = {
-    "explainers": {kind: _LAYERS for kind in KINDS if kind not in _READABLE_LAYERS},
+    "explainers": {
+        **{kind: _LAYERS for kind in KINDS if kind not in _READABLE_LAYERS},
+        "encoder_decoder": _LAYERS | _ATTENTION | {"attributive_masking"},
+        "similarity": _LAYERS | _ATTENTION | {"attributive_masking"},
+        "multiple_choice": _LAYERS | _ATTENTION,
+    },
     "metrics": {
+        "encoder_decoder": {"decision_flip"},
+        "similarity": {"decision_flip"},
         "black_box": {
             "normalized_comprehensiveness", "normalized_sufficiency", "sensitivity", "soft_comprehensiveness",
             "soft_sufficiency",
@@ -31,6 +48,8 @@ REFUSED = {
     "maskings": {
         "deberta_v2": {"attention"},
         "llama_head": {"attention"},
+        "encoder_decoder": {"attention"},
+        "multiple_choice": {"attention"},
         "prompted_llama": {"infill", "pad"},
         "prompted_gpt2": {"infill", "pad"},
     },
@@ -74,6 +93,8 @@ def model_of(kind):
         return fakes.prompted(kind.removeprefix("prompted_"))
     if kind == "llama_head":
         return decoder_with_head()
+    if kind in OTHER_HEADS:
+        return OTHER_HEADS[kind]()
     return fakes.encoder(kind)
 
 
@@ -86,7 +107,10 @@ def decoder_with_head():
 
 def readable(kind, texts):
     """The texts that a kind of model reads: a prompt without {text_pair} takes no pairs."""
-    return [text for text in texts if text.text_pair is None or not kind.startswith("prompted_")]
+    if kind == "similarity":  # which compares two texts
+        return [replace(text, text_pair=text.text_pair or "a great cast") for text in texts]
+    one = kind.startswith("prompted_") or kind == "multiple_choice"
+    return [text for text in texts if text.text_pair is None or not one]
 
 
 def probabilities(texts):

@@ -12,7 +12,7 @@ import json
 import re
 import textwrap
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import cached_property, partial
@@ -43,9 +43,13 @@ def digest(facts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
-    """The hash of every byte of named tensors, with their types and shapes; nothing is copied on the CPU."""
-    unique = {_place(tensor): tensor for tensor in tensors.values()}  # tied weights are read once
+def tensors_digest(tensors: Mapping[str, Tensor], fetch: Callable[[str], Tensor] | None = None) -> str:
+    """The hash of every byte of named tensors, with their types and shapes; nothing is copied on the CPU.
+
+    Those on the meta device are fetched one by one by their names.
+    """
+    away = {name for name, tensor in tensors.items() if tensor.is_meta and fetch is not None}
+    unique = {_place(tensor): tensor for name, tensor in tensors.items() if name not in away}  # tied ones: once
     pieces = [(place, piece) for place, tensor in unique.items() for piece in _pieces(tensor)]
     if sum(tensor.nbytes for tensor in unique.values()) < _MANY:
         hashes = [_hash(piece) for _, piece in pieces]
@@ -57,7 +61,10 @@ def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
         content[place].append(found)
     return digest(
         [
-            [name, str(tensor.dtype), list(tensor.shape), content[_place(tensor)]]
+            [
+                *(name, str(tensor.dtype), list(tensor.shape)),
+                [_hash(piece) for piece in _pieces(fetch(name))] if fetch and name in away else content[_place(tensor)],
+            ]
             for name, tensor in sorted(tensors.items())
         ]
     )

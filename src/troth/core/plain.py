@@ -48,6 +48,7 @@ def attribution_to_dict(attribution: Attribution) -> dict[str, Any]:
         "truncated": encoding.truncated,
         "prompt": [list(part) for part in encoding.around],
         "continuation": [text for _, text in encoding.written],
+        "word": None if encoding.asked is None else list(encoding.asked[1]),
         "note": attribution.note,
         "proof": None if attribution.proof is None else attribution.proof.to_dict(),
     }
@@ -97,6 +98,7 @@ def _shown(facts: Mapping[str, Any]) -> Encoding:
         around=tuple((segment, words) for segment, words in facts.get("prompt", ())),
         written=tuple((-1, text) for text in facts.get("continuation", ())),
         unit_kind=facts.get("unit_kind", "word"),
+        asked=(-1, (word[0], word[1])) if (word := facts.get("word")) else None,
         readable=False,
     )
 
@@ -113,4 +115,7 @@ def _read(shown: Encoding, model: TextClassifier) -> Encoding:
             f"example {shown.example.id}: {model.name} reads {encoding.n_units} units, the explanation scores "
             f"{shown.n_units} others; explain it again"
         )
-    return encoding
+    if shown.asked is None:
+        return encoding
+    start, end = shown.asked[1]
+    return model.aimed(encoding, {"word": shown.example.text[start:end], "start": start})[0]

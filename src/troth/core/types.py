@@ -47,6 +47,7 @@ class Encoding(Shown):
     around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
     unit_kind: str = "word"  # token, word, sentence, passage, or span: the user's own
     written: tuple[tuple[int, str], ...] = ()  # of a continuation that is explained: each token's id and text
+    asked: tuple[int, Span] | None = None  # the token whose label is asked about, and the characters of its word
     readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
 
     @property
@@ -69,6 +70,14 @@ class Encoding(Shown):
 
     def _line(self) -> str:
         return f"of {self.example.id!r}: {counted(self.n_tokens, 'token')}, {counted(self.n_units, self.unit_kind)}"
+
+    @property
+    def about(self) -> str:
+        """The word whose label is asked about, in words."""
+        if self.asked is None:
+            return ""
+        start, end = self.asked[1]
+        return f"about the word {self.example.text[start:end]!r} at character {start}"
 
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
         """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
@@ -205,7 +214,7 @@ class Attribution(Shown):
         *,
         spans: Sequence[Span] | None = None,
         tokens: Sequence[str] | None = None,
-        target: str | int = "predicted",
+        target: str | int | Mapping[str, Any] = "predicted",
         units: UnitKind = "word",
         signed: bool | None = None,
     ) -> Attribution:
@@ -248,6 +257,7 @@ class Rows(Shown):
     embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
     output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives
+    asked: Tensor | None = None  # [rows, length] True at the token whose label is asked about (a token classifier)
     kept: Tensor | None = None  # [rows, units] how much of each unit is left here; None = all
     # What asking the device would cost a wait for; None = ask it.
     width: int | None = None  # tokens of the longest row, once what is to be deleted is

@@ -54,8 +54,10 @@ class RowLayout:
             _joined([encoding.units for encoding in encodings], -1),
         ]  # fmt: skip
         types = [encoding.token_types for encoding in encodings if encoding.token_types is not None]
+        places = [-1 if encoding.asked is None else encoding.asked[0] for encoding in encodings]
         optional = {
             "types": _joined(types, 0) if types else None,
+            "asked": np.array(places) if max(places, default=-1) >= 0 else None,
             "keys": np.array(self._draw_keys()) if asked.masking.stochastic or asked.masking.draws else None,
             "base_keys": np.array([asked.base_key(each) for each in asked.questions]) if asked.erased_by else None,
         }
@@ -114,6 +116,7 @@ class RowLayout:
             against=against,
             keys=draws.row_keys(more["keys"][question], row) if "keys" in more else torch.zeros_like(row),
             token_types=more["types"][tokens] if "types" in more else None,
+            asked=more["asked"][question, None] == torch.arange(width, device=row.device) if "asked" in more else None,
             width=int(after.max()),
             is_even=bool((after == after[0]).all()),
             lengths_after=after,

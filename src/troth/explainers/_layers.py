@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from troth.core.errors import TrothError
 from troth.core.types import Rows
 from troth.engine.probes import Reading, Readout, at_least_single
-from troth.models import TextClassifier, families, refuse
+from troth.models import TextClassifier, _placement, families, refuse
 
 CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
 _OTHER_CHUNK_BYTES = 256 << 20
@@ -97,6 +97,16 @@ def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]
     network = model.model
     if network is None:
         raise refuse(model.name, f"layers for {asked_by} to read", "use leave_one_out, lime or kernel_shap")
+    if model.labels_words:
+        raise TrothError(
+            f"{asked_by} reads what reaches the first token; {model.name} is {model.kind}, which reads a word's own: "
+            "use attention, integrated_gradients or leave_one_out"
+        )
+    if _placement.is_split(network):
+        raise TrothError(
+            f"{asked_by} reads the weights of all layers, and those of {model.name} are split over devices; load it "
+            "without device_map, or use attention, integrated_gradients or leave_one_out"
+        )
     kind = str(network.config.model_type)
     classifier = getattr(network, "classifier", None)
     if kind not in families.BERT_LAYERS + families.DISTILBERT_LAYERS or classifier is None:

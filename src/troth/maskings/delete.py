@@ -1,5 +1,5 @@
 """A unit's tokens are taken out: a shorter row with new positions (DeYoung et al., 2020); all deleted leaves the
-special tokens.
+special tokens. A mask token stays in the place of a word whose label a token classifier is asked about.
 """
 
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from troth.core.types import Encoding, Rows
-from troth.maskings import Masking
+from troth.maskings import Masking, mask_of, put_token
 from troth.models import TextClassifier
 
 
@@ -24,6 +24,8 @@ class Delete(Masking):
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         stays = (keep > 0) & rows.real
+        if rows.asked is not None and bool((erased := rows.asked & ~stays).any()):
+            rows, stays = put_token(rows, erased, mask_of(model), model), stays | erased  # its label is read there
         lengths = stays.sum(1)
         longest = rows.width if rows.width is not None else int(lengths.max()) if len(rows) else 1
         width = max(longest, 1)
@@ -39,13 +41,18 @@ class Delete(Masking):
             embeddings=_moved(rows.embeddings, order),
             attention=_moved(rows.attention, order),
             output_factor=_moved(rows.output_factor, order),
+            asked=_moved(rows.asked, order),
         )
 
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
         units = encoding.units.numpy()
         erasable = units[units >= 0]
         tokens = np.bincount(erasable, minlength=encoding.n_units)
-        return torch.from_numpy((keep.numpy() > 0) @ tokens + len(units) - len(erasable))
+        stays = keep.numpy() > 0
+        lengths = stays @ tokens + len(units) - len(erasable)
+        if encoding.asked is not None and (unit := units[encoding.asked[0]]) >= 0:
+            lengths += ~stays[:, unit]
+        return torch.from_numpy(lengths)
 
 
 def _moved(values: Tensor | None, order: Tensor) -> Tensor | None:

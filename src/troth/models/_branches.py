@@ -118,7 +118,7 @@ def run(
             )
     finally:
         _ATTENDED.reset(token)
-    states: Tensor = output.last_hidden_state[0]
+    states: Tensor = output.last_hidden_state[0].to(rows.ids.device)
     return states
 
 
@@ -173,7 +173,7 @@ def _attend(
                 query[:, :, chunk.tokens],
                 keys,
                 values,
-                attn_mask=chunk.mask,
+                attn_mask=chunk.mask.to(query.device),  # layers may be on several
                 scale=scaling,
                 enable_gqa=keys.shape[1] != query.shape[1],
             )

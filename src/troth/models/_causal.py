@@ -16,12 +16,13 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Rows
-from troth.models import families
+from troth.models import _placement, _reading, families
 from troth.models._changes import unhooked
 from troth.models._prompt_reader import PromptReader, Tree
 from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
+_NUMBERS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
 
 
@@ -60,7 +61,7 @@ class Causal(PromptReader):
             logits = self.logits_of(rows, asked, states)
         if attentions and (not output.attentions or output.attentions[-1] is None):
             raise refuse(self.name, "attention weights to read", "use gradient or leave_one_out")
-        return replace(self.read(output), logits=logits)
+        return _reading.brought_back(replace(self.read(output), logits=logits), rows.ids.device)
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
         """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
@@ -70,9 +71,9 @@ class Causal(PromptReader):
         begun = extended(
             bare, self, begin, unit=PROMPT, lengths=bare.lengths + 1, join=lambda own, more: torch.cat([more, own], 1)
         )
-        logits = self.forward(begun).logits
+        logits = Causal.forward(self, begun).logits
         if len(others):
-            logits = torch.cat([logits, self.forward(chosen(rows, others)).logits])
+            logits = torch.cat([logits, Causal.forward(self, chosen(rows, others)).logits])
         return Output(logits[torch.cat([some, others]).argsort()])
 
     def _states(
@@ -99,7 +100,8 @@ class Causal(PromptReader):
         with lending(self.model.config, lent) as options:
             output = (self._body if plain else self.model)(**inputs, **options)
         everyone = torch.arange(len(rows), device=rows.ids.device)[:, None]
-        return (output.last_hidden_state if plain else output.logits)[everyone, asked.places - begun], output
+        states = (output.last_hidden_state if plain else output.logits).to(rows.ids.device)
+        return states[everyone, asked.places - begun], output
 
     def _branched(self, rows: Rows, asked: TokenQuestions, begun: int, lent: Any, tree: Tree) -> Tensor | None:
         """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
@@ -126,7 +128,7 @@ class Causal(PromptReader):
         own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)
         # Derivatives need what every token of an answer says of the vocabulary, three times.
-        said = 12 * (self.answer_length + 1) * len(self.embedding_matrix) if backward and self.answer_length else 0
+        said = 12 * (self.answer_length + 1) * len(self._word_layer.weight) if backward and self.answer_length else 0
         return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent + said
 
     @cached_property
@@ -193,25 +195,27 @@ class Causal(PromptReader):
         single = torch.promote_types(states.dtype, torch.float32)
         if not self._has_plain_head:
             return states.to(single).log_softmax(-1).gather(-1, ids[..., None])[..., 0]
-        head = self.model.get_output_embeddings()
-        weight, bias = head.weight.to(single), getattr(head, "bias", None)
-        bias = None if bias is None else bias.to(single)
+        weight, bias = (None if each is None else each.to(single) for each in self._head_weights)
+        assert weight is not None, "only of a plain head"
+        states, asked = states.to(weight.device), ids.to(weight.device)
 
         def of_chosen(some: Tensor, of: Tensor) -> Tensor:
             logits = torch.nn.functional.linear(some.to(single), weight, bias)
             return logits.log_softmax(-1).gather(-1, of[..., None])[..., 0]
 
         if torch.is_grad_enabled():
-            return of_chosen(states, ids)
+            return of_chosen(states, asked).to(ids.device)
         most = max(1, _VOCABULARY_BYTES // (4 * len(weight)))
-        parts = zip(torch.split(states.flatten(0, 1), most), torch.split(ids.flatten(), most), strict=True)
-        return torch.cat([of_chosen(*part) for part in parts]).view_as(ids)
+        parts = zip(torch.split(states.flatten(0, 1), most), torch.split(asked.flatten(), most), strict=True)
+        return torch.cat([of_chosen(*part) for part in parts]).view_as(ids).to(ids.device)
 
     @cached_property
     def _has_plain_head(self) -> bool:
         """Whether logits are nothing but the head's product: some families scale or cap them."""
         head = self.model.get_output_embeddings()
         if head is None or not hasattr(self._body, "forward") or self._body is self.model:
+            return False
+        if head.weight.dtype not in _NUMBERS:  # quantized
             return False
         some = self.ids_of(self.any_text)[-8:]
         ids = torch.tensor([some], device=self.device)
@@ -222,10 +226,17 @@ class Causal(PromptReader):
 
     def _head(self, states: Tensor, ids: Sequence[int]) -> Tensor:
         """The logits of these tokens alone. [rows, hidden] -> [rows, ids]"""
-        head = self.model.get_output_embeddings()
-        chosen = torch.tensor(ids, device=head.weight.device)
-        bias = getattr(head, "bias", None)
-        weight, single = head.weight[chosen], torch.promote_types(states.dtype, torch.float32)
+        weight, bias = self._head_weights
+        assert weight is not None, "only of a plain head"
+        chosen, single = torch.tensor(ids, device=weight.device), torch.promote_types(states.dtype, torch.float32)
         return torch.nn.functional.linear(
-            states.to(single), weight.to(single), None if bias is None else bias[chosen].to(single)
+            states.to(weight.device, single),
+            weight[chosen].to(single),
+            None if bias is None else bias[chosen].to(single),
         )
+
+    @property
+    def _head_weights(self) -> tuple[Tensor | None, Tensor | None]:
+        """Weight and bias of the head, fetched where they are offloaded."""
+        head = self.model.get_output_embeddings()
+        return _placement.weight_of(head), _placement.weight_of(head, "bias")

@@ -50,15 +50,31 @@ def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
 @contextmanager
 def frozen(model: Any) -> Iterator[None]:
     """Evaluation mode, and no parameter collects gradients."""
-    switches = [(module, "training") for module in model.modules() if module.training]
-    switches += [(parameter, "requires_grad") for parameter in model.parameters() if parameter.requires_grad]
+    training = [module for module in model.modules() if module.training]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    offloaded = (
+        []
+        if not any(parameter.is_meta for parameter in trained)
+        else [
+            (module, name)
+            for module in model.modules()
+            for name, parameter in module.named_parameters(recurse=False)
+            if parameter.requires_grad and parameter.is_meta
+        ]
+    )
     try:
-        for owner, name in switches:
-            setattr(owner, name, False)
+        for module in training:
+            module.training = False
+        for parameter in trained:
+            parameter.requires_grad = False
         yield
     finally:
-        for owner, name in switches:
-            setattr(owner, name, True)
+        for module in training:
+            module.training = True
+        for parameter in trained:
+            parameter.requires_grad = True
+        for module, name in offloaded:  # each pass puts another parameter in their place
+            getattr(module, name).requires_grad = True
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from troth.core.hashing import DIGITS, digest, files_digest, is_users, tensors_digest
 from troth.core.hashing import fingerprint as code_of
+from troth.models import _placement
 from troth.models._changes import borrowed
 
 # Of a configuration: the number format is that of the weights, the others change no answer.
@@ -101,7 +103,7 @@ def _weights(model: nn.Module) -> str:
         return before[1]
     tensors = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     others = {name: repr(value) for name, value in model.state_dict().items() if name not in tensors}
-    found = digest([tensors_digest(tensors), others])
+    found = digest([tensors_digest(tensors, partial(_placement.weight_named, model)), others])
     _HASHED[model] = now, found
     return found
 

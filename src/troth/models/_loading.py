@@ -15,7 +15,8 @@ from torch import nn
 from troth.core import trust
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
-from troth.models import _folder_checks, _pretrained, families
+from troth.models import _folder_checks, _placement, _pretrained, families
+from troth.models._endpoint import is_url
 
 
 class Network(NamedTuple):
@@ -24,9 +25,14 @@ class Network(NamedTuple):
     words: str
     auto: str
     half_on_gpu: bool = False  # bfloat16 by default where there is a GPU
+    tried: bool = False  # it shows on first use how it reads (`_first_use`)
 
 
-CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification")
+CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification", tried=True)
+TOKENS = Network("token classifier", "AutoModelForTokenClassification", tried=True)
+SENTENCES = Network("sentence encoder", "AutoModel")
+MULTIPLE_CHOICE = Network("multiple choice model", "AutoModelForMultipleChoice", tried=True)
+SEQ2SEQ = Network("encoder-decoder", "AutoModelForSeq2SeqLM", half_on_gpu=True)
 CAUSAL = Network("causal language model", "AutoModelForCausalLM", half_on_gpu=True)
 MASKED = Network("masked language model", "AutoModelForMaskedLM")
 
@@ -38,10 +44,12 @@ def bring(
     *,
     device: str | torch.device | None = None,
     dtype: torch.dtype | str | None = None,
+    **placing: Any,
 ) -> tuple[Any, Any, str]:
     """Model, tokenizer and name of a source; only what is loaded here is moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
+        options = _placement.loading_options(placing, device)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
@@ -49,16 +57,16 @@ def bring(
         if dtype is None and network.half_on_gpu and str(device).startswith("cuda"):
             dtype = torch.bfloat16
         with offline_where_unreachable(name), quiet():
-            model, tokenizer = from_pretrained(name, tokenizer, dtype, network)
+            model, tokenizer = from_pretrained(name, tokenizer, dtype, network, **options)
         try:
-            model.to(device)
+            if not options and not _placement.is_placed(model):
+                model.to(device)
         except (RuntimeError, AssertionError) as error:
             raise TrothError(f"cannot use device {device}: {first_line(error)}") from None
     else:
         if is_pipeline(model):
             model, tokenizer = model.model, tokenizer or model.tokenizer
-        if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-            model = model.get_base_model()  # the transformers model itself, its adapters in place
+        model = _without_adapters(model)
         name = getattr(model, "name_or_path", "") or type(model).__name__
         if tokenizer is None:
             raise TrothError(f"{type(model).__name__} in memory needs its tokenizer: load_model(model, tokenizer=…)")
@@ -66,11 +74,55 @@ def bring(
             raise TrothError(f"tokenizer must be that of a transformers model, not a {type(tokenizer).__name__}")
         if (device is not None and torch.device(device) != model.device) or dtype is not None:
             raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
+        if placing:
+            raise TrothError(f"{next(iter(placing))} is for a model that is loaded here; this one is in memory already")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
         raise TrothError(
             f"{type(model).__name__} is not a transformers model; pass one, or a function from texts to probabilities"
         )
     return model, tokenizer, name
+
+
+def architecture(source: Any) -> str:
+    """The class that a model in memory has, or that a folder's or hub model's config.json names; "" where none does."""
+    network = _in_memory(source)
+    if network is not None:
+        return type(network).__name__
+    named = saved_config(source).get("architectures")
+    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+
+
+def is_encoder_decoder(source: Any) -> bool:
+    """Whether a model in memory, or one that config.json describes, writes with a decoder what an encoder has read."""
+    network = _in_memory(source)
+    if network is not None:
+        return bool(getattr(getattr(network, "config", None), "is_encoder_decoder", False))
+    named = saved_config(source).get("is_encoder_decoder")
+    return named is True or (named is None and architecture(source).endswith("ForConditionalGeneration"))
+
+
+def saved_config(source: Any) -> dict[str, Any]:
+    """The config.json of a folder or a hub model; nothing of anything else."""
+    if not isinstance(source, str | Path) or is_url(source):
+        return {}
+    if not Path(source).is_dir() and str(source).count("/") != 1:
+        return {}
+    try:
+        with offline_where_unreachable(str(source)), quiet():
+            return _folder_checks.config_of(str(source))
+    except (TrothError, OSError):  # loading it says what is wrong
+        return {}
+
+
+def _in_memory(source: Any) -> Any:
+    """The network of a model or pipeline in memory; None of anything else."""
+    source = source.model if is_pipeline(source) else source
+    return _without_adapters(source) if isinstance(source, nn.Module) else None
+
+
+def _without_adapters(model: Any) -> Any:
+    """The transformers model itself, its adapters in place."""
+    return model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
 
 
 def is_transformers(model: Any) -> bool:
@@ -83,7 +135,9 @@ def is_pipeline(model: Any) -> bool:
     return hasattr(model, "model") and hasattr(model, "tokenizer") and not isinstance(model, nn.Module)
 
 
-def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network) -> tuple[Any, Any]:
+def from_pretrained(
+    name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network, **placing: Any
+) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
     folder, has_tokenizer = Path(name), tokenizer is not None
     is_gguf = folder.suffix == ".gguf" and folder.is_file()
@@ -99,11 +153,11 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     with _pretrained.loading(f"{name} as a {network.words}"):
         try:
             if is_adapter:
-                model, missing, source = _adapted(folder, number_format, network)
+                model, missing, source = _adapted(folder, number_format, network, **placing)
             else:
                 if is_gguf:
                     source, options = str(folder.parent), {"gguf_file": folder.name}
-                model, missing = _pretrained.network_of(network.auto, source, number_format, **options)
+                model, missing = _pretrained.network_of(network.auto, source, number_format, **options, **placing)
             own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
             tokenizer = tokenizer or _pretrained.tokenizer_of(name if own_files else source, **options)
         except OSError:
@@ -115,6 +169,8 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     place = Path(name if own_files else source)
     if not has_tokenizer and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
+    if network is SENTENCES:
+        missing = [key for key in missing if not key.startswith("pooler.")]  # which nothing here reads
     if missing:
         if network is MASKED:
             raise NoHeadError(
@@ -134,7 +190,7 @@ def from_pretrained(name: str, tokenizer: Any, dtype: torch.dtype | str | None, 
     return model, tokenizer
 
 
-def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, list[str], str]:
+def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any) -> tuple[Any, list[str], str]:
     """A base model with its adapter merged in, so that its layers are plain ones, and where the base is."""
     if find_spec("peft") is None:
         raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft")
@@ -154,7 +210,7 @@ def _adapted(folder: Path, dtype: torch.dtype, network: Network) -> tuple[Any, l
     if network is CLASSIFIER and heads:
         options["num_labels"] = heads[0]
     _folder_checks.check_rank(config, saved.values())
-    base, missing = _pretrained.network_of(network.auto, source, dtype, **options)
+    base, missing = _pretrained.network_of(network.auto, source, dtype, **options, **placing)
     # Heads that the adapter brings along are missing in the base only.
     missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
     return _pretrained.adapted(base, folder), missing, source

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
-from troth.models import families
+from troth.models import _placement, families
 from troth.models._changes import swapped
 
 _KEPT = 4  # prompts, and texts: a long text's rows take several batches
@@ -68,7 +68,7 @@ class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
         keys = [(begun, *text.tolist()) for text in texts]
         missing = [place for place, key in enumerate(keys) if key not in self]
         if missing:
-            device = next(body.parameters()).device
+            device = _placement.input_device(body)
             ids = pad_sequence([texts[place][begun:] for place in missing], batch_first=True).to(device)
             layers = _states(body, config, ids, prompt)
             if not layers:

@@ -67,7 +67,8 @@ def network_of(auto: str, source: str, dtype: torch.dtype, **options: Any) -> tu
     of_config = {name: options.pop(name) for name in ("num_labels", "id2label", "label2id") if name in options}
     gguf = {"gguf_file": options["gguf_file"]} if "gguf_file" in options else {}
     config = config_of(source, **of_config, **gguf)
-    _empty(auto, config, dtype)
+    placed = "device_map" in options or "quantization_config" in options  # where it fits is decided there
+    _empty(auto, config, dtype, fits=placed or bool(getattr(config, "quantization_config", None)))
     if not gguf:
         options["use_safetensors"] = True
     with _of(gguf.get("gguf_file", "model.safetensors")):
@@ -102,13 +103,15 @@ def _check_folder(source: str) -> None:
         import_module(module)  # registers itself
 
 
-def _empty(auto: str, config: Any, dtype: torch.dtype) -> None:
+def _empty(auto: str, config: Any, dtype: torch.dtype, *, fits: bool = False) -> None:
     """Builds the network without memory of its own, which takes 10 to 40 ms: can it be built, and would it fit?"""
     from transformers.initialization import no_init_weights
 
     empty, quiet = torch.device("meta"), no_init_weights()
     with _of("config.json"), torch.random.fork_rng(devices=[]), empty, quiet:
-        _folder_checks.check_size(_class(auto).from_config(config, trust_remote_code=False), dtype.itemsize)
+        network = _class(auto).from_config(config, trust_remote_code=False)
+        if not fits:
+            _folder_checks.check_size(network, dtype.itemsize)
 
 
 def _class(auto: str) -> Any:

@@ -131,6 +131,12 @@ def cut(output: Output, length: int, width: int) -> Output:
     )
 
 
+def brought_back(output: Output, device: torch.device) -> Output:
+    """The same on the device of the inputs: parts of a network may be on others."""
+    attentions, hidden = (tuple(layer.to(device) for layer in layers) for layers in (output.attentions, output.hidden))
+    return Output(output.logits.to(device), attentions, hidden)
+
+
 def are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
     """Whether each layer says how much of every token is attended to: shares, not the scores before the softmax."""
     return bool(weights) and all(

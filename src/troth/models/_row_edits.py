@@ -10,7 +10,7 @@ from torch import Tensor
 from troth.core.types import Encoding, Rows
 from troth.models.base import TextClassifier
 
-_OF_TOKENS = ("ids", "units", "token_types", "embeddings", "attention", "output_factor")  # [rows, length, …]
+_OF_TOKENS = ("ids", "units", "token_types", "embeddings", "attention", "output_factor", "asked")  # [rows, length, …]
 _OUTDATED: dict[str, Any] = {"width": None, "is_even": None, "lengths_after": None}  # of rows with other tokens
 
 
@@ -88,6 +88,8 @@ def extended(
         more["embeddings"] = model.embed(ids).to(rows.embeddings.dtype)
     if rows.attention is not None:
         more["attention"] = rows.attention.new_zeros(ids.shape)
+    if rows.asked is not None:
+        more["asked"] = torch.zeros_like(ids, dtype=torch.bool)
     if rows.output_factor is not None:
         more["output_factor"] = rows.output_factor.new_ones(*ids.shape, rows.output_factor.shape[-1])
     changed: dict[str, Any] = {name: join(getattr(rows, name), values) for name, values in more.items()}

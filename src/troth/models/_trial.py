@@ -42,6 +42,11 @@ def once(model: Encoder, what: str, find: Callable[[Encoder], T]) -> T:
     return result
 
 
+def is_tried(model: Encoder) -> bool:
+    """Whether the network is being tried just now."""
+    return model.model in _TRYING
+
+
 def noted(model: Encoder) -> dict[str, Any]:
     """All that was found about the network so far; while it is tried, also what is being tried."""
     return _FOUND.setdefault(model.model, {})

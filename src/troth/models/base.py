@@ -46,6 +46,7 @@ class TextClassifier(Shown, ABC):
     labels: tuple[str, ...]
     outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
     threshold: float = THRESHOLD  # of labels: one that is more probable holds
+    labels_words: bool = False  # a target may name a word of the text, whose label is explained
     continues: bool = False  # its columns are a continuation of the text: the whole of it, then token by token
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
@@ -89,6 +90,10 @@ class TextClassifier(Shown, ABC):
     @abstractmethod
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         """Reads rows; what it cannot read or give, it refuses (see `refuse_insides`)."""
+
+    def aimed(self, encoding: Encoding, target: Any) -> tuple[Encoding, Any]:
+        """The text and its class (or label) that a target names, where that names more: a token classifier's word."""
+        return encoding, target
 
     def passes(self, rows: Rows) -> int:
         """How many times the network is run for these rows: once each, but for windows."""

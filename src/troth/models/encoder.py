@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from troth.core.memory import ran_out
 from troth.core.types import Encoding, Example, Rows
 from troth.core.units import UnitKind
 from troth.core.user_code import calling
-from troth.models import _changes, _first_use, _identity, _reading, families
+from troth.models import _changes, _first_use, _identity, _placement, _reading, families
 from troth.models._changes import lock_of
 from troth.models._encoding import encode, longest
 from troth.models._endpoint import is_url
@@ -30,9 +30,14 @@ class Encoder(TextClassifier):
 
     kind = "a text classifier"
     loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
-    options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold", "precision")
+    options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold", "precision", *_placement.OPTIONS)
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
+    takes_windows: ClassVar[bool] = True  # a long text may be read in windows
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.options = tuple(dict.fromkeys((*cls.options, *_placement.OPTIONS)))  # every kind loads a network
 
     def __init__(
         self,
@@ -73,13 +78,14 @@ class Encoder(TextClassifier):
         """From a folder, a hub name, an adapter, a pipeline or a model in memory."""
         if is_pipeline(source):
             options = pipeline_options(source, options)
-        model, tokenizer, name = bring(source, tokenizer, cls.network, device=device, dtype=dtype)
+        placing = {name: options.pop(name) for name in _placement.OPTIONS if name in options}
+        model, tokenizer, name = bring(source, tokenizer, cls.network, device=device, dtype=dtype, **placing)
         return cls(model, tokenizer, name=name, **options)
 
     @property
     def call_convention(self) -> _reading.CallConvention:
         """How the network must be called."""
-        if self.network is not CLASSIFIER:
+        if not self.network.tried:
             return _reading.CallConvention(first_position=self.first_position)
         return _first_use.call_convention(self)
 
@@ -104,7 +110,7 @@ class Encoder(TextClassifier):
         return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
     def ready(self, level: str, *, backward: bool) -> None:
-        if self.network is CLASSIFIER:
+        if self.network.tried:
             _first_use.require(self, level, backward=backward)
 
     @cached_property
@@ -127,12 +133,20 @@ class Encoder(TextClassifier):
 
     @property
     def device(self) -> torch.device:
-        return torch.device(self.model.device)
+        return _placement.input_device(self.model)
 
     @property
     def dtype(self) -> torch.dtype:
         dtype: torch.dtype = self.model.dtype
         return dtype
+
+    def twin(self) -> Self:
+        if _placement.is_placed(self.model):
+            raise TrothError(
+                f"{self.name} is quantized or split over devices, so its weights cannot be changed here; "
+                "load it without device_map and quantization"
+            )
+        return super().twin()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -207,8 +221,8 @@ class Encoder(TextClassifier):
 
     @property
     def embedding_matrix(self) -> Tensor:
-        weight = getattr(self._word_layer, "weight", None)
-        if not isinstance(weight, Tensor):
+        weight = None if self._word_layer is None else _placement.weight_of(self._word_layer)
+        if weight is None:
             raise refuse(self.name, f"word vectors to read ({self.model.config.model_type})", ERASING)
         return weight
 
@@ -263,12 +277,14 @@ class Encoder(TextClassifier):
             )
         if attentions and not _reading.are_attention(output.attentions, wide):
             raise refuse(self.name, "attention weights from token to token to read", "use gradient or leave_one_out")
+        output = _reading.brought_back(output, rows.ids.device)
         return _reading.cut(output, rows.ids.shape[1], wide.ids.shape[1])
 
     def read(self, output: Any) -> Output:
         """What the network gave, in our terms; of a decoder, what it attends to in the text, and its own states."""
         logits, attentions, hidden = (
-            next((found for name in names if (found := getattr(output, name, None)) is not None), None)
+            # GPT-2 has cross-attentions, of which there are none.
+            next((found for name in names if (found := getattr(output, name, None)) is not None and len(found)), None)
             for names in (["logits"], ["cross_attentions", "attentions"], ["hidden_states", "decoder_hidden_states"])
         )
         return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))

@@ -1,9 +1,10 @@
 """Which class a target stands for: the predicted one, the gold one, an index or a label; of labels also several."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from troth.core import arguments
+from troth.core import arguments, reading
 from troth.core.errors import TrothError, unknown
 from troth.core.outputs import PREDICTED, Outputs
 from troth.core.types import Example
@@ -12,7 +13,8 @@ from troth.models import TextClassifier
 
 EACH = "each"  # as a target: every token of a continuation
 ABOVE = "above_threshold"  # as a target: every label that is more probable than the model's threshold
-Target = str | int | Sequence[str | int]
+Word = Mapping[str, Any]  # {"word": "London", "label": "LOC"}, perhaps with the "start" of the word
+Target = str | int | Word | Sequence[str | int | Word]
 _WORDS = ("predicted", "gold", ABOVE)
 
 
@@ -53,9 +55,36 @@ def class_of(
 _KINDS = {"classes": "class", "labels": "label", "values": "value"}
 
 
-def each_target(target: Target) -> list[str | int]:
-    """The targets of a list, or the only one; a number may be one of numpy's."""
-    return list(target) if isinstance(target, list | tuple) else [target]  # type: ignore[list-item]
+def each_target(target: Target) -> list[Any]:
+    """The targets of a list, or the only one; a number may be one of numpy's, a word may be written as JSON."""
+    return [_word_of(each) for each in (target if isinstance(target, list | tuple) else [target])]
+
+
+def _word_of(target: Any) -> Any:
+    if not isinstance(target, str) or not target.lstrip().startswith("{"):
+        return target
+    try:
+        return reading.parse_json(target)
+    except ValueError:
+        raise TrothError(f'the target {target} is not JSON; write {{"word": "London", "label": "LOC"}}') from None
+
+
+def _require_word(model: TextClassifier, target: Word, several: bool) -> None:
+    """One line for a target that names a word where that cannot be."""
+    if not model.labels_words:
+        raise TrothError(
+            f"a target that names a word goes with a token classifier; {model.name} is {model.kind}: name a class"
+        )
+    if not several:
+        raise TrothError(
+            f"one target for all texts is measured here, not the word of one: {dict(target)}; use predicted"
+        )
+    if not isinstance(target.get("word"), str) or not target["word"].strip():
+        raise TrothError(f'a target names its word: {{"word": "London", "label": "LOC"}}, not {dict(target)}')
+    if more := target.keys() - {"word", "label", "start"}:
+        raise unknown("part of a target", sorted(more)[0], ("word", "label", "start"))
+    arguments.of_kind("label", target.get("label", ""), str, "the name of a label")
+    arguments.of_kind("start", target.get("start", 0), int, "the number of a character")
 
 
 def require_class(model: TextClassifier, *classes: Target | None, several: bool = False) -> None:
@@ -67,14 +96,15 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             )
         if target == EACH and not (model.continues and several):
             what = "one target per example is measured here" if model.continues else f"{model.name} writes nothing"
+            if (foil := getattr(model, "against", None)) is not None:
+                what = f"with against={foil!r} two are compared, whose tokens do not match one to one"
             raise TrothError(f"{EACH} explains every token of a continuation, but {what}; use predicted")
-        if target in (None, EACH):
+        if target is None or target == EACH:
             continue
         named = each_target(target)
         if not named:
             raise TrothError("target is an empty list; name at least one class or label")
-        if len(set(named)) < len(named):
-            repeated = next(name for place, name in enumerate(named) if name in named[:place])
+        if (repeated := next((name for place, name in enumerate(named) if name in named[:place]), None)) is not None:
             raise TrothError(f"target names {repeated!r} twice")
         if not several and (target == ABOVE or len(named) > 1):
             raise TrothError(
@@ -82,6 +112,9 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
                 "probable one) or gold (the most probable of the example's labels)"
             )
         for name in named:
+            if isinstance(name, Mapping):
+                _require_word(model, name, several)
+                continue
             arguments.of_kind("target", name, (str, int), '"predicted", "gold", a class index or a label')
             labels, numbers = model.labels, range(len(model.labels))
             if model.outputs == "values" and name not in ("predicted", *labels, *numbers, *map(str, numbers)):

@@ -61,6 +61,10 @@ class Windowed(Wrapped):
             raise TrothError(
                 f"windows go with a model that reads tokens; {inner.name} is {inner.kind}: cut texts yourself"
             )
+        if not inner.takes_windows:
+            raise TrothError(
+                f"windows go with classes of a whole text; {inner.name} is {inner.kind}: cut texts yourself"
+            )
         if isinstance(inner, Prompted):
             more = inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
             if more or TEXT in inner.template.frozen:

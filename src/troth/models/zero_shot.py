@@ -52,7 +52,7 @@ class ZeroShot(Encoder):
         # As the pipeline: a single label is weighed against its contradiction, too.
         self.outputs = "labels" if multi_label or len(self.labels) == 1 else "classes"
         self.threshold = checked_threshold(self.name, self.outputs, threshold)
-        self._entailment, self._contradiction = _nli(self.name, model.config)
+        self._entailment, self._contradiction = self.scored_columns()
         # All labels read as much of the text as the one of the longest hypothesis.
         self.max_length += len(self._hypotheses[0][0]) - self._longest
 
@@ -94,6 +94,10 @@ class ZeroShot(Encoder):
     @property
     def state(self) -> list[Any]:
         return [self.spec, self._entailment, self._contradiction]
+
+    def scored_columns(self) -> tuple[int, int]:
+        """The columns of the network that speak for and against a label."""
+        return _nli(self.name, self.model.config)
 
     @cached_property
     def _hypotheses(self) -> list[tuple[Tensor, Tensor | None]]:

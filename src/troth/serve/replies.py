@@ -100,6 +100,7 @@ ExplanationReply = _reply(
     target_label=str,
     against=int | None,
     against_label=str | None,
+    word=(Span | None, "Of a token classifier: the characters of the word whose label is explained."),
     proof=ProofReply | None,
 )
 TokenMatrix = _reply(

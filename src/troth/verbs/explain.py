@@ -73,7 +73,8 @@ def explain(
 ) -> Attributions | Explanations:
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
-    `target` is "predicted", "gold", a class index or a label. A list of them gives one attribution per text and
+    `target` is "predicted", "gold", a class index or a label; of a token classifier a word of the text and its label:
+    {"word": "London", "label": "LOC"} (docs/heads.md). A list of them gives one attribution per text and
     target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
     example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
     model's passes. Several explainers give a dict of
@@ -90,13 +91,13 @@ def explain(
     require_class(classifier, against)
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     targets = Prober(classifier, masking).ask(targets_of(classifier, encodings, target))
+    pairs = aimed(classifier, zip(encodings, targets, strict=True))
     probers: dict[Readout, Prober] = {}  # explainers that read the same of a whole text need that only once
     attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
         prober.forget_erased()
         prepared = method.prepare(prober, encodings)
-        pairs = [(encoding, each) for encoding, chosen in zip(encodings, targets, strict=True) for each in chosen]
         each = explain_pairs(prober, prepared, pairs, against=against, seed=seed)
         attributions[name] = Attributions(track(each, len(pairs), name, shown=progress))
     return attributions if several is explainer else attributions.popitem()[1]
@@ -133,7 +134,10 @@ def explain_pairs(
 ) -> Iterator[Attribution]:
     """One attribution for each text and target, in order, by an explainer that is prepared for the model."""
     batches = batches_by_cost(pairs, lambda pair: pair[0].n_units, explainer, prober)
-    routines = (explanations(prober.model, explainer, some, against=against, seed=seed) for some in batches)
+    routines = (
+        explanations(prober.model, explainer, some, against=against, seed=seed, masking=prober.masking)
+        for some in batches
+    )
     return chain.from_iterable(prober.run(routines, explainer.batch_size or prober.texts_at_once))
 
 
@@ -187,6 +191,11 @@ def targets_of(
     return [[index for index in row if holds[index]] for row, holds in zip(order, held, strict=True)]
 
 
+def aimed(model: TextClassifier, targets: Iterable[tuple[Encoding, Sequence[Any]]]) -> list[tuple[Encoding, str | int]]:
+    """Each text with each of its targets, asked about the word that a target names."""
+    return [model.aimed(encoding, each) for encoding, chosen in targets for each in chosen]
+
+
 def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
     """The spans of every text; of one text they need no list around them."""
     arguments.iterable("units", units, "a name, or a list of (start, end)")
@@ -207,11 +216,14 @@ def explanations(
     *,
     against: str | int | None = None,
     seed: int = 0,
+    masking: Masking | None = None,
 ) -> Routine[list[Attribution]]:
     """One explanation for each text and target: chooses the class once, then explains.
 
     What the explainer reads of the whole input is read in the same pass.
     """
+    unmasked = masking is not None and not masking.puts_mask and getattr(explainer, "baseline", "") != "mask"
+    notes = [note for note in model.notes if not (unmasked and note == model.masked_by)]
     readout = explainer.reads()
     # What is read depends on a class that is not known yet: which contrast it is, which of the gold labels; and what is
     # read of one written token says nothing of the others.
@@ -239,7 +251,8 @@ def explanations(
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
     for attribution, shares in zip(attributions, probabilities, strict=True):
         labels = model.labels_of(attribution.question.encoding)
-        note = "; ".join(filter(None, (attribution.note, *model.notes)))
+        own = (attribution.note, attribution.question.encoding.about)
+        note = "; ".join(filter(None, (*own, *notes)))
         shown = tuple(shares[: len(labels)])
         # They are still ours alone: another object for each would take longer than all of this.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)

@@ -1,6 +1,6 @@
 """Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -31,7 +31,7 @@ def import_scores(
     *,
     spans: Sequence[Span] | None,
     tokens: Sequence[str] | None,
-    target: str | int,
+    target: str | int | Mapping[str, Any],
     units: UnitKind,
     signed: bool | None,
 ) -> Attribution:
@@ -41,10 +41,11 @@ def import_scores(
     classifier = load_model(model)
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
+    require_class(classifier, target, several=isinstance(target, Mapping))
+    encoding, aim = classifier.aimed(encoding, target)
     answer = Prober(classifier).ask(_whole_input(Question(encoding, target=0)))
-    require_class(classifier, target)
     probabilities, predicted = answer.probabilities[0].tolist(), int(answer.strongest[0])
-    chosen = class_of(classifier.labels, target, example, predicted, classifier.outputs, probabilities)
+    chosen = class_of(classifier.labels, aim, example, predicted, classifier.outputs, probabilities)
     question = Question(encoding, chosen)
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),

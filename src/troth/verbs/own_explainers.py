@@ -11,7 +11,7 @@ whole texts only, so metrics that erase step by step keep their first order.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -108,20 +108,27 @@ class OwnFunction(OwnExplainer):
 
 
 def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """What a function is given: by the names of its arguments, else by their number."""
+    """What a method's function is given."""
+    return names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)
+
+
+def names_of_arguments(
+    function: Callable[..., Any], name: str, known: Sequence[str], by_place: Mapping[int, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """What a function of the user's is given: by the names of its arguments, else by their number."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # built in
-        return ("text",)
+        return by_place[1]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     places = [parameter for parameter in parameters if parameter.kind in kinds]
     # What has a default is the function's own, unless it has one of our names.
-    wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in _ARGUMENTS]
-    if wanted and set(wanted) <= set(_ARGUMENTS):
+    wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in known]
+    if wanted and set(wanted) <= set(known):
         return tuple(wanted)
-    if len(wanted) not in _BY_PLACE:
-        raise TrothError(f"{name} takes {len(wanted)} arguments; a method takes any of: {', '.join(_ARGUMENTS)}")
-    return _BY_PLACE[len(wanted)]
+    if len(wanted) not in by_place:
+        raise TrothError(f"{name} takes {len(wanted)} arguments; it may take any of: {', '.join(known)}")
+    return by_place[len(wanted)]
 
 
 def _short(value: Any) -> str:

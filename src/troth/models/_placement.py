@@ -1,0 +1,104 @@
+"""Where the weights of a network are: on one device, on several, or offloaded to the CPU or the disk (by accelerate).
+
+One rule for all of them: inputs go to the device that reads the word vectors, and what the network gives is brought
+back there. Offloaded weights are on the meta device until the forward pass of their layer needs them.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from troth.core.errors import TrothError
+
+OPTIONS = ("device_map", "offload_folder", "max_memory", "quantization")  # of load_model
+_BITS = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
+
+
+def loading_options(placing: Mapping[str, Any], device: Any) -> dict[str, Any]:
+    """What transformers is given for these options of `load_model`; one line for those that do not go together."""
+    given = {name: value for name, value in placing.items() if value is not None}
+    if unknown := given.keys() - set(OPTIONS):
+        raise TrothError(f"no option of load_model is called {sorted(unknown)[0]}")
+    if "device_map" in given and device is not None:
+        raise TrothError(f"device={device} places the whole model, device_map its parts; pass one of them")
+    if "device_map" not in given and (more := given.keys() & {"offload_folder", "max_memory"}):
+        raise TrothError(f'{sorted(more)[0]} goes with device_map, such as device_map="auto"')
+    if "device_map" in given and find_spec("accelerate") is None:
+        raise TrothError("device_map places the parts of a model with accelerate; pip install accelerate")
+    if (kind := given.pop("quantization", None)) is not None:
+        given["quantization_config"] = _quantization(kind)
+    return given
+
+
+def _quantization(kind: Any) -> Any:
+    """A configuration of transformers, or bitsandbytes' by name."""
+    if hasattr(kind, "quant_method"):
+        return kind
+    if not isinstance(kind, str) or kind not in _BITS:
+        raise TrothError(f"quantization must be 4bit, 8bit or a quantization config of transformers, not {kind!r}")
+    if find_spec("bitsandbytes") is None:
+        raise TrothError(f"quantization {kind} needs bitsandbytes, which is not installed; pip install bitsandbytes")
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(**_BITS[kind])  # type: ignore[no-untyped-call]
+
+
+def is_placed(network: Any) -> bool:
+    """Whether somebody else has put the weights where they are: accelerate, or a quantization. They stay there."""
+    return is_split(network) or bool(getattr(network, "is_quantized", False))
+
+
+def is_split(network: Any) -> bool:
+    """Whether accelerate moves inputs or weights of this network while it runs."""
+    return any("_hf_hook" in vars(module) for module in network.modules())
+
+
+def is_offloaded(network: Any) -> bool:
+    """Whether some weights are not in memory now."""
+    return any(weights.is_meta for weights in network.parameters())
+
+
+def input_device(network: Any) -> torch.device:
+    """Where token ids and word vectors go."""
+    try:
+        layer = network.get_input_embeddings()
+    except NotImplementedError:  # of CANINE, which hashes characters
+        layer = None
+    for module in filter(None, (layer, network)):
+        for hook in _hooks(module):
+            if (found := getattr(hook, "execution_device", None)) is not None:
+                return torch.device(found)
+        if (weight := next(iter(module.parameters(recurse=False)), None)) is not None and not weight.is_meta:
+            return torch.device(weight.device)
+    device: torch.device = network.device
+    return device
+
+
+def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
+    """A weight of one module, fetched where it is offloaded; None where there is none."""
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor) or not weight.is_meta:
+        return weight if isinstance(weight, Tensor) else None
+    for hook in _hooks(module):
+        if (offloaded := getattr(hook, "weights_map", None)) is not None:
+            fetched: Tensor = offloaded[name].to(getattr(hook, "execution_device", "cpu"), weight.dtype)
+            return fetched
+    raise TrothError("some weights are offloaded, and nothing says where they are; load the model with load_model")
+
+
+def weight_named(network: nn.Module, name: str) -> Tensor:
+    """A weight of the whole network by its name in the state dict."""
+    path, _, own = name.rpartition(".")
+    weight = weight_of(network.get_submodule(path), own)
+    assert weight is not None, name
+    return weight.cpu()
+
+
+def _hooks(module: nn.Module) -> Iterator[Any]:
+    """The hooks of accelerate on one module."""
+    hook = vars(module).get("_hf_hook")
+    if hook is not None:
+        yield from getattr(hook, "hooks", (hook,))
