@@ -270,6 +270,6 @@ def test_a_model_that_does_not_follow_the_shortcut_is_not_explained(study, setti
     assert len(plan) == planned
     assert {row["quantity"] for row in experiment.rows(results)} == {"planted", "swapped", "without", "kept"}
     for part in SECTIONS.values():
-        for section in part(Rows(experiment.rows(results))):
+        for section in part(KeptRows(experiment.rows(results))):
             assert section.part == "models" or not section.rows
             assert section.draw is None
