@@ -30,7 +30,7 @@ class Planted(Explainer):
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         yield from ()
-        return [Attribution(question, self._scores(question).numpy(), signed=True) for question in questions]
+        return [Attribution(question, self._scores(question), signed=True) for question in questions]
 
     def _scores(self, question: Question) -> Scores:
         truth = deciding(question.encoding).astype(np.float32)
