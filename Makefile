@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install demo test test-full test-random pytest lint unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install referee demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(DEVELOPER)
 
@@ -57,6 +57,17 @@ test: pytest lint
 pytest: install unicode chromium
 	$(PYTEST) -m "not full" $(TWO)
 
+# The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
+# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=https://download.pytorch.org/whl/cpu`).
+LOWEST := build/lowest
+TORCH_INDEX ?=
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python scripts/lowest_versions.py > build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
+	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
+
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
 # those that measure time or memory.
 test-full: export HYPOTHESIS_PROFILE := explore
@@ -75,6 +86,11 @@ bench-speed: install
 	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/accuracy.py --write docs/benchmarks.md
 
+# The referee on other libraries, each in an environment of its own, and docs/referee.md; minutes on two cores.
+referee: install
+	$(BIN)/python benchmarks/install.py
+	$(BIN)/python benchmarks/referee/table.py
+
 # Fails when a ratio to a peer has fallen by more than a fifth.
 bench-check: install
 	$(BIN)/python benchmarks/install.py
@@ -92,6 +108,12 @@ docs: install
 	$(BIN)/python scripts/findings.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
+
+# Wheel and source distribution of the last commit in dist/, built twice with the same hashes.
+wheel:
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) 'setuptools>=77' wheel
+	$(BIN)/python scripts/release.py
 
 clean:
 	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache

@@ -21,6 +21,10 @@ ENVIRONMENTS = {
     "ferret": [TORCH, "ferret-xai==0.4.2", "pyarrow<20"],  # it needs transformers 4 and numpy 1
     "inseq": [TORCH, TRANSFORMERS, "inseq==0.7.1"],
     "interpreto": [TORCH, TRANSFORMERS, "interpreto==0.5.2"],
+    "transformers_interpret": [TORCH, TRANSFORMERS, "transformers-interpret==0.10.0"],
+    "shapiq": [TORCH, TRANSFORMERS, "shapiq==1.4.1"],
+    "icx360": [TORCH, TRANSFORMERS, "icx360==0.1.0"],
+    "context_cite": [TORCH, TRANSFORMERS, "context-cite==0.0.4"],
 }
 IN_COMMON = ("captum", "shap", "lime", "solvex")
 OURS = ("troth", "hand", "floor")

@@ -1,20 +1,25 @@
-"""The tables of docs/results/aml.md, from the rows kept next to it: `python scripts/aml_tables.py docs/results/aml`.
+"""Writes the tables of docs/results/aml.md from the rows kept next to it.
 
-For each data set: every method by the five metrics next to the paper's number, with the standard deviation over seeds;
-then fAML and pAML against every method, paired by text and seed, with 95 % intervals that count both as drawn. The one
+    python scripts/aml_tables.py docs/results/aml
+
+For each run: every method by the five metrics next to the paper's number, with the standard deviation over seeds; then
+fAML against every method, paired by text and seed, with 95 % intervals that count both as drawn. The one
 seed of a method that draws nothing stands for all; where there is one seed only, the interval holds for that seed.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
+import io
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 
 from troth.core import catalog
 from troth.statistics import crossed_mean
@@ -22,17 +27,18 @@ from troth.studies.aml._experiment import BASELINES, METRICS, RELEASED, of_table
 
 Values = dict[str, dict[str, dict[int, dict[str, float]]]]  # method -> metric -> seed -> example -> value
 NAMES = {catalog.parse(spec)[0]: name for name, spec in BASELINES.items()}
+DATA = {"lora": "emotion", "smollm2": "sst2", "smollm2_rotten_tomatoes": "rotten_tomatoes"}  # by run, where it differs
 DECODERS = ("smollm2", "lora")  # how the names of their files begin; they stand next to Llama 2, others next to BERT
 
 
 def read(file: Path) -> dict[str, Values]:
     """By data set."""
     found: dict[str, Values] = defaultdict(lambda: defaultdict(lambda: defaultdict(lambda: defaultdict(dict))))
-    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines):
-            value = float(row["value"]) if row["value"] else np.nan
-            method = NAMES.get(row["method"], row["method"])
-            found[row["data"]][method][row["metric"]][int(row["seed"])][row["example_id"]] = value
+    table = pyarrow.parquet.read_table(file) if file.suffix == ".parquet" else pyarrow.csv.read_csv(file)
+    for row in table.to_pylist():
+        value = np.nan if row["value"] is None else float(row["value"])
+        method = NAMES.get(row["method"], row["method"])
+        found[row["data"]][method][row["metric"]][int(row["seed"])][str(row["example_id"])] = value
     return found
 
 
@@ -77,14 +83,15 @@ def differences(values: Values, own: str, others: Sequence[str], metrics: Mappin
         cells = []
         for metric in metrics.values():
             sign = 1 if catalog.find("metrics", catalog.parse(metric)[0]).higher_is_better else -1
-            mine, theirs = values[own][metric], values[other].get(metric)
-            if not theirs:
+            mine, theirs = values[own].get(metric, {}), values[other].get(metric, {})
+            once = next(iter(theirs.values())) if len(theirs) == 1 else None
+            seeds = [seed for seed in sorted(mine) if once or seed in theirs]
+            if not seeds:
                 cells.append("–")
                 continue
-            once = next(iter(theirs.values())) if len(theirs) == 1 else {}
             gains = [
-                [sign * (mine[seed][text] - theirs.get(seed, once)[text]) for text in mine[seed]]
-                for seed in sorted(mine)
+                [sign * (mine[seed][text] - theirs.get(seed, once)[text]) for text in mine[seed]]  # type: ignore[index]
+                for seed in seeds
             ]
             gain, low, high, *_ = crossed_mean(gains)
             bold = "**" if low > 0 or high < 0 else ""
@@ -93,31 +100,41 @@ def differences(values: Values, own: str, others: Sequence[str], metrics: Mappin
     print()
 
 
-def plain_table(values: Values, metrics: Sequence[str]) -> None:
-    """The ablation, and the agreement with people."""
-    print(f"| method | {' | '.join(metrics)} |\n|---|{'--:|' * len(metrics)}")
-    for method in values:
-        print(f"| {method} | {' | '.join(shown(values, method, metric) for metric in metrics)} |")
-    print()
+def main(kept: Path) -> None:
+    page = kept.with_suffix(".md")
+    page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
 
 
-def main() -> None:
-    for file in sorted(Path(sys.argv[1]).glob("*rows.csv.gz")):
-        name = file.name.removesuffix("rows.csv.gz").rstrip("_")
-        for data, values in read(file).items():
-            print(f"## {name or data}: {data}\n")
+def filled(text: str, kept: Path) -> str:
+    """The page with the tables of each run between its marks, <!-- aml:RUN --> and <!-- /aml -->."""
+
+    def written(match: re.Match[str]) -> str:
+        return f"<!-- aml:{match[1]} -->\n\n{tables(kept, match[1])}\n\n<!-- /aml -->"
+
+    return re.sub(r"<!-- aml:(\w+) -->.*?<!-- /aml -->", written, text, flags=re.DOTALL)
+
+
+def tables(kept: Path, run: str) -> str:
+    """Every method by the five metrics and fAML against the others; of the ablation, what each changed loss costs."""
+    with redirect_stdout(io.StringIO()) as lines:
+        if run == "ablation":
+            (values,) = read(_file(kept, run)).values()
             metrics = sorted({metric for by_metric in values.values() for metric in by_metric})
-            if set(METRICS.values()) <= set(metrics):
-                main_table(data, values, "Llama2" if name.startswith(DECODERS) else "BERT")
-                for own in ("fAML", "pAML"):
-                    others = [other for other in ("fAML", "pAML", *BASELINES) if other in values and other != own]
-                    differences(values, own, others, METRICS)
-            else:
-                plain_table(values, metrics)
-                for own in ("fAML", "pAML"):  # a variant of the loss is compared with what it is a variant of
-                    others = [other for other in values if other != own and other[:4] not in {"fAML", "pAML"} - {own}]
-                    differences(values, own, others, {metric: metric for metric in metrics})
+            for own in ("fAML", "pAML"):  # compared with its variants, and with what draws nothing
+                others = [other for other in values if other != own and other[:4] not in {"fAML", "pAML"} - {own}]
+                differences(values, own, others, {metric: metric for metric in metrics})
+        else:
+            data = run.removesuffix("_mlm") if run.endswith("_mlm") else DATA.get(run, run)
+            values = read(_file(kept, run))[data]
+            main_table(data, values, "Llama2" if run.startswith(DECODERS) else "BERT")
+            others = [other for other in ("pAML", *BASELINES) if other in values]
+            differences(values, "fAML", others, METRICS)
+    return lines.getvalue().strip()
+
+
+def _file(kept: Path, run: str) -> Path:
+    return next(kept.glob(f"{run}_rows.*"))
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -21,7 +21,10 @@ that are compared one by one ("-sufficiency": lower is better). Comparisons of o
 `least_seeds` decides nothing.
 
 With `over = "attribution"` the rows of one example and seed are averaged over that column. The share of pairs of an
-example and a seed that are undefined is shown; so is that of ties, where the rows have a column `tied`.
+example and a seed that are undefined is shown; so is that of ties, where the rows have a column `tied`. A tie counts as
+`ties` of a win (by default 0).
+
+A comparison with `void` decides nothing, whatever its interval, for the reason that it names.
 """
 
 from __future__ import annotations
@@ -197,7 +200,7 @@ def _given(page: str) -> dict[str, Any]:
 def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -> Finding:
     common = {"rows": "rows.csv.gz", "where": {}, "decimals": 1, **given, **about}
     comparisons = _comparisons(folder, common)
-    unit, note = about.get("unit", ""), about.get("note", "")
+    unit, note = about.get("unit", ""), ". ".join(filter(None, (about.get("note"), about.get("void"))))
     most, examples = about.get("most", False), about.get("examples", "examples")
     return Finding(about["claim"], about["about"], unit, comparisons, note, most, examples)
 
@@ -213,6 +216,7 @@ def _differences(folder: Path, common: Mapping[str, Any]) -> Iterator[tuple[Comp
     deterministic, least_seeds = common.get("deterministic", {}), common.get("least_seeds", 1)
     for each in common["compare"]:
         files, over = each.get("rows", common["rows"]), common.get("over", "")
+        ties = each.get("ties", common.get("ties", 0))
         columns = each.get("across", common.get("across", {}))
         for file, (sign, where) in itertools.product([files] if isinstance(files, str) else files, _across(columns)):
             path, where = folder / file, {**common["where"], **where}
@@ -220,10 +224,10 @@ def _differences(folder: Path, common: Mapping[str, Any]) -> Iterator[tuple[Comp
             if not isinstance(more, Mapping):  # a number less rows
                 more, than, sign = than, more, -sign
             sides = [{**where, **more}]
-            more = _values(path, sides[0], over, column)
+            more = _values(path, sides[0], over, column, ties)
             if isinstance(than, Mapping):
                 sides.append({**where, **than})
-                other = _values(path, sides[1], over, column)
+                other = _values(path, sides[1], over, column, ties)
                 if _names(deterministic, sides[0]):
                     more = _for_seeds_of(other, more)
                 if _names(deterministic, sides[1]):
@@ -236,6 +240,7 @@ def _differences(folder: Path, common: Mapping[str, Any]) -> Iterator[tuple[Comp
             table = _by_seed({key: value - each.get("by", 0) for key, value in values.items()})
             found = crossed_mean(table)
             decides = found.seeds >= least_seeds or all(_names(deterministic, side) for side in sides)
+            decides &= not (each.get("void") or common.get("void"))
             about = float(np.isnan(table).mean()), tuple(_tied(path, sides)), each.get("above", 0)
             yield Comparison(each["label"], found, each.get("within"), common["decimals"], decides, *about), table
 
@@ -259,13 +264,16 @@ def _for_seeds_of(drawn: Mapping[tuple[str, str], float], once: Mapping[tuple[st
 
 
 def _values(
-    path: Path, where: Mapping[str, Any], over: str = "", column: str = "value"
+    path: Path, where: Mapping[str, Any], over: str = "", column: str = "value", ties: float = 0
 ) -> dict[tuple[str, str], float]:
     """The values of some rows, by seed and example; means over the column `over`, undefined where one of them is."""
     kept = _chosen(path, where)
     names = map(str, kept[over].to_pylist() if over else [""] * kept.num_rows)
     keys = zip(names, map(str, kept["seed"].to_pylist()), map(str, kept["example_id"].to_pylist()), strict=True)
     values = [float("nan") if value in (None, "") else float(value) for value in kept[column].to_pylist()]
+    if ties:
+        tied = (float(value) if value not in (None, "") else 0.0 for value in kept["tied"].to_pylist())
+        values = [value + ties * each for value, each in zip(values, tied, strict=True)]
     found = dict(zip(keys, values, strict=True))
     if len(found) < len(values):
         raise SystemExit(f"{path}: {dict(where)} leaves several rows for one example and seed")
@@ -286,13 +294,17 @@ def _tied(path: Path, sides: Sequence[Mapping[str, Any]]) -> Iterator[float]:
 def _chosen(path: Path, where: Mapping[str, Any]) -> pa.Table:
     chosen = np.ones(_rows(path).num_rows, bool)
     for name, wanted in where.items():
-        chosen &= _texts(path, name) == str(wanted)
+        chosen &= _is(path, name, str(wanted))
     return _rows(path).filter(pa.array(chosen))
 
 
 @cache
-def _texts(path: Path, name: str) -> np.ndarray[Any, Any]:
-    return np.array([str(value) for value in _rows(path).column(name).to_pylist()])
+def _is(path: Path, name: str, wanted: str) -> np.ndarray[Any, Any]:
+    """Which rows have this value, as it is written, in a column."""
+    column = _rows(path).column(name)
+    if pa.types.is_string(column.type):
+        return np.asarray(pa.compute.equal(column, wanted).fill_null(False))
+    return np.array([str(value) == wanted for value in column.to_pylist()])
 
 
 @cache

@@ -28,6 +28,7 @@ DATA = ("sst2", "babi1", "babi2", "cola", "mrpc", "rte")
 TRAININGS = ("plain", "masked", "only_masking")
 REFERENCES = ("whole", "half masked", "all masked")
 OTHER_RUNS = {"minilm": ("sst2", "babi1", "mrpc"), "mlm": ("sst2", "babi1", "mrpc")}  # by base
+BASES = {"minilm": "MiniLM", "mlm": "MiniLM+MLM"}
 LEVEL = 0.05
 
 
@@ -43,7 +44,8 @@ def filled(text: str, kept: Path) -> str:
     tables = (performance, epochs, in_distribution, faithfulness, everywhere)
     parts = {table.__name__: _printed(table, results) for table in tables}
     parts["strategies"] = _printed(strategies, _ablation(kept))
-    parts["own_references"] = _printed(own_references, _every(kept))
+    every = _every(kept)
+    parts |= {table.__name__: _printed(table, every) for table in (own_references, bases, bases_performance)}
 
     def written(match: re.Match[str]) -> str:
         return f"<!-- fmm:{match[1]} -->\n\n{parts[match[1]]}\n\n<!-- /fmm -->"
@@ -231,6 +233,28 @@ def faithfulness(results: dict[str, Any]) -> None:
             racus = [racu for _, racu in masked["by_seed"]]
             racu = "–" if None in racus or np.isnan(racus).any() else interval(estimate(racus))
             row(data, measure, *acus, theirs[0], racu, *theirs[1:])
+
+
+def bases(every: dict[tuple[str, str], Any]) -> None:
+    """ACU of the runs that differ in the base alone."""
+    heading("measure", "data", *(f"{training}, {name}" for name in BASES.values() for training in ("plain", "masked")))
+    for measure in MEASURES:
+        for data in OTHER_RUNS["mlm"] if measure not in ("Random", "Grad (L1)") else ():
+            found = [
+                [acu for acu, _ in every[run, data]["faithfulness"][f"{data} {training} {measure}"]["by_seed"]]
+                for run in BASES
+                for training in ("plain", "masked")
+            ]
+            cells = (f"{percent(np.mean(acus))} [{percent(min(acus))}, {percent(max(acus))}]" for acus in found)
+            row(measure, data, *cells)
+
+
+def bases_performance(every: dict[tuple[str, str], Any]) -> None:
+    heading("data", "training", *BASES.values())
+    for data in OTHER_RUNS["mlm"]:
+        for training in TRAININGS:
+            means = [np.mean(every[run, data]["performance"][data][training]["by_seed"], axis=0) for run in BASES]
+            row(data, training, *(", ".join(percent(curve[place]) for place in (0, 2, 5, 8, 10)) for curve in means))
 
 
 def everywhere(results: dict[str, Any]) -> None:

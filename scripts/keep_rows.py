@@ -6,6 +6,8 @@
     python scripts/keep_rows.py soft_shares docs/results/soft/*.json.gz docs/results/soft/shares.csv.gz
     python scripts/keep_rows.py aml runs/study-aml docs/results/aml
     python scripts/keep_rows.py fmm runs/study-fmm docs/results/fmm
+    python scripts/keep_rows.py fmm_texts runs/fmm_sst2 runs/fmm_babi1 docs/results/fmm/mlm_600_texts.parquet
+    python scripts/keep_rows.py fmm_checks runs/fmm_sst2 docs/results/fmm/mlm_600_checks.csv.gz
     python scripts/keep_rows.py recipes runs/study-recipes docs/results/recipes
 
 RACU and macro-F1 are kept per seed; flip fractions and won comparisons per example and seed (docs/results/README.md).
@@ -23,16 +25,20 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import small_png
 
 from troth.core import catalog
+from troth.metrics import formulas
 from troth.metrics._erasing import AOPC_RATIOS
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 from troth.studies._results import Results
+from troth.studies.fmm._experiment import measure_name
 from troth.training import recipes as training_recipes
+from troth.validity.checking import LEVEL
 from troth.validity.masf import data_set_p_value
 
 Rows = Iterator[dict[str, Any]]
@@ -235,6 +241,68 @@ def fmm(run: Path) -> Rows:
                     yield {**about, "value": _percent(value)}
 
 
+def fmm_texts(run: Path) -> Rows:
+    """What each text adds to ACU, in points, by training, measure and seed; the mean over texts is ACU of accuracy.
+
+    Only of data sets whose performance is accuracy: other scores are not means over texts.
+    """
+    store = Store(run)
+    recipe_of = _recipes(store)
+    for cell in _metrics(store, "recursive_erasure"):
+        metric = catalog.build("metrics", cell.specs["metric_full"])
+        measure = measure_name(cell.specs["explainer"])
+        if (metric.performance or "accuracy") != "accuracy" or measure == "Random":
+            continue
+        about = {"data": cell.specs["data"], "training": _masked_training(recipe_of[cell.specs["model"]])}
+        about |= {"measure": measure, "seed": cell.specs["seed"]}
+        table = store.table(cell.name)
+        ratios = np.array(metric.points) / 10_000
+        for example, score in zip(table.column("example_id").to_pylist(), table_to_scores(table), strict=True):
+            record = score.record
+            explained, random = (np.equal(record[side], record["label"]) for side in ("explained", "random"))
+            value = 100 * float(formulas.acu(ratios, explained, random))
+            yield {**about, "example_id": example, "value": round(value, 4)}
+
+
+def fmm_checks(run: Path) -> Rows:
+    """Which masked inputs are out of distribution (100, else 0), by training, references, variant of MaSF and seed.
+
+    An input is a measure and a share of masked tokens above 0; completely masked texts count once. Only measures that
+    every seed has are kept, so that the inputs are the same for all of them.
+    """
+    store = Store(run)
+    recipe_of = _recipes(store)
+    cells: dict[tuple[str, str], dict[int, Stored]] = {}
+    for cell in store.cells():
+        if cell.kind == "erased_check" and not cell.error:
+            key = (_masked_training(recipe_of[cell.specs["model"]]), measure_name(cell.specs["explainer"]))
+            cells.setdefault(key, {})[cell.specs["seed"]] = cell
+    every = {seed for by_seed in cells.values() for seed in by_seed}
+    masked_completely = set()
+    for (training, measure), by_seed in sorted(cells.items()):
+        for seed, cell in sorted(by_seed.items()) if by_seed.keys() == every else ():
+            p_values: dict[tuple[str, str], list[list[float]]] = {}
+            for row in store.table(cell.name).to_pylist():
+                p_values.setdefault((row["references"], row["variant"]), []).append(row["p"])
+            for (references, variant), by_text in sorted(p_values.items()):
+                about = {"data": cell.specs["data"], "training": training, "references": references}
+                for place, p in enumerate(np.array(by_text).T):
+                    once = (training, references, variant, seed)
+                    is_last = place == len(by_text[0]) - 1
+                    if place == 0 or (is_last and once in masked_completely):
+                        continue
+                    masked_completely |= {once} if is_last else set()
+                    named = "all masked" if is_last else f"{measure}, {place}/{len(by_text[0]) - 1}"
+                    found = {"p": round(data_set_p_value(p), 6), **_of_all(cell)}
+                    yield {**about, "variant": variant, "input": named, **found, "value": 100 * (found["p"] < LEVEL)}
+
+
+def _masked_training(recipe: str) -> str:
+    """The name of a training of the study of faithfulness measurable models."""
+    _, options = catalog.parse(recipe)
+    return {"50/50": "masked", "masking": "only_masking", "no": "plain"}[options.get("train", "50/50")]
+
+
 def _scores_are_kept(metric: str) -> bool:
     """Those of the paper's four metrics, the soft ones with a sigmoid."""
     _, options = catalog.parse(metric)
@@ -265,7 +333,7 @@ def _by_example(store: Store, cell: Stored, about: dict[str, Any]) -> Rows:
 
 STUDIES: dict[str, Callable[[Path], Rows]] = {
     "roar": roar, "saloss": saloss, "soft": soft, "soft_shares": soft_shares, "aml": aml, "fmm": fmm,
-    "recipes": recipes,
+    "fmm_texts": fmm_texts, "fmm_checks": fmm_checks, "recipes": recipes,
 }  # fmt: skip
 
 

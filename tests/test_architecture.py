@@ -26,6 +26,7 @@ ROOMS = {
     "validity": "are erased inputs in distribution?",
     "store": "results on disk",
     "report": "numbers, tables and pages from the store",
+    "refereeing": "is an attribution function right? properties on models with known answers",
     "sweep": "who does the work: plans, processes, Ray; bench",
     "studies": "one file or folder per paper",
     "serve": "the local page and its API",

@@ -120,3 +120,42 @@ def test_a_command_that_does_not_end_is_killed_with_its_children():
     killed(working, patience=0.2)
     assert working.returncode == -signal.SIGKILL
     assert working.stdout.read() == ""  # ends only when nobody holds it open any more
+
+
+def test_the_referees_table_shows_only_what_a_second_script_confirms(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER / "referee"))
+    import table
+
+    def method(name, status, why=None):
+        row = {
+            "property": "dummy",
+            "says": "Says.",
+            "status": status,
+            "why": why,
+            "expected": "0",
+            "came": "a|b",
+            "text": "",
+        }
+        return {"method": name, "properties": [row], "claims": [], "of": "logit", "badge": "x: 1/1", "seconds": 1.0}
+
+    one = {"library": "one", "versions": {"one": "1.2"}, "methods": [method("a", "holds"), method("b", "fails")]}
+    other = {"library": "other", "versions": {}, "methods": [method("c", "not offered", "no pairs")]}
+    assert list(table.failures([one, other])) == [("one", "dummy")]
+    page = table.page([one, other], {("one", "dummy"): "it showed"})
+    assert "| property | one 1.2 | other |" in page
+    assert "| `dummy` | [✗](#one-dummy) | – |" in page
+    assert "`benchmarks/referee/confirm/one_dummy.py` shows it without troth: it showed." in page
+    assert r"came: a\|b" in page
+    assert "- other: `dummy` (c): no pairs" in page
+    assert "| `dummy` | ? | – |" in table.page([one, other], {("one", "dummy"): None})
+
+
+def test_every_confirmation_of_the_referee_is_named(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER / "referee"))
+    from known_issues import ISSUES, KNOWN
+    from table import LIBRARIES
+
+    scripts = {path.stem for path in (FOLDER / "referee" / "confirm").glob("[a-z]*.py")}
+    assert set(KNOWN) <= scripts
+    assert all(name in KNOWN or name.startswith(LIBRARIES) for name in scripts)
+    assert {f"{library}_{name}" for library, name in ISSUES} <= scripts

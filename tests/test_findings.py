@@ -11,6 +11,7 @@ from troth.statistics import CrossedMean
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
+import aml_tables  # noqa: E402
 import findings  # noqa: E402
 import fmm_tables  # noqa: E402
 
@@ -122,6 +123,27 @@ def test_too_few_seeds_decide_nothing():
     assert findings.Finding("claim", "SST", "", [found]).verdict == "undecided"
 
 
+def test_a_void_comparison_decides_nothing_and_says_why(tmp_path):
+    rows = ["name,seed,example_id,value", *(f"a,{seed},x,{5 + seed / 10}" for seed in range(5))]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    about = {"claim": "c", "about": "SST", "rows": "rows.csv", "compare": [{"label": "a", "more": {"name": "a"}}]}
+    assert findings._finding(tmp_path, {}, about).verdict == "confirmed"
+    void = findings._finding(tmp_path, {}, {**about, "void": "The curve rises", "note": "One data set"})
+    assert (void.verdict, void.note) == ("undecided", "One data set. The curve rises")
+    of_one = {**about, "compare": [*about["compare"], {"label": "b", "more": {"name": "a"}, "void": "unknown"}]}
+    assert findings._finding(tmp_path, {}, of_one).verdict == "undecided"
+
+
+def test_ties_count_as_the_share_of_a_win_that_is_named(tmp_path):
+    """By hand: of four pairs one is won, two are tied and one is undefined."""
+    rows = ["seed,example_id,value,tied", "0,a,1,0", "0,b,0,1", "0,c,0,1", "0,d,,"]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    for ties, mean in ((0, 1 / 3), (0.5, 2 / 3), (1, 1.0)):
+        common = {"rows": "rows.csv", "where": {}, "decimals": 1, "ties": ties, "compare": [{"label": "a", "more": {}}]}
+        (won,) = findings._comparisons(tmp_path, common)
+        assert won.found.mean == pytest.approx(mean)
+
+
 def test_comparisons_across_files_and_metrics(tmp_path):
     """By hand: b draws nothing, so its one seed stands for both of a; a has less loss, which is better."""
     rows = ["name,metric,seed,example_id,value", *(f"a,loss,{seed},{text},1" for seed in "01" for text in "xy")]
@@ -193,6 +215,19 @@ def test_no_number_stands_in_prose_without_rows_behind_it(page):
 def test_the_tables_of_fmm_are_those_of_what_is_kept():
     text = (findings.RESULTS / "fmm.md").read_text(encoding="utf-8")
     assert fmm_tables.filled(text, findings.RESULTS / "fmm") == text, "run python scripts/fmm_tables.py"
+
+
+def test_models_that_were_trained_twice_are_the_same():
+    again = findings._rows(findings.RESULTS / "fmm" / "mlm_600_rows.csv.gz").to_pylist()
+    assert len(again) == 99  # 9 trainings at 11 shares of masked tokens
+    before = findings._rows(findings.RESULTS / "fmm" / "mlm_rows.csv.gz").to_pylist()
+    assert all(row in before for row in again)
+
+
+def test_the_tables_of_aml_are_those_of_what_is_kept():
+    text = (findings.RESULTS / "aml.md").read_text(encoding="utf-8")
+    assert text.count("<!-- /aml -->") == 9
+    assert aml_tables.filled(text, findings.RESULTS / "aml") == text, "run python scripts/aml_tables.py"
 
 
 def kept(p, out, *, lowest=0.01, seeds=2):

@@ -25,6 +25,7 @@ ELSEWHERE = re.compile(
 # With the embedded model, offline. A bench with all its metrics takes most of a minute.
 QUICK = ("data",)
 LONG = (
+    "interactions",
     "README",
     "paper_table",
     "five_minutes",

@@ -196,3 +196,32 @@ def test_a_page_without_rows_says_so(tmp_path):
         path.write_text(text)
         with pytest.raises(AssertionError, match="keeps no rows: it must say"):
             verify(path)
+
+
+BETWEEN_MARKS = re.compile(r"<!-- (?:findings:|\w+:\w+ -->).*?<!-- /\w+ -->", re.DOTALL)  # what scripts write
+NOT_PROSE = re.compile(r"```.*?```|<!--.*?-->|`[^`]*`|\]\([^)]*\)|^\|.*?$", re.DOTALL | re.MULTILINE)
+DECIMAL = re.compile(r"(?<![\w.,/=-])[−-]?\d+\.\d+(?!\w|\.\d)")
+CHECKED = re.compile(r"\b(?:value|low|high)=(-?\d+\.\d+)")
+GIVEN = re.compile(r"<!-- given: ([-\d. ]+): \S.*? -->")
+
+
+def unbacked(text):
+    """Decimals in prose that no check, no part written by a script and no reason for a given number covers."""
+    written = " ".join(BETWEEN_MARKS.findall(text))
+    backed = {*CHECKED.findall(text), *DECIMAL.findall(written.replace("−", "-"))}
+    backed |= {number for numbers in GIVEN.findall(text) for number in numbers.split()}
+    prose = NOT_PROSE.sub(" ", BETWEEN_MARKS.sub(" ", text)).replace("−", "-")
+    return [number for number in DECIMAL.findall(prose) if not {number, number.removeprefix("-")} & backed]
+
+
+def test_a_decimal_in_prose_needs_rows_or_a_reason():
+    checked = "It is 0.41 <!-- check: rows.csv where a=b value=0.41 -->, and 0.5 <!-- given: 0.5: the level -->."
+    assert unbacked(checked) == []
+    assert unbacked(checked + " So 0.41 twice, and −0.7 once.") == ["-0.7"]
+    table = "<!-- aml:sst2 -->\n\n| a | −0.7 |\n\n<!-- /aml -->\n\nLess: −0.7, not 0.8.\n\n| b | 0.9 |\n"
+    assert unbacked(table) == ["0.8"]
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("[a-z]*.md")), ids=lambda path: path.stem)
+def test_every_decimal_in_prose_has_rows_or_a_reason(path):
+    assert unbacked(path.read_text(encoding="utf-8")) == []

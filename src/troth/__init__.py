@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from troth.data import load_data as load_data
     from troth.engine.prober import Prober as Prober
     from troth.models import load_model as load_model
+    from troth.refereeing.verb import referee as referee
+    from troth.report.log_to_mlflow import log_to_mlflow as log_to_mlflow
+    from troth.report.log_to_wandb import log_to_wandb as log_to_wandb
     from troth.sweep.bench import bench as bench
     from troth.training.train import train as train
     from troth.validity.checking import check as check
+    from troth.verbs.cite import cite as cite
     from troth.verbs.explain import explain as explain
     from troth.verbs.fit import fit as fit
     from troth.verbs.fresh import fresh as fresh
+    from troth.verbs.interactions import interactions as interactions
     from troth.verbs.measure import measure as measure
     from troth.verbs.proof import prove as prove
 
@@ -36,13 +41,18 @@ _HOMES = {
     "TrothError": "core.errors",
     "bench": "sweep.bench",
     "check": "validity.checking",
+    "cite": "verbs.cite",
     "explain": "verbs.explain",
     "fit": "verbs.fit",
     "fresh": "verbs.fresh",
+    "interactions": "verbs.interactions",
     "load_data": "data",
     "load_model": "models",
+    "log_to_mlflow": "report.log_to_mlflow",
+    "log_to_wandb": "report.log_to_wandb",
     "measure": "verbs.measure",
     "prove": "verbs.proof",
+    "referee": "refereeing.verb",
     "train": "training.train",
 }
 __all__ = sorted(_HOMES)
@@ -68,6 +78,8 @@ def __getattr__(name: str) -> Any:
     # Loaded when first used, so that the command line answers at once.
     if name in _HOMES:
         return getattr(import_module(f"troth.{_HOMES[name]}"), name)
+    if name == "sweep":
+        return import_module("troth.sweep")  # a room that has the name of its verb, and can be called
     raise AttributeError(f"module 'troth' has no attribute {name!r}")
 
 

@@ -137,7 +137,7 @@ def test_what_was_cut_off_is_said_and_counted(troth, models):
     text = "a good film with a great cast and a bad ending"
     code, out, _ = troth("explain", text, "-m", models / "short")
     assert code == 0
-    assert "5 units at the end were cut off" in " ".join(out.split())
+    assert "5 words at the end were cut off" in " ".join(out.split())
     code, out, _ = troth("explain", text, "-m", models / "short", "--json")
     assert json.loads(out)[0]["truncated"] == 5
 

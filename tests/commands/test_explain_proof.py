@@ -155,3 +155,17 @@ def test_a_file_is_explained(troth, model, tmp_path):
         code, _, err = troth("explain", *wrong, "-m", model)
         assert code == 2
         assert err.count("\n") == 1
+
+
+def test_the_masking_that_is_named_reaches_the_proof(troth, model):
+    methods = ("-m", model, "-e", "leave_one_out", "--masking")
+    loaded = package.load_model(str(model))
+    for masking, proving in (("delete", "delete"), ("zero", "zero"), ("soft", "mask_token")):
+        _, plain, _ = troth("explain", TEXT, *methods, masking, "--json")
+        (facts,) = json.loads(plain)
+        explained = package.explain(loaded, TEXT, "leave_one_out", masking=masking)
+        (expected,) = package.prove(loaded, explained, masking=proving)
+        assert facts["proof"] == expected.proof.to_dict()
+        _, shown, _ = troth("explain", TEXT, *methods, masking)
+        assert ("deleted" if proving == "delete" else f"erased by {proving}") in shown
+        assert ("the proof erases by mask_token: soft erases otherwise every time" in shown) == (masking == "soft")

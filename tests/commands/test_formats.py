@@ -37,7 +37,7 @@ def test_bench_prints_one_format_and_nothing_else(formats):
         assert re.sub(r"\\textsuperscript\{\w+\}|\\textbf|[{}$]", "", latex) == number
         assert re.search(rf"^\| {name} \| \**{re.escape(number)}\** \[", printed["markdown"], re.MULTILINE)
         assert re.search(rf"^ +{name} +{re.escape(number)}[*~ ]+\[", printed["terminal"], re.MULTILINE)
-    assert printed["latex"].startswith("% needs \\usepackage{booktabs}\n\\begin{table}")
+    assert printed["latex"].startswith("% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n\\begin{table}")
     assert printed["latex"].endswith("\\end{table}\n")
     assert printed["markdown"].startswith("**embedded on 4 examples of reviews**\n")
 

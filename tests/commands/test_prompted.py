@@ -40,9 +40,18 @@ def test_explain_on_the_command_line(folder, command):
     assert '<span class="prompt"' in Path("page.html").read_text()
 
 
+def test_another_masking_reaches_all_that_erases(folder, command):
+    asked = ("explain", TEXT, "-m", folder, *ASKED, "-e", "leave_one_out", "--masking", "delete")
+    _, said, _ = command(*asked)
+    assert "erased words become" not in said
+    assert "deleted" in said
+    _, plain, _ = command(*asked, "--json")
+    assert json.loads(plain)[0]["proof"]["masking"] == "delete"
+
+
 def test_a_long_text_is_said_to_be_cut(folder, command):
     _, said, _ = command("explain", "a good film was bad " * 30, "-m", folder, *ASKED, "-e", "leave_one_out")
-    assert "units at the end were cut off: the text is longer than the model reads" in said
+    assert "words at the end were cut off: the text is longer than the model reads" in said
     assert "Label:" in said
 
 

@@ -125,7 +125,7 @@ def package(tmp_path, monkeypatch):
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: troth-extra\nVersion: 1.5\n")
     (metadata / "entry_points.txt").write_text(
         "[troth.explainers]\nlast_word = troth_extra:Last\nlime = troth_extra:Last\nwrong = troth_extra:five\n"
-        "[troth.metrics]\nspread = troth_extra:Spread\n"
+        "tail = troth_extra:tail\n[troth.metrics]\nspread = troth_extra:Spread\npeak = troth_extra:peak\n"
     )
     (tmp_path / "troth_extra.py").write_text(
         textwrap.dedent("""
@@ -135,6 +135,13 @@ def package(tmp_path, monkeypatch):
         from troth.metrics import Metric
 
         five = 5
+
+        def tail(text):
+            "The last word counts."
+            return [0.0] * (len(text.split()) - 1) + [1.0]
+
+        def peak(attribution):
+            return attribution.scores.max()
 
         @dataclass(frozen=True)
         class Last(Explainer):
@@ -160,6 +167,27 @@ def package(tmp_path, monkeypatch):
     for cached in (catalog._installed, catalog._plugin):
         cached.cache_clear()
     sys.modules.pop("troth_extra", None)
+
+
+def test_a_plugin_has_a_card_of_its_own(package, troth):
+    code, printed, problem = troth("list", "last_word")
+    assert code == 0, problem
+    assert printed.splitlines()[0].startswith("last_word(weight=1.0)")
+    assert "From the installed package troth-extra 1.5 (troth_extra:Last)." in printed
+    code, printed, _ = troth("list", "tail")
+    assert (code, printed.splitlines()[0].split()) == (0, ["tail", "explainer"])
+    assert "The last word counts." in printed
+
+
+def test_functions_of_installed_packages_explain_and_measure(package, tmp_path):
+    import troth
+
+    model, texts = troth.load_model("embedded"), ["a fine film", "a dull plot"]
+    (first, _) = troth.explain(model, texts, "tail")
+    assert first.scores.tolist() == [0, 0, 1]
+    board = troth.bench(model, texts, ["tail"], ["peak", "sparsity"], tmp_path / "run").leaderboard
+    assert not board.failures
+    assert (board.summaries["tail", "peak"].value, board.directions["peak"]) == (1.0, True)
 
 
 def test_methods_of_installed_packages_are_in_the_catalog(package):

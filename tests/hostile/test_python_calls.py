@@ -51,6 +51,7 @@ def good(name):
         "explain": {"model": model, "texts": TEXT, "explainer": "random"},
         "measure": {"model": model, "attributions": attributions, "metric": "sparsity"},
         "prove": {"model": model, "attributions": attributions},
+        "cite": {"model": fakes.prompted(), "question": "what", "passages": [TEXT, "a bad film"], "answer": "a film"},
         "bench": {"model": model, "data": films, "explainers": ["random"], "metrics": ["sparsity"], "out": "run"},
         "check": {"model": model, "data": "reviews"},
         "fit": {"model": model, "data": films, "out": "fit"},

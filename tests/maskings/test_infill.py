@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,12 +12,18 @@ from fakes import encoder, hf_model, masked_lm, tokenizer_for
 from troth.core import draws, outputs
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
+from troth.data import Data
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe
 from troth.maskings.infill import Infill, _drawn
 from troth.maskings.mask_token import MaskToken
 from troth.maskings.zero import Zero
+from troth.models import _masked_lm
 from troth.models.black_box import BlackBox
+from troth.store.store import Store
+from troth.sweep.context import Context
+from troth.sweep.crossing import cross
+from troth.sweep.run import run
 from troth.validity.masf import HIDDEN_STATES
 
 MODEL = encoder("bert")
@@ -258,3 +265,29 @@ def test_errors_a_user_can_fix(tmp_path):
     (encoding,) = box.encode([Example("a", "a good film")])
     with pytest.raises(TrothError, match="rule has no tokens"):
         Prober(box).ask(looking(Question(encoding, 0), torch.zeros(1, 3), Infill()))
+
+
+def test_the_weights_of_the_language_model_are_part_of_a_cells_identity(tmp_path):
+    """A bench with other weights in the same folder computes anew, and a plan of the old ones is refused."""
+    folder = tmp_path / "language_model"
+    shutil.copytree(masked_lm(), folder)
+    metric = f"comprehensiveness(masking=\"infill(model='{folder}', draws=1)\")"
+    texts = Data("texts", [Example("0", TEXT, label=0)], MODEL.labels)
+
+    def planned():
+        _masked_lm.load.cache_clear()  # as in a new process
+        context = Context()
+        plan = cross(context, [MODEL], [texts], ["random"], ["comprehensiveness", metric])
+        return plan, context, {cell.specs["metric"]: cell for cell in plan.of("metric")}
+
+    plan, _, before = planned()
+    _, _, again = planned()
+    other = masked_lm(seed=1)
+    for file in folder.iterdir():
+        shutil.copy(f"{other}/{file.name}", file)
+    _, context, after = planned()
+    spec = next(name for name in before if "infill" in name)
+    assert before[spec].name == again[spec].name != after[spec].name
+    assert before["comprehensiveness"].name == after["comprehensiveness"].name
+    outcome = run(plan, Store(tmp_path / "run"), workers=1, context=context)
+    assert [failure.error for failure in outcome.failed if "has changed since this was planned" in failure.error]

@@ -32,7 +32,7 @@ def many(metrics=6, explainers=5):
     values = {name: [0.1 * row + 0.01 * column for column in range(metrics)] for row, name in enumerate(names)}
     letters = {head: {name: "abcde"[row] + "f" for row, name in enumerate(names)} for head in heads}
     beats = {(name, head): row > 2 for row, name in enumerate(names) if row for head in heads}
-    why = "a bench checks inputs erased by mask_token only"
+    why = "this run checked inputs erased by mask_token only"
     stamps = {head: Stamp(0.25) if not number else Stamp(why=why) for number, head in enumerate(heads)}
     return board(values, heads, letters, beats, stamps=stamps)
 

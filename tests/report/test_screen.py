@@ -72,7 +72,7 @@ def test_bold_and_dim_are_styles_of_a_terminal():
 def test_notes_with_one_reason_are_one_line():
     assert folded({"a": "slow", "b": "odd", "c": "slow"}) == ["a, c: slow", "b: odd"]
     text = " ".join(shown(many(), 200).split())
-    assert text.count("a bench checks inputs erased by mask_token only") == 1
+    assert text.count("this run checked inputs erased by mask_token only") == 1
     assert "aopc_comprehensiveness_0 ↑" in text
 
 

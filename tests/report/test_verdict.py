@@ -17,9 +17,10 @@ DIRECTIONS = {"comprehensiveness": True, "sufficiency": False, "correlation": Tr
 WORDS = ["the", "film", "was", "long", "and", "dull", "with", "a", "plot", "that"]
 
 
-def verdict_on(by_metric, seconds=None):
+def verdict_on(by_metric, seconds=None, passes=None):
     names = list(next(iter(by_metric.values())))
-    return judge(Analysis.of(by_metric, DIRECTIONS), names, seconds or dict.fromkeys(names, 0.01))
+    seconds = seconds or dict.fromkeys(names, 0.01)
+    return judge(Analysis.of(by_metric, DIRECTIONS), names, seconds, passes=passes)
 
 
 def scores(generator, count, gains):
@@ -136,6 +137,28 @@ def test_a_winner_is_better_than_random_and_all_the_others():
     )
     alone = verdict_on(planted_scores(best=0.5, random=0.1))
     assert alone.sentences[0].startswith("Use best: it is better than random here (best − random: +0.4")
+
+
+def test_the_cheapest_takes_the_fewest_passes_whatever_the_times_of_one_run():
+    passes = {"slow": 850.2, "quick": 27, "random": 1, "poor": 1}
+    for seconds in ({"slow": 0.9, "quick": 0.02}, {"slow": 0.01, "quick": 0.02}):
+        values = planted_scores(slow=0.5, quick=0.5, random=0.1, poor=0.1)
+        verdict = verdict_on(values, {"random": 0.1, "poor": 0.1, **seconds}, passes)
+        assert verdict.sentences[0].endswith("use the cheapest of them: quick (27 passes, 20 ms per example).")
+
+
+def test_a_winner_has_a_price_and_a_lead_that_may_hardly_matter():
+    passes = {"best": 850, "second": 25, "random": 1}
+    verdict = verdict_on(planted_scores(best=0.5, second=0.3, random=0.1), passes=passes)
+    assert verdict.sentences[1] == "best takes 850 passes, 10 ms per example."
+    verdict = verdict_on(planted_scores(best=0.5, second=0.48, random=0.1), passes=passes)
+    assert verdict.kind == "winner"
+    assert verdict.sentences[1] == (
+        "That lead hardly matters: it is 5% of the lead over random, and best takes 34 times the passes (850 passes, "
+        "10 ms per example; second: 25 passes, 10 ms per example). second will do."
+    )
+    cheap = verdict_on(planted_scores(best=0.5, second=0.48, random=0.1), passes={**passes, "best": 30})
+    assert cheap.sentences[1] == "best takes 30 passes, 10 ms per example."
 
 
 def test_what_cannot_be_told_from_a_good_method_is_not_called_worse():

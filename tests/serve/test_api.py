@@ -51,6 +51,15 @@ def test_several_targets_are_in_the_order_of_the_command_line(client, troth):
     assert close(answer, json.loads(printed))
 
 
+def test_the_masking_that_is_named_reaches_the_proof(client, troth):
+    text = "Not a bad film, but far too long."
+    asked = {"text": text, "explainers": ["leave_one_out"], "masking": "delete"}
+    _, printed, _ = troth("explain", text, "--json", "-e", "leave_one_out", "--masking", "delete")
+    answer = client.post("/api/explain", json=asked).json()
+    assert answer[0]["proof"]["masking"] == "delete"
+    assert close(answer, json.loads(printed))
+
+
 def test_erase_answers_by_hand(lookup):
     keep = [[1, 1], [0, 1], [1, 0], [0, 0]]
     answer = lookup.post("/api/erase", json={"text": "good film", "keep": keep}).json()

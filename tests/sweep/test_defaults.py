@@ -4,6 +4,7 @@ import copy
 from collections import Counter
 
 import pytest
+from tests.validity.test_checking import sentences
 from tests.validity.test_references import saved
 
 import fakes
@@ -18,6 +19,7 @@ from troth.sweep import bench as benching
 from troth.sweep.context import Context
 from troth.sweep.plan_file import PlanFile
 from troth.training.record import usual_masking
+from troth.validity.checking import check
 
 DATA = [Example(str(place), text, label=place % 3, rationale=((0, 3),)) for place, text in enumerate(fakes.CORPUS)]
 
@@ -55,6 +57,19 @@ def test_the_metrics_that_decide_can_be_checked_by_default():
     assert deciding == dict.fromkeys(("aopc_comprehensiveness", "aopc_sufficiency", "recursive_erasure"), "mask_token")
     assert specs(plan, "check", "masking") == ["mask_token"]
     assert "rationale_agreement" in specs(plan, "metric", "metric")
+
+
+def test_what_is_named_is_checked_by_its_own_masking(tmp_path):
+    metrics = ["log_odds", "comprehensiveness(masking='zero')", "aopc_comprehensiveness", "soft_comprehensiveness"]
+    texts = sentences(64, seed=20)
+    board = benching.bench(fakes.encoder(), texts, ["leave_one_out"], metrics, tmp_path / "run").leaderboard
+    for metric, masking in zip(metrics[:2], ("mask_token", "zero"), strict=True):
+        by_ratio = check(fakes.encoder(), texts, masking=masking).by_ratio("random")
+        assert board.stamps[metric].p == pytest.approx(by_ratio[2])  # both erase a fifth
+    assert board.stamps[metrics[2]].why == "MaSF says nothing of inputs erased by delete"
+    assert board.stamps["soft_comprehensiveness(scores='min_max')"].why.startswith("soft fades units by their scores")
+    heads = [column.name for column in board.sheet().columns[1:5]]
+    assert heads == ["log_odds", "comprehensiveness by zero", "aopc_comprehensiveness", "soft_comprehensiveness"]
 
 
 def test_a_black_box_gets_what_can_explain_it(tmp_path):

@@ -38,7 +38,7 @@ def test_each_metric_is_stamped_by_its_masking():
     assert [found[name].why for name in "bcd"] == [
         "MaSF says nothing of inputs erased by delete",
         "the metric erases nothing",
-        "a bench checks inputs erased by mask_token only; for others: troth check --masking zero",
+        "this run checked inputs erased by mask_token only; for others: troth check --masking zero",
     ]
     assert stamps(metrics, {}, "no check was run")["a"] == Stamp(why="no check was run")
 
@@ -72,7 +72,9 @@ def test_the_masking_that_was_tested_is_the_one_that_is_stamped():
     metrics = {"zero": Comprehensiveness(masking="zero"), "mask": RecursiveErasure()}
     found = stamps(metrics, {0.0: 0.9, 0.2: 0.3, 1.0: 0.4}, "", tested="zero")
     assert found["zero"].p == pytest.approx(0.3)
-    assert found["mask"].why.startswith("a bench checks inputs erased by zero only; for others: troth check --masking")
+    assert found["mask"].why.startswith(
+        "this run checked inputs erased by zero only; for others: troth check --masking"
+    )
 
 
 def test_a_stamp_speaks():

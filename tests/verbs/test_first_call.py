@@ -21,6 +21,7 @@ CALLS = {
     "explain": "troth.explain('embedded', TEXT, ['gradient', 'lime(samples=20)'])",
     "fit": "troth.fit('embedded', examples(), 'fitted', settings=fit_settings())",
     "fresh": "troth.fresh(troth.load_model('embedded'), splits(), BASE, 'fresh', epochs=1)",
+    "interactions": "troth.interactions(answer, TEXT, samples=40) + troth.interactions(answer, TEXT * 3, samples=200)",
     "load_data": "troth.load_data('reviews')",
     "load_model": "troth.load_model('embedded')",
     "measure": "troth.measure(answer, troth.explain(answer, TEXT, 'random'), 'comprehensiveness')",

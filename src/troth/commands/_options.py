@@ -23,7 +23,8 @@ _MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
 # Options that have a short name, too, or another name than their parameter: the same in every command.
 _NAMES = {
     "as_json": ["--json"], "base": ["--base", "-b"], "data": ["--data", "-d"], "explainer": ["--explainer", "-e"],
-    "explainers": ["--explainers", "-e"], "form": ["--format"], "learning_rate": ["--learning-rate", "--lr"],
+    "explainers": ["--explainers", "-e"], "form": ["--format"], "ids": ["--id"],
+    "learning_rate": ["--learning-rate", "--lr"],
     "model": ["--model", "-m"], "weight": ["--lambda"],
 }  # fmt: skip
 # Options whose values a shell completes with the names of a kind.
@@ -38,7 +39,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            rest = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, [self._in_number(each) for each in args])
             for option in self.params:
                 value = ctx.params.get(option.name)
                 for number in value if isinstance(value, list) else [value]:
@@ -47,6 +48,16 @@ class Command(TyperCommand):
             ctx.close()  # what options have switched is switched back
             raise
         return rest
+
+    def _in_number(self, argument: str) -> str:
+        """--explainer where the command has --explainers, and the other way round."""
+        name, equals, value = argument.partition("=")
+        names = {name for option in self.params for name in option.opts}
+        for one, many in (("--explainer", "--explainers"), ("--metric", "--metrics")):
+            other = {one: many, many: one}.get(name)
+            if name not in names and other in names:
+                return f"{other}{equals}{value}"
+        return argument
 
 
 def _require_bounded(option: str, number: object, least: int) -> None:
@@ -150,6 +161,9 @@ Data = Annotated[
 ]
 Run = Annotated[str, "A run's folder, or its name in runs/."]
 Masking = Annotated[str, "How a unit is erased; see troth list maskings."]
+OwnMasking = Annotated[
+    str | None, "How a unit is erased, in the proof too: mask_token, passages by delete; see troth list maskings."
+]
 Like = Annotated[str | None, "The settings of a paper: fmm, roar, soft or saloss."]
 SeedCount = Annotated[int, "How many seeds: 0, 1, …"]
 Limit = Annotated[int, "At most this many examples of each split; 0 takes all."]

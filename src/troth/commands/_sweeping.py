@@ -60,13 +60,21 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Iter
 
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
+    from troth.report.across import across
     from troth.report.board import leaderboards
     from troth.report.screen import table
 
     console = Console()
+    plain = not console.is_terminal or console.no_color or console.color_system is None
     boards = [board for board in leaderboards(store, plan) if board.explainers]
+    if len(boards) > 1:
+        sheet = across(boards)
+        print_table(console, sheet.title, [column.head for column in sheet.columns],
+                    [[cell.value for cell in row] for row in sheet.rows])  # fmt: skip
+        console.print(sheet.notes[0], style="dim")
+        console.print()
     for board in boards[:_BOARDS]:
-        console.print(table(board, board.explainers, console.width))
+        console.print(table(board, board.explainers, console.width, marks=plain))
         for line in board.answer():
             console.print(f"• {line}", markup=False)
         console.print()

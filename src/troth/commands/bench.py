@@ -43,6 +43,11 @@ def bench(
     workers: _options.Workers = None,
     engine: Annotated[str, "local or ray."] = "local",
     retry: _options.Retry = False,
+    require: Annotated[
+        list[str] | None, "What must hold: 'lime beats random', 'comprehensiveness(lime) > 0.2'; exit code 1, or 3."
+    ] = None,
+    baseline: Annotated[str | None, "A run that this one must not be worse than: a folder, or a name in runs/."] = None,
+    log: Annotated[str | None, "Log the bench to mlflow or wandb."] = None,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
     form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
@@ -53,9 +58,11 @@ def bench(
 
     Example: troth bench --model distilbert-base-uncased-finetuned-sst-2-english --data reviews.csv -e lime,gradient
 
+    A gate: troth bench -e lime --require "lime beats random" exits with 1 if that is not met, 3 if it cannot be told.
+
     Your own method and model: troth bench -m my_file.py:predict --labels neg,pos -d my.csv -e my_file.py:MyExplainer
     """
-    from troth.commands import _sweeping
+    from troth.commands import _gate, _sweeping
     from troth.report import export, run_page
     from troth.report.board_sheet import as_dict, sheet
     from troth.store.store import Store
@@ -64,16 +71,20 @@ def bench(
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json")
+    track = _gate.tracker(log)
     as_json = as_json or form == "json"
     _options.quieten()
     methods: Any = "all" if explainers == ["all"] else explainers
     measures: Any = "all" if metrics == ["all"] else metrics
     number = (100 if methods == "all" else 50) if limit is None else limit
     if sort is not None:
-        catalog.find("metrics", sort.partition("(")[0])
+        named = sort.partition("(")[0]
+        if not any(named in metric for metric in metrics or ()):
+            catalog.find("metrics", named)
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}
     options |= {"split": split, "limit": number or None, "columns": columns, "group": group}
+    required = _gate.understood(require, methods, measures, baseline)
     model_options = asked()
     subject: Any = (model, model_options) if model_options else model
     if dry_run:
@@ -90,9 +101,12 @@ def bench(
     board = result.leaderboard
     run_page.write_report(Store(result.folder), report, [board])
     order = board.sorted_by(sort) if sort else board.explainers
+    judged = _gate.judged(board, required, baseline)
+    if track is not None:
+        track(board)
     if as_json:
         spent = {"spent": result.spent} if result.spent else {}
-        _options.print_json({**as_dict(board, order), "run": str(result.folder), **spent})
+        _options.print_json({**as_dict(board, order), "run": str(result.folder), **spent, **_gate.as_dict(judged)})
     elif form is not None:
         sys.stdout.write(export.text([sheet(board, order)], form))
     else:
@@ -101,8 +115,7 @@ def bench(
             Console().print(result.spent, style="dim", markup=False)
     if result.outcome.interrupted:
         raise SystemExit(130)
-    if result.outcome.failed:
-        raise SystemExit(2)
+    _gate.leave(judged, result.outcome.failed, as_json or form is not None)
 
 
 def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:

@@ -24,18 +24,23 @@ _MEANING = (
 )
 
 
-@takes(*PROMPT)
+@takes(*PROMPT, "labels", "model_option")
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
     split: Annotated[str | None, "Which split is tested; by default test, if there is one."] = None,
+    text: _options.TextColumn = None,
+    text_pair: _options.PairColumn = None,
+    label: _options.LabelColumn = None,
     validation_data: Annotated[
         str | None,
         "The references, whole texts of the kind the model was trained on; by default what was held out of "
         "its training, else the validation split, else half of the data.",
     ] = None,
     validation_split: Annotated[str | None, "Which split of the references."] = None,
-    limit: Annotated[int, "Test at most this many examples; 0 takes all."] = 200,
+    limit: Annotated[
+        int | None, "Test at most this many examples, 200 by default; 0 takes all. With --reasoning 40 are made."
+    ] = None,
     explainers: Annotated[list[str] | None, "Methods whose order words are erased in."] = None,
     masking: _options.Masking = "mask_token",
     step: Annotated[float, "How much more is erased each time."] = 0.1,
@@ -57,6 +62,11 @@ def check(
         "class is explained?",
     ] = False,
     cascade: Annotated[bool, "With --randomization: shuffle from the top down, block by block."] = False,
+    reasoning: Annotated[
+        bool,
+        "Test a language model's reasoning instead: does its answer change when the reasoning is cut, filled or wrong? "
+        "On questions made here, or of --data (a file with question, choices and answer).",
+    ] = False,
     units: _options.Units = "word",
     target: Annotated[
         str | None,
@@ -76,10 +86,12 @@ def check(
 
     Example: troth check --randomization --data sst2 -e gradient,attention
 
+    Example: troth check --reasoning --model my-llm --limit 60
+
     As a page: troth check --html check.html
     """
     from troth.data import load_data
-    from troth.models import load_model
+    from troth.models import load_named
     from troth.models.targets import require_class
     from troth.report import export, run_page
     from troth.sweep.bench import EXPLAINERS
@@ -92,16 +104,23 @@ def check(
         export.require_place(html)
     methods = explainers or ["random"]
     checking.settle(methods, masking, step, units, references, variant)
-    _options.require("--limit", limit, limit >= 0, "0 or more")
+    _options.require("--limit", limit, limit is None or limit >= 0, "0 or more")
     prompted = asked()
+    if reasoning:
+        if html is not None or randomization or prompted:
+            raise TrothError("--reasoning asks in its own form; leave --html, --randomization and --prompt out")
+        _reasoning(model, None if data == "reviews" else data, limit, seed, device, as_json)
+        return
+    limit = 200 if limit is None else limit
     if cascade and not randomization:
         raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
-    loaded = load_model(model, device=device, **prompted)
+    loaded = load_named(model, device=device, **prompted)
+    columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     require_class(loaded, target)
     facts: Any
     show: Callable[[], None]
     if randomization:
-        examples = load_data(data, split, limit or None)
+        examples = load_data(data, split, limit or None, **columns)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
         options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
         results = [one for name in chosen for one in randomizations(loaded, examples, name, **options)]
@@ -110,7 +129,7 @@ def check(
         if html is not None:
             run_page.write_randomization(html, about, results, _MEANING)
     else:
-        tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded)
+        tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded, columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # it is among the notes
             found = checking.check(
@@ -126,6 +145,23 @@ def check(
     show()
     if html is not None:
         terminal.echo(f"written to {html}")
+
+
+def _reasoning(model: str, data: str | None, limit: int | None, seed: int, device: str | None, as_json: bool) -> None:
+    from troth.commands import _sweeping
+    from troth.data._choice_questions import made, read
+    from troth.validity.reasoning import reasoning
+
+    questions = made(40 if limit is None else limit) if data is None else read(data, limit or None)
+    options: dict[str, Any] = {} if device is None else {"device": device}
+    found = reasoning(model, questions, seeds=(seed, seed + 1, seed + 2), **options)
+    if as_json:
+        _options.print_json(found.to_dict())
+        return
+    console, sheet = Console(), found.sheet()
+    heads = [column.name for column in sheet.columns]
+    _sweeping.print_table(console, sheet.title, heads, [[cell.text for cell in row] for row in sheet.rows])
+    console.print(found.verdict, markup=False)
 
 
 def _print(found: Any) -> None:

@@ -30,7 +30,7 @@ def cite(
     boards = leaderboards(open_run(run, sound=True))
     if not boards:
         raise TrothError(f"{run} holds no scores yet; run the same command again to resume it")
-    methods = [citing.paragraph(board, latex=form == "latex") for board in boards]
+    methods = citing.paragraphs(boards, latex=form == "latex")
     bibtex, missing = citing.bibtex(boards), citing.unreferenced(boards)
     if as_json:
         _options.print_json({"methods": methods, "bibtex": bibtex, "without_reference": missing})

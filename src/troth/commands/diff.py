@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from troth.commands import _options
-from troth.core.sheet import without_nan
+from troth.core import terminal
+from troth.core.errors import TrothError
+from troth.core.sheet import TableCell, without_nan
 from troth.core.terminal import Console
 
+if TYPE_CHECKING:
+    from troth.metrics import Summary
+    from troth.report.diff import Number, RunDifference
+    from troth.store.store import Store
+
 _SHOWN = 6  # values of a spec
+_MOST_TEXTS = 10
+_NAMING = ("model", "data", "explainer", "metric")  # the last two are always shown
 
 
 def diff(
     first: _options.Run,
     second: Annotated[str, "Another run."],
     everything: Annotated[bool, typer.Option("--all", help="Also print the numbers that did not move.")] = False,
+    texts: Annotated[bool, "Compare the explanations of the same texts: which moved by more than their noise?"] = False,
+    page: Annotated[
+        Path | None, typer.Option("--html", help="With --texts: write every text, before and after, to this page.")
+    ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Compares two runs: which specs differ, and which numbers moved beyond their intervals.
+    """Compares two runs: which specs differ, and which numbers moved beyond their intervals; --texts, explanations.
+
+    It describes, and exits with 0 whatever it finds; to fail where a run has become worse: troth bench --baseline.
 
     Example: troth diff runs/before runs/after
+
+    Text by text: troth diff runs/before runs/after --texts --html drift.html
     """
     from troth.report.diff import diff as compare
     from troth.store.store import open_run
 
-    found = compare(open_run(first, sound=True), open_run(second, sound=True))
+    if page is not None and not texts:
+        raise TrothError("--html is the page of the texts; add --texts")
+    stores = open_run(first, sound=True), open_run(second, sound=True)
+    if texts:
+        _texts(*stores, page, as_json)
+        return
+    found = compare(*stores)
     if as_json:
         _options.print_json(
             {
@@ -43,35 +67,97 @@ def diff(
     _print(found, everything)
 
 
-def _print(found: Any, everything: bool) -> None:
+def _texts(first: Store, second: Store, page: Path | None, as_json: bool) -> None:
+    from troth.report import drift, drift_page
+
+    found = drift.drift(first, second)
+    sheet = found.sheet()
+    if page is not None:
+        drift_page.write(page, found)
+    if as_json:
+        every = [
+            {"explainer": name, "id": one.before.source.id, "text": one.before.source.text, "moved": one.moved}
+            | without_nan({key: getattr(one, key) for key in ("distance", "noise", "excess")})
+            for name, some in found.texts.items()
+            for one in some
+        ]
+        _options.print_json({"explainers": sheet.records, "texts": every, "left_out": found.left_out})
+        return
     console = Console()
-    for key, (before, after) in found.about.items():
-        console.print(f"[dim]{escape(key)}:[/] {escape(str(before))} → {escape(str(after))}")
-    for key, (before, after) in found.specs.items():
-        console.print(f"[cyan]{escape(key)}:[/] {escape(_values(before))} → {escape(_values(after))}")
-    for one in sorted(found.numbers if everything else found.moved, key=lambda number: -abs(number.change)):
-        names = [str(one.specs[key]) for key in ("model", "data", "explainer", "metric", "seed") if key in one.specs]
-        console.print(f"[cyan]{escape(' · '.join(names))}[/]")
-        moved = " [bold]moved[/]" if one.moved else ""
-        change = f"{_interval(one.before)} → {_interval(one.after)}: {one.change:+.4f}"
-        console.print(f"  {escape(change)}{moved}")
+    _table(console, [column.head for column in sheet.columns],
+           [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in sheet.rows])  # fmt: skip
+    for note in sheet.notes:
+        console.print(note, style="dim", markup=False)
+    console.print("\nThe texts that moved most:", markup=False)
+    for line in drift.lines(found, _MOST_TEXTS):
+        console.print(f"  {line}", markup=False, no_wrap=True, overflow="ellipsis")
+    if page is not None:
+        console.print(f"\nevery text: {page}", markup=False, soft_wrap=True)
+
+
+def _print(found: RunDifference, everything: bool) -> None:
+    from troth.report.board_sheet import short_names
+
+    console = Console()
+    about = [(key, _value(before), _value(after)) for key, (before, after) in found.about.items()]
+    about += [(key, _values(before), _values(after)) for key, (before, after) in found.specs.items()]
+    if about:
+        _table(console, ["what differs", "before", "after"], about, numbers=False)
+        console.print()
+    shown = sorted(found.numbers if everything else found.moved, key=lambda number: -abs(number.change))
+    short = short_names({str(one.specs.get("metric")) for one in shown})
+    names = [key for key in _NAMING if len({str(one.specs.get(key)) for one in shown}) > 1 or key in _NAMING[-2:]]
+    rows = [
+        [
+            " · ".join(short.get(str(one.specs[key]), str(one.specs[key])) for key in names if key in one.specs),
+            *(f"{cell.text}\n{cell.interval}" for cell in map(_cell, (one.before, one.after))),
+            f"{one.change:+.3f}" + ("\nmoved" if everything and one.moved else ""),
+        ]
+        for one in shown
+    ]
+    if rows:
+        _table(console, [" · ".join(names), "before", "after", "change"], rows)
+        console.print()
     console.print(
         f"{len(found.moved)} of {len(found.numbers)} numbers moved beyond their intervals"
         + (f"; {found.only[0]} and {found.only[1]} have no counterpart" if any(found.only) else "")
-        + (f"; {found.failed[0]} and {found.failed[1]} cells failed" if any(found.failed) else "")
+        + (f"; {found.failed[0]} and {found.failed[1]} cells failed" if any(found.failed) else ""),
+        markup=False,
     )
 
 
-def _values(values: list[Any]) -> str:
-    shown = [str(value) for value in values[:_SHOWN]] + (["…"] if len(values) > _SHOWN else [])
+def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = True) -> None:
+    """The first column names the rows; numbers are aligned to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if numbers and place else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(terminal.visible(cell)) for cell in row))
+    console.print(table)
+
+
+def _values(values: Sequence[Any]) -> str:
+    shown = [_value(value) for value in values[:_SHOWN]] + (["…"] if len(values) > _SHOWN else [])
     return ", ".join(shown) or "–"
 
 
-def _interval(summary: Any) -> str:
-    return f"{summary.value:.4f} [{summary.low:.4f}, {summary.high:.4f}]"
+def _value(value: Any) -> str:
+    """A value of run.json as people write it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(part)}" for key, part in value.items()) or "–"
+    if isinstance(value, list | tuple):
+        return _values(value)
+    return "–" if value is None or value == "" else str(value)
 
 
-def _number(number: Any) -> dict[str, Any]:
+def _cell(summary: Summary) -> TableCell:
+    return TableCell(float(summary.value), float(summary.low), float(summary.high))
+
+
+def _number(number: Number) -> dict[str, Any]:
     sides = {
         side: {key: getattr(getattr(number, side), key) for key in ("value", "low", "high", "count")}
         for side in ("before", "after")

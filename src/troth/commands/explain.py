@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import html as markup
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
 import typer
 
-from troth.commands import _options
+from troth.commands import _citing, _options
 from troth.commands._model_options import ALL, Asked, takes
-from troth.core import reading
+from troth.core import reading, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
@@ -29,16 +32,21 @@ def explain(
         list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
     ] = None,
     model: _options.Model = "embedded",
-    explainer: Annotated[list[str] | None, "Methods: random,integrated_gradients(steps=50)."] = None,
+    explainer: Annotated[
+        list[str] | None, "Methods: random,gradient; by default one that the model can answer."
+    ] = None,
     pair: Annotated[str | None, "The second text, for models that read two."] = None,
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
     units: _options.Units = "word",
     target: _options.Targets = None,
-    against: Annotated[str | None, "Explain why the target rather than this class."] = None,
-    masking: _options.Masking = "mask_token",
+    against: Annotated[
+        str | None, "Explain why the target rather than this class; or why a continuation rather than this one."
+    ] = None,
+    masking: _options.OwnMasking = None,
     seed: _options.Seed = 0,
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
+    interactions: Annotated[bool, "Which units act together: pairwise Shapley interaction values, as arcs."] = False,
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Which part of the data."] = None,
@@ -46,8 +54,17 @@ def explain(
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
+    only: Annotated[
+        str | None, "Of the data: wrong (what the model gets wrong) or right; --limit counts these."
+    ] = None,
+    ids: Annotated[list[str] | None, "Only these examples of the data, by their ids: 12,17."] = None,
+    csv: Annotated[Path | None, "Write a row per unit here, with text, gold and predicted class."] = None,
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
+    dry_run: _options.DryRun = False,
+    question: Annotated[str | None, "A question that a language model answers from --passages: which ones?"] = None,
+    passages: _citing.Passages = None,
+    answer: Annotated[str | None, "The answer to --question; without one the model writes it."] = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -64,35 +81,60 @@ def explain(
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
+    Words that act together: troth explain "Not a bad film." --interactions
+
     A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
 
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
+
+    Which passages it rests on: troth explain -m my-llm --question "Who wrote Faust?" --passages docs/*.txt
     """
     import troth
+    from troth.core.results import Attributions
     from troth.core.types import Example
     from troth.data import load_data
+    from troth.explainers._interactions import ShapleyInteractions
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
-    from troth.verbs import records
-    from troth.verbs.methods import by_name
+    from troth.verbs import records, selection
+    from troth.verbs.methods import by_name, usual_explainer
+    from troth.verbs.proof import masking_of_proof, passes_of
 
     _options.quieten()
+    if question is not None:
+        alone = {"explainer": explainer, "pair": pair, "target": target, "against": against, "data": data}
+        for name, value in (alone | {"record": record}).items():
+            if value is not None:
+                raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
+        _citing.cite(
+            question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
+            seed=seed, device=device, html=html, as_json=as_json,
+        )  # fmt: skip
+        return
+    for name, value in {"passages": passages, "answer": answer}.items():
+        if value:
+            raise TrothError(f"--{name} goes with --question; name the question, or leave it out")
     _options.one_of("--segments", segments, "first", "both")
+    if only is not None:
+        _options.one_of("--only", only, "wrong", "right")
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    methods = by_name(explainer or ["integrated_gradients"])
+    methods = by_name([*(explainer or ()), *([ShapleyInteractions()] if interactions else [])])
     columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
         if texts or pair is not None:
             raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
         # Classes are needed only where they are explained.
-        found = load_data(data, split, limit or None, unlabelled=target != ["gold"], **columns)
+        labelled = target == ["gold"] or only is not None
+        first = None if only is not None or ids else limit or None
+        found = load_data(data, split, first, unlabelled=not labelled, **columns)
         if not found:
             raise TrothError(f"{data} holds no examples: there is nothing to explain")
         examples, notes = list(found), found.notes
     else:
-        for name, value in {"split": split, "limit": limit or None, **columns}.items():
+        beside = {"only": only, "id": ",".join(ids) if ids else None}
+        for name, value in {"split": split, "limit": limit or None, **columns, **beside}.items():
             if value is not None:
                 raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
         given = texts or _lines()
@@ -102,19 +144,41 @@ def explain(
             raise TrothError(f"--pair goes with one text, not {len(given)}")
         examples = [Example(str(position), each, pair) for position, each in enumerate(given)]
     _options.spare_threads(model)
-    if html is not None:
-        export.require_place(html)
+    for place in filter(None, (html, csv)):
+        export.require_place(place)
     if key_file is not None and record is None:
         raise TrothError("--key-file signs records; name their folder with --record")
     key = None if key_file is None else records.read_key(key_file)
     if record is not None:
         _require_folder(record)
     model_options = asked()
+    if against is not None and model_options.keys() & {"continuation", "generate"}:
+        model_options["against"], against = against, None  # another continuation
     classifier = load_named(model, device=device, **model_options)
+    if data is not None and ids:
+        examples = selection.of_ids(found, ids)
+    if data is not None and only is not None:
+        chosen_from = found if not ids else replace(found, examples=examples)
+        examples = selection.decided(classifier, chosen_from, wrong=only == "wrong", limit=limit or None)
+        if not examples:
+            raise TrothError(f"of {data}, {classifier.name} gets none {only}: there is nothing to explain")
+    methods = methods or by_name([usual_explainer(classifier)])
     chosen = _options.targets(target, classifier.labels)
-    options: dict[str, Any] = {"target": chosen, "masking": masking, "seed": seed, "against": against}
+    by = "mask_token" if masking is None else masking
+    options: dict[str, Any] = {"target": chosen, "masking": by, "seed": seed, "against": against}
+    if interactions and (chosen == EACH or record is not None):
+        clash = "--target each" if chosen == EACH else "--record"
+        raise TrothError(f"--interactions shows the pairs of one target, on the screen; leave {clash} out")
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
+    if dry_run or classifier.spent:
+        read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
+        expected = passes_of(classifier, examples, methods, **read)
+        if dry_run:
+            print_expected(expected, len(examples), as_json)
+            return
+        requests = f"at most about {sum(expected.values()):,} requests; answers known from before are not asked again"
+        terminal.echo(f"{classifier.name}: {requests}", err=True)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
@@ -125,14 +189,20 @@ def explain(
         sections, show = matrix.sections, explanation_screen.show_matrices
     else:
         if proof:
-            by_method = troth.prove(classifier, by_method)
+            proving = masking_of_proof(classifier, masking)
+            by_method = troth.prove(classifier, by_method, masking=proving)
+            if masking is not None and proving.partition("(")[0] != masking.partition("(")[0]:
+                notes += (f"the proof erases by {proving}: {masking} erases otherwise every time",)
         by_text = list(zip(*by_method.values(), strict=True))
         above = f"no label is above the threshold {classifier.threshold:g}"
         why = above if chosen == "above_threshold" else "no label is given"
         explained = {row[0].example.id for row in by_text}
         notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
-        export.write_page(html, "What was written" if chosen == EACH else "Explanations", sections(by_text))
+        export.write_page(html, "What was written" if chosen == EACH else "Explanations",
+                          [_made(classifier.name, data), *sections(by_text)])  # fmt: skip
+    if csv is not None:
+        export.write(csv, Attributions(each for row in by_text for each in row).to_csv().encode())
     if record is not None:
         settings = {"units": units, "segments": segments, **options}
         written = keep_records(record, by_text, classifier, model, model_options, settings, key)
@@ -145,8 +215,27 @@ def explain(
     show(console, by_text)
     if classifier.spent:
         console.print(classifier.spent, style="dim", markup=False)
-    for path in filter(None, (html, written)):
+    for path in filter(None, (html, csv, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
+
+
+def _made(model: str, data: str | None) -> str:
+    """Of a page: the model, the data, the day and the version."""
+    import troth
+
+    parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
+    return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
+
+
+def print_expected(expected: Mapping[str, int], texts: int, as_json: bool) -> None:
+    """What a dry run prints: how often the model would be asked."""
+    total = sum(expected.values())
+    if as_json:
+        _options.print_json({"texts": texts, "passes": total, "by_method": dict(expected)})
+        return
+    terminal.echo(f"{texts:,} {'text' if texts == 1 else 'texts'}: about {total:,} passes of the model")
+    for name, passes in expected.items():
+        terminal.echo(f"  {name}: {passes:,}")
 
 
 def _lines() -> list[str]:

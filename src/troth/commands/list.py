@@ -137,6 +137,17 @@ def _short_cost(cost: str) -> str:
 def _card(kind: str, name: str) -> dict[str, Any]:
     """All there is to say of one method."""
     what, papers = catalog.definition(kind, name)
+    function = catalog.function(kind, name)
+    if function is not None:
+        about = catalog.paragraphs(kind, name)[1:]
+        return {
+            "name": name,
+            "kind": catalog.KINDS[kind],
+            "write": name,
+            "meaning": what,
+            "paper": papers,
+            "about": about,
+        }
     cls = catalog.find(kind, name)
     options = catalog.signature(cls)
     facts = {

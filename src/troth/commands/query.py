@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from troth.commands import _options
-from troth.core import catalog, reading, terminal
+from troth.core import reading, terminal
 from troth.core.errors import TrothError
 from troth.core.sheet import NOTHING, without_nan
 from troth.core.terminal import Console, visible
@@ -83,12 +83,13 @@ def query(
 def _why_not_the_leaderboard(store: Store) -> list[str]:
     """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
     from troth.metrics import Metric
+    from troth.store.noted import metric_of
 
     cells = [cell for cell in store.cells() if cell.kind == "metric" and not cell.error]
     reasons = []
     for metric in sorted({str(cell.specs.get("metric")) for cell in cells}):
         try:
-            built: Metric = catalog.build("metrics", metric)
+            built: Metric = metric_of(metric, store.about())
         except TrothError:
             continue
         if built.pooled:

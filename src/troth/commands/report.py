@@ -46,6 +46,7 @@ def report(
 
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
     """
+    from troth.models import short_name
     from troth.report import exhibits, export, figures, run_page
     from troth.report.board import leaderboards
     from troth.report.board_sheet import as_dict
@@ -62,7 +63,10 @@ def report(
         if not shown:
             boards = leaderboards(store)
             for board, facts in zip(boards, run_page.page_data(store, boards).report["boards"], strict=True):
-                shown += [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
+                of_board = [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
+                shown += [
+                    each._replace(name=f"{each.name} {short_name(board.model)} {board.data}") for each in of_board
+                ]
         paths = exhibits.write(figures_in, _required(shown, store))
         if as_json:
             _options.print_json({"figures": str(figures_in), "files": [path.name for path in paths]})

@@ -44,7 +44,7 @@ def serve(
 
     A language model: troth serve -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
-    Needs fastapi and uvicorn: pip install "troth[serve]"
+    Needs fastapi and uvicorn: pip install "troth\\[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
     try:

@@ -8,6 +8,7 @@ Explainers and metrics of installed packages (entry points `troth.explainers`, `
 import ast
 import dataclasses
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -76,7 +77,12 @@ def file(kind: str, name: str) -> Path:
 
 
 def paragraphs(kind: str, name: str) -> list[str]:
-    """The paragraphs of a file's opening, each in one line."""
+    """The paragraphs of a file's opening, each in one line; of an installed package's method, those of its code."""
+    if _is_plugin(kind, name):
+        written = inspect.cleandoc(_plugin(kind, name).__doc__ or "").split("\n\n")
+        is_signature = written[0].startswith(f"{_plugin(kind, name).__name__}(")  # which a dataclass writes itself
+        own = written[1:] if is_signature else written
+        return [summary(kind, name), *(" ".join(part.split()) for part in own if part)]
     return _known(kind, name).paragraphs
 
 
@@ -99,10 +105,24 @@ def tried(kind: str, name: str) -> dict[str, str]:
     return facts
 
 
+def function(kind: str, name: str) -> Any:
+    """The function that an installed package offers under a name, in place of a class; None for anything else."""
+    found = _plugin(kind, name) if kind in _WITH_PLUGINS and _is_plugin(kind, name) else None
+    return None if isinstance(found, type) else found
+
+
+def is_class(kind: str, name: str) -> bool:
+    """Whether the catalog has a class of this name, which its name alone builds."""
+    return name in names(kind) and function(kind, name) is None
+
+
 def find(kind: str, name: str) -> type[Any]:
     """The class that a name stands for."""
     if _is_plugin(kind, name):
-        return _plugin(kind, name)
+        found = _plugin(kind, name)
+        if not isinstance(found, type):
+            raise TrothError(f"{name} is a function of an installed package, not a class")
+        return found
     entry = _known(kind, name)
     module = importlib.import_module(f"troth.{_FOLDERS.get(kind, kind)}.{name}")
     cls: type[Any] = getattr(module, entry.class_name)
@@ -152,7 +172,7 @@ def required(kind: str, name: str) -> list[str]:
     >>> required("explainers", "attributive_masking"), required("explainers", "lime")
     (['checkpoint'], [])
     """
-    return _required(find(kind, name))
+    return [] if function(kind, name) is not None else _required(find(kind, name))
 
 
 def _required(cls: type[Any]) -> list[str]:
@@ -208,8 +228,8 @@ def _installed(kind: str) -> dict[str, EntryPoint]:
 
 
 @cache
-def _plugin(kind: str, name: str) -> type[Any]:
-    """The class that a package offers under a name: the user chose to install it, so it may run."""
+def _plugin(kind: str, name: str) -> Any:
+    """The class or function that a package offers under a name: the user chose to install it, so it may run."""
     entry = _installed(kind)[name]
     try:
         cls = entry.load()
@@ -217,8 +237,9 @@ def _plugin(kind: str, name: str) -> type[Any]:
         raise
     except BaseException as error:
         raise failure(f"{name} ({entry.value}) cannot be imported: {said(error)}", error) from error
-    if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
-        raise TrothError(f"{name} ({entry.value}) must be a dataclass that extends troth.{kind}'s base, not {cls!r}")
+    if (isinstance(cls, type) and not dataclasses.is_dataclass(cls)) or not callable(cls):
+        base = f"a dataclass that extends troth.{kind}'s base"
+        raise TrothError(f"{name} ({entry.value}) must be {base}, or a function, not {cls!r}")
     return cls
 
 

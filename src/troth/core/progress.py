@@ -1,6 +1,7 @@
 """Bars on standard error, where somebody watches: a terminal or a notebook. What a command prints can be piped on."""
 
 import html
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,11 +13,13 @@ from rich import progress
 from rich.live import Live
 from rich.text import Text
 
+from troth.core import terminal
 from troth.core.terminal import Console
 
 T = TypeVar("T")
 
 _SOON = 1.0  # seconds; what is done by then needs no bar
+EVERY = 10.0  # seconds between two lines where nobody sees a bar
 _PAUSE = 0.2  # seconds between two pictures: every one is sent to the browser
 _shown = ContextVar("_shown", default=True)
 
@@ -29,6 +32,28 @@ def hidden() -> Iterator[None]:
         yield
     finally:
         _shown.reset(before)
+
+
+@contextmanager
+def lines(wanted: bool, text: Callable[[], str]) -> Iterator[None]:
+    """Where nobody sees a bar (a log, a pipe), a line on standard error every ten seconds."""
+    if not wanted or not _shown.get() or watched():
+        yield
+        return
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(EVERY):
+            if line := text():
+                terminal.echo(line, err=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class Bar(progress.Progress):
@@ -69,12 +94,19 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
     )
     line = Bar(*columns, shown=shown)
     task, begun = line.add_task(title, total=total), time.monotonic()
+
+    def text() -> str:
+        done, passed = line.tasks[0].completed, time.monotonic() - begun
+        left = f", about {duration(passed * (total - done) / done)} left" if done else ""
+        return f"{title}: {done:,.0f} of {total:,} after {duration(passed)}{left}"
+
     try:
-        for item in items:
-            line.advance(task)
-            if not line.live.is_started and time.monotonic() - begun > _SOON:
-                line.start()
-            yield item
+        with lines(shown, text):
+            for item in items:
+                line.advance(task)
+                if not line.live.is_started and time.monotonic() - begun > _SOON:
+                    line.start()
+                yield item
     finally:
         line.stop()
 
@@ -104,13 +136,19 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
         progress.TextColumn("{task.description}"),
     )
-    with Bar(*columns) as line:
+    begun, last = time.monotonic(), [""]  # nothing is said before the work begins: what is wrong is one line
+
+    def told() -> str:
+        return last[0] and f"{last[0]} (after {duration(time.monotonic() - begun)})"
+
+    with Bar(*columns) as line, lines(True, told):
         task = line.add_task("planning", total=0)
 
         def show(now: Any) -> None:
             left = "" if now.left is None else f"{duration(now.left)} left"
             parts = [left, f"{now.failed} failed" if now.failed else "", "stopping …" if now.stopping else ""]
             text = ", ".join(filter(None, parts))
+            last[0] = f"{now.done:.0f} of {now.total:.0f} cells{text and f', {text}'}"
             line.update(task, completed=now.done, total=now.total, description=text)
 
         yield show

@@ -175,7 +175,8 @@ def refuse(text: object) -> None:
     if reference is not None:
         raise TrothError(
             f"{reference.head} is code, which runs only where you name it yourself: on the command line "
-            "(troth bench or explain, -e or -m) or in Python; a plan file, a run or a model cannot name it"
+            "(troth bench or explain, -e, -m or --metrics) or in Python; a file that names it needs your "
+            f"--allow {reference.head}"
         )
 
 

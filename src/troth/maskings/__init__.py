@@ -20,6 +20,7 @@ class Masking(ABC):
 
     level: ClassVar[Literal["ids", "embeddings", "attention"]]
     whole: ClassVar[bool] = False  # a unit is kept or erased, nothing between
+    puts_mask: ClassVar[bool] = False  # an erased unit becomes the mask token, or what stands for one
     shortens: ClassVar[bool] = False  # an erased unit's tokens are gone from the row
     stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
@@ -37,6 +38,10 @@ class Masking(ABC):
         Such draws depend on the seed, the text and the place alone, so that rows which keep the same are the same.
         """
         return 0
+
+    def files(self, model: TextClassifier) -> str | None:
+        """The hash of what its erasing depends on besides its options and the model; None where that is nothing."""
+        return None
 
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:

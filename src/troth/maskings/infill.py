@@ -50,6 +50,9 @@ class Infill(Masking):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise TrothError(f"infill: {name} must be a whole number of 1 or more, not {value}")
 
+    def files(self, model: TextClassifier) -> str | None:
+        return masked_lm(self.model, model).fingerprint
+
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         masked = masked_lm(self.model, model)
         where = (keep == 0) & (rows.units >= 0)  # [rows, length]

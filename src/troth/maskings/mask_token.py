@@ -14,6 +14,7 @@ from troth.models import TextClassifier
 @dataclass(frozen=True)
 class MaskToken(Masking):
     level = "ids"
+    puts_mask = True
     formula = "token i becomes [MASK] where kᵢ = 0"
     pitfalls = "Only a model that was trained on masked texts knows what the mask means: see troth check."
     whole = True

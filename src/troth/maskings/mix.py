@@ -31,6 +31,7 @@ def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
 @dataclass(frozen=True)
 class Mix(Masking):
     level = "embeddings"
+    puts_mask = True
     formula = "kᵢ · xᵢ + (1 − kᵢ) · m"
     pitfalls = "Vectors between a word and the reference belong to no word that the model has read."
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.integrate import trapezoid
 from torch import Tensor
 
 from troth.core import catalog
@@ -320,4 +321,4 @@ class PerturbationCurve(Stepwise):
         keep = top if self.inserts else 1 - top
         answer = yield Probe(question, keep, self.perturbation)
         ratios, p = np.array(counts) / n_units, target_probability(answer)
-        return Score(float(np.trapezoid(p, ratios)), {"ratios": ratios.tolist(), "p": p.tolist()})
+        return Score(float(trapezoid(p, ratios)), {"ratios": ratios.tolist(), "p": p.tolist()})

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.stats
 import torch
+from scipy.integrate import trapezoid
 
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -202,7 +203,7 @@ class SoftErasure(Erasing):
         if len(values) == 1:
             return np.asarray(values[0])
         places = np.array(self.retentions)
-        return np.asarray(np.trapezoid(values, places, axis=0) / (places[-1] - places[0]))
+        return np.asarray(trapezoid(values, places, axis=0) / (places[-1] - places[0]))
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
         records = defined_records(scores)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import trapezoid
 
 from troth.core.errors import TrothError
 from troth.metrics._agreement import token_f1 as token_f1
@@ -155,7 +156,7 @@ def acu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike) -> Values:
     0.25
     """
     steps = _rising(ratios)
-    return _plain(np.trapezoid(_curve(random, steps) - _curve(explained, steps), steps, axis=-1))
+    return _plain(trapezoid(_curve(random, steps) - _curve(explained, steps), steps, axis=-1))
 
 
 def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bool = False) -> Values:
@@ -168,7 +169,7 @@ def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bo
     """
     steps = _rising(ratios)
     baseline = _curve(random, steps)
-    largest = np.trapezoid(baseline - baseline[..., -1:], steps, axis=-1)
+    largest = trapezoid(baseline - baseline[..., -1:], steps, axis=-1)
     value = _ratio(np.asarray(acu(steps, explained, random)), np.asarray(largest))
     return _plain(np.clip(value, -1, 1) if clip else value)
 

@@ -58,7 +58,8 @@ def load_model(
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become; `continuation` (or `generate`, a number
-    of tokens) explains what it wrote after the text or prompt (docs/prompted.md). `multi_label` makes every label a
+    of tokens) explains what it wrote after the text or prompt, `against` rather than which other continuation
+    (docs/prompted.md). `multi_label` makes every label a
     question of its own, which holds above `threshold`; `candidate_labels` (and a `hypothesis_template`) ask an NLI
     model which of them the text entails (docs/multi_label.md). `windows=True` reads texts longer than `max_length` in
     overlapping windows (docs/units.md). `device_map="auto"` (with `max_memory`, `offload_folder`) splits a model over

@@ -71,9 +71,9 @@ class Causal(PromptReader):
         begun = extended(
             bare, self, begin, unit=PROMPT, lengths=bare.lengths + 1, join=lambda own, more: torch.cat([more, own], 1)
         )
-        logits = self.forward(begun).logits
+        logits = Causal.forward(self, begun).logits
         if len(others):
-            logits = torch.cat([logits, self.forward(chosen(rows, others)).logits])
+            logits = torch.cat([logits, Causal.forward(self, chosen(rows, others)).logits])
         return Output(logits[torch.cat([some, others]).argsort()])
 
     def _states(

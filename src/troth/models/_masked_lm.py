@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from troth.core.errors import TrothError
+from troth.core.hashing import digest, tensors_digest
 from troth.models._bases import place_of, pretrained_of
 from troth.models._encoding import longest
 from troth.models._loading import MASKED, bring
@@ -36,6 +37,11 @@ class MaskedLM:
         self._special = torch.tensor(sorted(tokenizer.all_special_ids), device=device)
         self._tokens_per_call = max(1, (_ON_GPU if device.type == "cuda" else _ON_CPU) // self._bytes_per_token)
         self._lock = threading.Lock()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of its weights and of what its tokens are."""
+        return digest([tensors_digest(self.network.state_dict()), sorted(self.vocabulary.items())])
 
     @property
     def _bytes_per_token(self) -> int:

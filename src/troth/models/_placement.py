@@ -81,8 +81,9 @@ def input_device(network: Any) -> torch.device:
             if (found := getattr(hook, "execution_device", None)) is not None:
                 return torch.device(found)
         if (weight := next(iter(module.parameters(recurse=False)), None)) is not None and not weight.is_meta:
-            return weight.device
-    return torch.device(network.device)
+            return torch.device(weight.device)
+    device: torch.device = network.device
+    return device
 
 
 def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:

@@ -3,6 +3,7 @@
 The tokens of class words stand behind the prompt as one tree.
 """
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -217,12 +218,20 @@ class PromptReader(Encoder):
             elif segment == TEXT:
                 assembled.add(segment, example.text, here, pieces, end=end, lost_tokens=lost)
             else:
-                assembled.add(segment, filled.text[start:stop], here, pieces, whole=segment >= SHOTS)
+                whole = segment >= SHOTS and segment not in self.template.divided
+                assembled.add(segment, filled.text[start:stop], here, pieces, whole=whole)
+        around = self.template.parts
+        if self.template.written is not None:  # but for the last token, which nothing follows
+            ends = np.cumsum([0, *(len(text) for _, text in written[:-1])]).tolist()
+            earlier = "".join(text for _, text in written[:-1])
+            behind_tokens = len(tokens) + np.arange(len(behind))
+            assembled.add(self.template.written, earlier, behind_tokens, list(itertools.pairwise(ends)))
+            around = (*around, (self.template.written, earlier))
         return assembled.encoding(
             example,
             ids=torch.tensor([*tokens.ids, *behind]),
             prefix_length=int((assembled.of_token == PROMPT).astype(np.int64).cumprod().sum()),
-            around=self.template.parts,
+            around=around,
             written=written,
         )
 

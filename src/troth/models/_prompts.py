@@ -40,6 +40,8 @@ class Template:
     parts: tuple[Part, ...]
     frozen: frozenset[int] = frozenset()  # TEXT or PAIR, where parts to explain were named and these were not
     explains_pair: bool = False
+    divided: frozenset[int] = frozenset()  # segments besides the texts that have units inside; others are one unit
+    written: int | None = None  # the segment of what the model wrote, where that is explained, too
 
     @property
     def shown(self) -> tuple[Part, ...]:
@@ -121,11 +123,15 @@ def template(
     *,
     system: str | None = None,
     explain_parts: Sequence[str] | None = None,
+    reasoning: str | None = None,
+    continues: bool = False,
 ) -> Template:
     """Parts of a prompt; each shot is (example, class word), a tokenizer wraps all in its chat template.
 
+    `reasoning` is what the model wrote before its answer: it stands behind the prompt, outside of all messages.
     `explain_parts` names what is explained: text, text_pair, system, task (the lines before those that are repeated
-    for every shot), shots, or one of them ("shot 1"). The rest is frozen. By default that is the text alone.
+    for every shot), shots, or one of them ("shot 1"), reasoning, and of a continuation written: its own earlier tokens.
+    The rest is frozen. By default that is the text alone.
     """
     fields = [match[1] for match in _FIELD.finditer(prompt)]
     if "text" not in fields:
@@ -144,6 +150,12 @@ def template(
         if words:
             names[name] = [SHOTS + len(own)]
             own[SHOTS + len(own)] = words
+    if reasoning is not None:
+        if not isinstance(reasoning, str) or not reasoning.strip():
+            raise TrothError(f"reasoning must be a text, not {reasoning!r}; leave it out if there is none")
+        names["reasoning"] = [SHOTS + len(own)]
+        own[SHOTS + len(own)] = reasoning
+    names |= {"written": [SHOTS + len(own)]} if continues else {}
     explained = _explained(explain_parts, names, explain_shots)
     start = before.replace(task, _mark(names["task"][0]), 1) if task else before
     shots_between = "" if "shots" in fields else "{shots}"
@@ -151,9 +163,12 @@ def template(
     marks["shots"] = "".join(f"{_mark(segment)}\n\n" for segment in names.get("shots", []))
     marked = _FIELD.sub(lambda match: marks[match[1]], start + shots_between + block)
     marked = _in_messages(marked, _mark(names["system"][0]) if system else "", tokenizer)
+    if reasoning is not None:
+        marked += f"{'' if marked[-1:].isspace() or reasoning[0].isspace() else ' '}{_mark(names['reasoning'][0])}"
     parts = _parts(marked, [TEXT, *([PAIR] if "text_pair" in fields else [])], own, explained)
     named = frozenset() if explain_parts is None else frozenset({TEXT, PAIR}) - explained
-    return Template(parts, named, PAIR in explained)
+    written = next((number for number in names.get("written", []) if number in explained), None)
+    return Template(parts, named, PAIR in explained, frozenset(names.get("reasoning", [])), written)
 
 
 def _explained(parts: Sequence[str] | None, names: Mapping[str, list[int]], explain_shots: bool) -> set[int]:

@@ -285,7 +285,8 @@ class Encoder(TextClassifier):
     def read(self, output: Any) -> Output:
         """What the network gave, in our terms; of a decoder, what it attends to in the text, and its own states."""
         logits, attentions, hidden = (
-            next((found for name in names if (found := getattr(output, name, None)) is not None), None)
+            # GPT-2 has cross-attentions, of which there are none.
+            next((found for name in names if (found := getattr(output, name, None)) is not None and len(found)), None)
             for names in (["logits"], ["cross_attentions", "attentions"], ["hidden_states", "decoder_hidden_states"])
         )
         return Output(torch.empty(0) if logits is None else logits, tuple(attentions or ()), tuple(hidden or ()))

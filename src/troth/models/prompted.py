@@ -30,7 +30,7 @@ class Prompted(Causal):
     loaded_with = 'prompt="… {text} …"'
     options = (
         "prompt", "class_words", "shots", "chat", "mask_text", "explain_shots", "mean_of_tokens", "system",
-        "explain_parts",
+        "explain_parts", "reasoning",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +45,7 @@ class Prompted(Causal):
         mean_of_tokens: bool = False,
         system: str | None = None,
         explain_parts: Sequence[str] | None = None,
+        reasoning: str | None = None,
         **options: Any,
     ) -> None:
         _require_question(prompt, class_words)
@@ -52,10 +53,10 @@ class Prompted(Causal):
         super().__init__(model, tokenizer, prompt=prompt, **options)
         self.shots = as_shots(shots, self.class_words, self.labels)
         self.explain_shots, self.mean_of_tokens = explain_shots, mean_of_tokens
-        self.system, self.explain_parts = system, explain_parts
+        self.system, self.explain_parts, self.reasoning = system, explain_parts, reasoning
         self.template = template(
             prompt, self.shots, tokenizer if self.chat else None, explain_shots,
-            system=system, explain_parts=explain_parts,
+            system=system, explain_parts=explain_parts, reasoning=reasoning,
         )  # fmt: skip
         self.tree = Tree(class_tokens(self.name, self.ids_of, self.any_text, self.class_words))
         self.answer_length = len(self.tree)
@@ -96,6 +97,8 @@ class Prompted(Causal):
             spec["system"] = self.system
         if self.explain_parts is not None:
             spec["explain_parts"] = list(self.explain_parts)
+        if self.reasoning is not None:
+            spec["reasoning"] = self.reasoning
         return spec
 
     @property

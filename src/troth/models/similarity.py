@@ -109,7 +109,7 @@ class Similarity(Encoder):
             encode(self.tokenizer, some, kind, "first", self.max_length)
             for some, kind in zip((firsts, seconds), kinds, strict=True)
         ]
-        return [self._joined(*each, segments) for each in zip(examples, *read, strict=True)]
+        return [self._joined(*each, segments) for each in zip(examples, read[0], read[1], strict=True)]
 
     def _joined(self, example: Example, first: Encoding, second: Encoding, segments: Segments) -> Encoding:
         both = segments == "both"

@@ -96,6 +96,8 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             )
         if target == EACH and not (model.continues and several):
             what = "one target per example is measured here" if model.continues else f"{model.name} writes nothing"
+            if (foil := getattr(model, "against", None)) is not None:
+                what = f"with against={foil!r} two are compared, whose tokens do not match one to one"
             raise TrothError(f"{EACH} explains every token of a continuation, but {what}; use predicted")
         if target is None or target == EACH:
             continue

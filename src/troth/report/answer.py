@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from troth.report.comparing import FEWEST, RANDOM, Analysis, PairedComparison
+from troth.report.prices import Prices, price
 from troth.store.records import own_methods
 
 if TYPE_CHECKING:
@@ -195,8 +196,11 @@ def judge(
     order: Sequence[str],
     seconds: Mapping[str, float],
     counts: str = "examples",
+    passes: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """The verdict on explainers, given from the best mean place to the worst, with the seconds each takes.
+    """The verdict on explainers, given from the best mean place to the worst, with the seconds and passes each takes.
+
+    The cheapest is the one of the fewest passes: times vary from run to run, and decide only between equals.
 
     `counts` is what a score is of: examples, or clusters of them.
     """
@@ -218,16 +222,17 @@ def judge(
     if not better:
         closest = max(compared, key=lambda pair: pair.size)
         none = "None is better than random here" if len(real) > 1 else f"{real[0]} is not better than random here"
-        return Verdict("none", (f"{none} ({closest}).", *_power(closest, counts)), (), useless)
+        return Verdict("none", (f"{none} ({closest}).", *power(closest, counts)), (), useless)
     # Of those that nothing is better than, the one with the best mean place.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
     alike = [name for name in real if name != leader and not analysis.is_better(leader, name)]
     rivals = [name for name in alike if name in better]
     if alike:
-        sentences = _tie(analysis, leader, rivals, alike, seconds, counts)
+        sentences = _tie(analysis, leader, rivals, alike, Prices(seconds, passes or {}), counts)
     else:
         sentences = [_winner(analysis, leader, [name for name in real if name != leader])]
+        sentences += price(analysis, leader, [name for name in better if name != leader], Prices(seconds, passes or {}))
     if useless:
         sentences.append(f"Not shown to be better than random here: {', '.join(useless)}.")
     sentences += disagreed
@@ -256,7 +261,7 @@ def _tie(
     leader: str,
     rivals: Sequence[str],
     alike: Sequence[str],
-    seconds: Mapping[str, float],
+    prices: Prices,
     counts: str,
 ) -> list[str]:
     """`alike` cannot be told from the leader; of them, `rivals` are better than random, too."""
@@ -270,16 +275,16 @@ def _tie(
     else:
         why = str(pairs[0]) if pairs else "no metric that decides has scores of both"
     if rivals:
-        cheapest = min([leader, *rivals], key=lambda name: seconds.get(name, np.inf))
-        cost = f" ({1000 * seconds[cheapest]:.0f} ms per example)" if cheapest in seconds else ""
-        advice = f"use the cheapest of them: {cheapest}{cost}"
+        cheapest = min([leader, *rivals], key=prices.order)
+        cost = prices.of(cheapest)
+        advice = f"use the cheapest of them: {cheapest}{cost and f' ({cost})'}"
     else:
         advice = f"use {leader}, the only one that is shown to be better than random"
     tie = f"Cannot tell {joined([leader, *others])} apart ({why}); {advice}."
-    return [tie, *(_power(pairs[0], counts) if pairs and not disagree else ())]
+    return [tie, *(power(pairs[0], counts) if pairs and not disagree else ())]
 
 
-def _power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
+def power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
     """What so many examples could have shown, and how many it takes."""
     if np.isinf(pair.detectable) or not np.isinf(pair.needed):
         return (_too_few(pair, counts),)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from troth import seeds, statistics
-from troth.core import catalog
 from troth.core.display import Shown
 from troth.core.errors import unknown
 from troth.core.sheet import Exportable, Sheet
@@ -22,11 +22,15 @@ from troth.report.comparing import RANDOM as RANDOM
 from troth.report.comparing import Analysis
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Clusters, Measured, example_keys, joined
+from troth.store.noted import metric_of
 from troth.store.records import current
 from troth.store.specs import ModelSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_p_values
-from troth.validity.stamp import Stamp, stamps
+from troth.validity.stamp import Stamp, masking_of, stamps
+
+if TYPE_CHECKING:
+    from troth.report.requirements import Rulings
 
 _ABOUT = (*names(ModelSpec), "data", "data_fingerprint", "units")
 _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "first", "masking": "mask_token"}
@@ -63,6 +67,7 @@ class Leaderboard(Shown, Exportable):
     analysis: Analysis | None = field(default=None, repr=False)  # behind letters and verdict
     clustering: Clusters = field(default_factory=Clusters, repr=False)
     cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
+    folder: Path | None = field(default=None, repr=False)  # of its run
 
     @property
     def setting(self) -> str:
@@ -98,7 +103,7 @@ class Leaderboard(Shown, Exportable):
         """What may be said of the explainers; None where scores by example are not known."""
         if self.analysis is None:
             return None
-        return judge(self.analysis, self.explainers, self.seconds, self.counts)
+        return judge(self.analysis, self.explainers, self.seconds, self.counts, self.passes)
 
     def of_metric(self, metric: str) -> dict[str, Summary]:
         """What one metric says of every explainer that it has measured."""
@@ -130,6 +135,16 @@ class Leaderboard(Shown, Exportable):
     def answer(self) -> list[str]:
         """The result in words: what to use, what is no better than random, which metrics to doubt, how to cite."""
         return answer(self)
+
+    def require(
+        self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
+    ) -> Rulings:
+        """Rules on sentences such as "leave_one_out beats random" or "aopc_comprehensiveness(lime) > 0.2", and on being
+        no worse than another run over the same texts. True if all are met; `raises` makes anything else an error.
+        """
+        from troth.report.requirements import require
+
+        return require(self, requirements, baseline, raises)
 
 
 def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Leaderboard] = ()) -> list[Leaderboard]:
@@ -167,7 +182,7 @@ def _leaderboard(
     explanations = [cell for cell in cells if cell.kind == "explanation"]
     checks = [cell for cell in cells if cell.kind == "check"]
     scored = metric_cells(cells)
-    judges: dict[str, Metric] = {metric: catalog.build("metrics", metric) for _, metric in scored}
+    judges: dict[str, Metric] = {metric: metric_of(metric, store.about()) for _, metric in scored}
     measured = {key: Measured.read(store, some) for key, some in scored.items()}
     clustering = Clusters.read(store, explanations)
     summaries = {key: clustering.summary(judges[key[1]], scores) for key, scores in measured.items()}
@@ -208,13 +223,14 @@ def _leaderboard(
         clusters=_clusters(store, explanations, clustering),
         cells=names,
         about=about,
-        stamps=_stamps(store, judges, checks[0] if checks else None),
+        stamps=_stamps(store, judges, checks),
         reported=reported,
         plausible=plausible,
         relative_to={metric: divisor for metric, made in judges.items() if (divisor := made.divides_by)},
         compared={key: statistics.mean(some) for key, some in values.items() if judges[key[1]].pooled},
         analysis=analysis,
         clustering=clustering,
+        folder=store.folder,
     )
     return replace(board, explainers=tuple(sorted(explainers, key=lambda name: mean_rank(board, name))))
 
@@ -228,10 +244,19 @@ def metric_cells(cells: Iterable[Stored]) -> dict[tuple[str, str], list[Stored]]
     return scored
 
 
-def _stamps(store: Store, judges: Mapping[str, Metric], check: Stored | None) -> dict[str, Stamp]:
-    if check is None:
+def _stamps(store: Store, judges: Mapping[str, Metric], checks: Sequence[Stored]) -> dict[str, Stamp]:
+    """The stamp of every metric by the check of its own masking."""
+    p_values = {
+        check.specs["masking"].partition("(")[0]: table_to_p_values(store.table(check.name)) for check in checks
+    }
+    if not p_values:
         return stamps(judges, {}, "no check was run")
-    return stamps(judges, *table_to_p_values(store.table(check.name)), tested=check.specs["masking"].partition("(")[0])
+    found: dict[str, Stamp] = {}
+    for metric, built in judges.items():
+        own = masking_of(built)
+        tested = own if own is not None and own in p_values else next(iter(p_values))
+        found |= stamps({metric: built}, *p_values[tested], tested=tested)
+    return found
 
 
 def _truncated(store: Store, explanations: Sequence[Stored]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from troth.core import catalog
 from troth.core.sheet import Column, Sheet, TableCell, plain
 from troth.report import figures
 from troth.report.board import RANDOM, Leaderboard
@@ -160,14 +161,21 @@ def measurement(board: Leaderboard, explainer: str, metric: str) -> dict[str, An
 
 
 def short_names(specs: Iterable[str]) -> dict[str, str]:
-    """Each without its options, where no other has the same name.
+    """Each without its options, where no other has the same name; only another masking than its own always shows.
 
     >>> short_names(["lime(samples=9)", "gradient", "gradient(norm='l1')"])
     {'lime(samples=9)': 'lime', 'gradient': 'gradient', "gradient(norm='l1')": "gradient(norm='l1')"}
+    >>> short_names(["log_odds(ratio=0.1, masking='zero')", "deletion"])
+    {"log_odds(ratio=0.1, masking='zero')": 'log_odds by zero', 'deletion': 'deletion'}
     """
-    specs = list(specs)
-    same = Counter(spec.partition("(")[0] for spec in specs)
-    return {spec: name if same[name := spec.partition("(")[0]] == 1 else spec for spec in specs}
+    short = {spec: _short(spec) for spec in specs}
+    same = Counter(short.values())
+    return {spec: name if same[name] == 1 else spec for spec, name in short.items()}
+
+
+def _short(spec: str) -> str:
+    name, options = catalog.parse(spec)
+    return f"{name} by {options['masking']}" if "masking" in options else name
 
 
 def options_note(specs: Sequence[str]) -> list[str]:

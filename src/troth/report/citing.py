@@ -65,9 +65,9 @@ def bibtex(boards: Iterable[Leaderboard]) -> str:
     """The entries of all that the paragraphs refer to, and of troth itself."""
     keys = sorted({reference.key for board in boards for reference in _all(board)})
     own = (
-        "@misc{troth,\n  key = {troth},\n"
+        "@software{troth,\n  author = {{The troth contributors}},\n  year = {2026},\n"
         "  title = {troth: explain what a text classifier did, and prove how faithful the explanation is},\n"
-        f"  note = {{Version {troth.__version__}}}\n}}"
+        f"  version = {{{troth.__version__}}}\n}}"
     )
     return "\n\n".join([*(entries()[key] for key in keys if key in entries()), own]) + "\n"
 
@@ -79,8 +79,17 @@ def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
     return sorted(spec for spec in cited if spec != RANDOM and not any(paper.key in known for paper in cited[spec]))
 
 
-def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
-    """What was done, with a reference for each method."""
+def paragraphs(boards: Iterable[Leaderboard], *, latex: bool = False) -> list[str]:
+    """A paragraph for all models and data that the same was done with."""
+    groups: dict[object, list[Leaderboard]] = {}
+    for board in boards:
+        done = (frozenset(board.explainers), frozenset(board.metrics), board.setting, board.seeds, _checked(board))
+        groups.setdefault(done, []).append(board)
+    return [paragraph(*some, latex=latex) for some in groups.values()]
+
+
+def paragraph(board: Leaderboard, *others: Leaderboard, latex: bool = False) -> str:
+    """What was done, with a reference for each method; `others` are of other models and data, and else alike."""
     shown = latex_escaped if latex else str
 
     def cited(some: Iterable[PaperReference]) -> str:
@@ -97,10 +106,14 @@ def paragraph(board: Leaderboard, *, latex: bool = False) -> str:
     real = [name for name in board.explainers if name != RANDOM]
     baseline = " and compared with random scores" if RANDOM in board.explainers else ""
     faithful = [metric for metric in board.metrics if metric not in board.plausible]
-    count = f"{board.examples} {'example' if board.examples == 1 else 'examples'}"
+    models = dict.fromkeys(shown(each.model) for each in (board, *others))
+    sizes = {
+        each.data: f"{each.examples} {'example' if each.examples == 1 else 'examples'}" for each in (board, *others)
+    }
+    data = [f"{count} of {shown(name)}" for name, count in sizes.items()]
     how = f" ({shown(board.setting)})" if board.setting else ""
     sentences = [
-        f"Predictions of {shown(board.model)} on {count} of {shown(board.data)}{how} were explained with "
+        f"Predictions of {joined([*models])} on {joined(data)}{how} were explained with "
         f"{listed('explainers', real)}{baseline}."
     ]
     if faithful:

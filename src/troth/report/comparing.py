@@ -10,7 +10,7 @@ the model's number format can show are none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -105,6 +105,7 @@ class Analysis:
     directions: Mapping[str, bool | None]
     deciding: tuple[str, ...]
     comparisons: Mapping[tuple[str, str, str], PairedComparison]  # metric, first, second
+    resolution: float = statistics.resolution()  # smaller differences count as none
 
     @classmethod
     def of(
@@ -119,18 +120,18 @@ class Analysis:
         families = [deciding, *((metric,) for metric in by_metric if metric not in deciding)]
         comparisons = {}
         for family in families:
-            raw = [
-                _compared(metric, first, second, by_metric[metric], directions[metric] is not False, resolution)
+            pairs = (
+                (metric, {name: by_metric[metric][name] for name in pair}, directions[metric] is not False)
                 for metric in family
-                for first, second in combinations(by_metric[metric], 2)
-            ]
-            for comparison in _adjusted(raw):
+                for pair in combinations(by_metric[metric], 2)
+            )
+            for comparison in corrected(pairs, resolution):
                 comparisons[comparison.metric, comparison.first, comparison.second] = comparison
-        return cls(by_metric, directions, deciding, comparisons)
+        return cls(by_metric, directions, deciding, comparisons, resolution)
 
-    def between(self, first: str, second: str) -> list[PairedComparison]:
-        """The two on every metric that decides, the first one's best metric first."""
-        pairs = [self._directed(metric, first, second) for metric in self.deciding]
+    def between(self, first: str, second: str, metrics: Collection[str] | None = None) -> list[PairedComparison]:
+        """The two on every metric that decides, or on these, the first one's best metric first."""
+        pairs = [self._directed(metric, first, second) for metric in (self.deciding if metrics is None else metrics)]
         return sorted((pair for pair in pairs if pair is not None), key=lambda pair: -pair.size)
 
     def _directed(self, metric: str, first: str, second: str) -> PairedComparison | None:
@@ -180,6 +181,17 @@ def _number(value: float) -> str:
     """
     text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
     return text.replace("-", "−", 1) if value < 0 else text
+
+
+def corrected(
+    pairs: Iterable[tuple[str, Mapping[str, Floats], bool]], resolution: float = statistics.resolution()
+) -> list[PairedComparison]:
+    """(metric, two names with their paired values, is higher better?) compared, and corrected as one family."""
+    raw = []
+    for metric, values, better in pairs:
+        first, second = values
+        raw.append(_compared(metric, first, second, values, better, resolution))
+    return _adjusted(raw)
 
 
 def _compared(

@@ -135,8 +135,8 @@ def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") 
     differing: dict[str, tuple[Any, Any]] = {}
     for key in sorted({*first, *second} - {"created", "sessions", "planned"}):
         here, there = first.get(key), second.get(key)
-        if isinstance(here, Mapping) and isinstance(there, Mapping):
-            differing |= _about(here, there, f"{path}{key}.")
+        if all(isinstance(side, Mapping | None) for side in (here, there)) and (here or there):
+            differing |= _about(here or {}, there or {}, f"{path}{key}.")
         elif here != there:
             differing[f"{path}{key}"] = (here, there)
     return differing

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.core.interactions import Interactions
+from troth.report import pairs
+from troth.report.decision import about
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -67,7 +70,11 @@ def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
             continue
         for text, unit in pieces(attribution, segment):
             yield text, unit, "text"
-    for number, (_, token) in enumerate(attribution.question.encoding.written, start=1):
+    written = attribution.question.encoding.written
+    earlier = "".join(token for _, token in written[:-1])
+    # Where earlier tokens are units, they were shown as such.
+    shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0
+    for number, (_, token) in enumerate(written[shown:], start=1 + shown):
         yield token, None, "explained" if attribution.target in (0, number) else "written"
 
 
@@ -83,6 +90,8 @@ def heading(attribution: Attribution) -> str:
     if written := attribution.question.encoding.written:
         what = f"“{''.join(text for _, text in written).strip()}”" if attribution.target == 0 else f"“{name.strip()}”"
         tokens = f", {len(written)} tokens" if attribution.target == 0 and len(written) > 1 else ""
+        if " rather than " in name and attribution.target == 0 and len(attribution.labels) == 1:  # a foil
+            return f"{what} {name[name.index('rather than') :]} (log-probability {probability:+.2f} above the other's)"
         return f"{what}{rather} (log-probability {probability:.2f}{tokens})"
     if attribution.outputs == "values":
         return f"{name}{rather} = {probability:.4g}"
@@ -116,10 +125,11 @@ def html(attribution: Attribution) -> str:
                 f'<span title="{attribution.scores[unit]:+.4g}" style="{ground(strength[unit])}">{shown}</span>'
             )
     method = markup.escape(method_of(attribution))
+    what = markup.escape(about(attribution, several=False) + heading(attribution))
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
     return (
-        f'<div style="line-height:1.8"><small>{method} → <b>{markup.escape(heading(attribution))}</b></small>'
-        f"<div>{''.join(parts)}</div>"
+        f'<div style="line-height:1.8"><small>{method} → <b>{what}</b></small>'
+        f"<div>{''.join(parts)}</div>{pairs.arcs(attribution) if isinstance(attribution, Interactions) else ''}"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
 
@@ -198,6 +208,8 @@ def lines(attribution: Attribution) -> Iterator[str]:
     """The strongest units, then the proof."""
     if attribution.question.n_units:
         yield strongest(attribution)
+    if isinstance(attribution, Interactions):
+        yield from pairs.lines(attribution)
     if attribution.proof is not None:
         yield from _proof_lines(attribution, attribution.proof)
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from troth.core.terminal import Console, visible
 from troth.report import explanation, matrix
+from troth.report.decision import about, cut_off
 from troth.report.explanation import FAINT, heading, layout, strengths, text
 from troth.verbs.comparison import sentence
 
@@ -32,7 +33,10 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
     """Every text's class, its methods, side by side where the width allows, how faithful they are, and a legend."""
     plain = console.no_color or console.color_system is None
     for attributions in by_text:
-        console.print(f"\n{heading(attributions[0])}", style="bold", markup=False)
+        place = about(attributions[0], several=len(by_text) > 1)
+        console.print(f"\n{place}{heading(attributions[0])}", style="bold", markup=False)
+        if cut := cut_off(attributions[0]):
+            console.print(cut, style="yellow", markup=False)
         across = max(1, min(len(attributions), (console.width + _GAP) // (_NARROWEST + _GAP)))
         width = (console.width + _GAP) // across - _GAP
         for start in range(0, len(attributions), across):
@@ -71,6 +75,8 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
     for matrices in by_text:
         first = matrices[0].attributions[0]
         plain = replace(first, scores=0 * first.scores, question=replace(first.question, target=0))
+        if cut := cut_off(first):
+            console.print(f"\n{cut}", style="yellow", markup=False)
         console.print(Padding(text(plain), (1, 0, 0, 0)))
         for one in matrices:
             console.print(matrix.heading(one), style="dim", markup=False)
@@ -87,8 +93,6 @@ def _remarks(attribution: Attribution) -> Iterator[str]:
     encoding = attribution.question.encoding
     if encoding.n_units == 0:
         yield "the text is empty: nothing to explain"
-    if encoding.truncated:
-        yield f"{encoding.truncated} units at the end were cut off: the text is longer than the model reads"
     if attribution.note:
         yield attribution.note
 

@@ -10,6 +10,7 @@ import errno
 import html as markup
 import io
 import os
+import re
 import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -124,18 +125,20 @@ def latex_escaped(text: str) -> str:
 def latex(sheet: Sheet, *, intervals: bool = True) -> str:
     """A floating table with a caption: letters raised, and each row's intervals below its values.
 
-    The document needs \\usepackage{booktabs}.
+    The document needs \\usepackage{booktabs} and graphicx, which makes a table smaller that is too wide.
     """
     columns = "".join("r" if column.number else "l" for column in sheet.columns)
     notes = " ".join(latex_escaped(note) for note in sheet.notes)
     lines = [
-        "% needs \\usepackage{booktabs}",
+        "% needs \\usepackage{booktabs} and \\usepackage{graphicx}",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{latex_escaped(sheet.title)}.{' ' if notes else ''}{notes}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
+        rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', sheet.title.lower()).strip('-')[:60].strip('-')}}}",
+        # Measured first: only a table that is wider than the text is made smaller.
+        rf"\setbox0=\hbox{{\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _latex_row(latex_escaped(column.head) for column in sheet.columns),
+        _latex_row(_latex_head(column.head) for column in sheet.columns),
         r"\midrule",
     ]
     for row in sheet.rows:
@@ -143,7 +146,16 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
         if intervals and any(cell.interval for cell in row):
             small = (rf"{{\scriptsize {cell.interval.replace('-', '$-$')}}}" if cell.interval else "" for cell in row)
             lines.append(_latex_row(small))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    fitted = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\box0}\else\box0\fi"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", fitted, r"\end{table}", ""])
+
+
+def _latex_head(head: str) -> str:
+    """A heading; how units are erased stands below the metric's name."""
+    name, by, masking = head.partition(" by ")
+    if not by:
+        return latex_escaped(head)
+    return rf"\shortstack[r]{{{latex_escaped(name)}\\{latex_escaped(f'by {masking}')}}}"
 
 
 def _latex_value(cell: TableCell) -> str:

@@ -115,8 +115,8 @@ class LineStyle(NamedTuple):
 
 
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
-    """A style for each name; random is gray and dotted. No two are alike among the first 56."""
-    real = [name for name in names if name.lower() != "random"]
+    """A style for each name, whatever their order; random is gray and dotted. No two are alike among the first 56."""
+    real = sorted({name for name in names if name.lower() != "random"})
     chosen = {
         name: LineStyle(
             _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)], _LINES[place // len(_COLORS) % len(_LINES)]

@@ -17,12 +17,14 @@ from troth.core.display import MOST, more
 from troth.core.results import Attributions, Matrix, Scores, by_text, matrices
 from troth.core.sheet import Sheet, plain_sheet
 from troth.core.types import Attribution
-from troth.report import explanation, export, figures, matrix
+from troth.report import decision, explanation, export, figures, matrix
+from troth.report.cited_answer import html as cited_html  # noqa: F401
 from troth.report.explanation import line as attribution_line  # noqa: F401
 from troth.report.export import frame  # noqa: F401
 from troth.report.figures import plot  # noqa: F401
 
-_UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score")
+_UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score",
+         "text", "gold", "predicted", "probability")  # fmt: skip
 _READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
 _SCORE = ("example", "metric", "value", "why")
 
@@ -60,7 +62,7 @@ def attributions_sheet(attributions: Attributions) -> Sheet:
 
     rows = [row for attribution in attributions for row in _unit_rows(attribution)]
     names = short_names({attribution.explainer for attribution in attributions})
-    read = [(row[0], names[row[1]], row[2], row[4], row[-1]) for row in rows]
+    read = [(row[0], names[row[1]], row[2], row[4], row[8]) for row in rows]
     people = plain_sheet("Attributions", _READ, read)
     draw = partial(figures.draw_attributions, attributions=attributions)
     units = plain_sheet("Attributions", _UNIT, rows, draw=draw)
@@ -84,7 +86,12 @@ def _unit_rows(attribution: Attribution) -> list[tuple[Any, ...]]:
         attribution.units, attribution.spans, attribution.question.encoding.unit_segments, attribution.scores,
         strict=True,
     )  # fmt: skip
+    probabilities = attribution.probabilities
+    decided = (
+        attribution.example.text, decision.gold(attribution) or None, decision.predicted(attribution) or None,
+        float(probabilities[attribution.target]) if attribution.target < len(probabilities) else None,
+    )  # fmt: skip
     return [
-        (*about, place, unit, start, end, segment, float(score) if np.isfinite(score) else None)
+        (*about, place, unit, start, end, segment, float(score) if np.isfinite(score) else None, *decided)
         for place, (unit, (start, end), segment, score) in enumerate(units)
     ]

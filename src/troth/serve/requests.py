@@ -33,16 +33,14 @@ class _OfText(_Request):
     text_pair: Text | None = Field(None, description="The second text, for models that read two.")
     units: Literal["token", "word", "sentence", "passage"] = Field("word", description="What is scored and erased.")
     segments: Literal["first", "both"] = Field("first", description="Which of two texts is explained.")
-    masking: Spec = Field("mask_token", description="How a unit is erased.")
+    masking: Spec | None = Field(None, description="How a unit is erased, in the proof too; by default mask_token.")
     seed: int = Field(0, ge=0, le=1 << 31, description="Seed of every random draw.")
 
 
 class _Explaining(_OfText):
-    explainers: list[Spec] = Field(
-        ["integrated_gradients"],
-        min_length=1,
-        max_length=EXPLAINERS,
-        description="Methods, with options: integrated_gradients(steps=50).",
+    explainers: Annotated[list[Spec], Field(min_length=1, max_length=EXPLAINERS)] | None = Field(
+        None,
+        description="Methods, with options: integrated_gradients(steps=50); by default one that the model can answer.",
     )
     target: Class | Annotated[list[Class], Field(min_length=1, max_length=100)] = Field(
         "predicted",
@@ -91,8 +89,10 @@ def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     return catalog.by_spec("explainers", specs)
 
 
-def masking(spec: str) -> str:
-    """The text of a masking, checked."""
+def masking(spec: str | None) -> str:
+    """The text of a masking, checked; that of the default for none."""
+    if spec is None:
+        return "mask_token"
     _check("maskings", spec)
     return catalog.spec(catalog.build("maskings", spec))
 

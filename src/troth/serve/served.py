@@ -20,9 +20,9 @@ from troth.models import TextClassifier
 from troth.models.targets import EACH, Target, require_class
 from troth.serve import requests
 from troth.serve.work_queue import BatchKey, Job
-from troth.training.record import usual_masking
 from troth.verbs.explain import aimed, explanations, targets_of
-from troth.verbs.proof import CHOICES, RATIO, proofs_of
+from troth.verbs.methods import usual_explainer
+from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
 
 def as_json(by_method: Sequence[Sequence[Attribution]], target: Target) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ class Served:
     ) -> Job:
         """A job that explains as `troth explain` does; `shape` makes its result of each method's explanations."""
         model, key, example = self._checked(asked, name)
-        methods = requests.explainers(asked.explainers)
+        methods = requests.explainers(asked.explainers or [usual_explainer(model)])
 
         def begin(job: Job) -> Routine[Any]:
             require_class(model, asked.target, several=True)
@@ -57,11 +57,14 @@ class Served:
             by_method: list[list[Attribution]] = []
             for done, (name, method) in enumerate(methods.items()):
                 job.begins(name, done, len(methods))
-                prepared = method.prepare(Prober(model, key.masking), [encoding])
-                asks = explanations(model, prepared, pairs, against=asked.against, seed=asked.seed)
+                prober = Prober(model, key.masking)
+                prepared = method.prepare(prober, [encoding])
+                asks = explanations(
+                    model, prepared, pairs, against=asked.against, seed=asked.seed, masking=prober.masking
+                )
                 by_method.append((yield from asks) if pairs else [])
             if asked.proof and asked.target != EACH and encoding.n_units and targets:
-                by_method = yield from _proved(model, by_method)
+                by_method = yield from _proved(model, by_method, asked.masking)
             return shape(by_method, asked.target)
 
         return Job(key, begin)
@@ -117,9 +120,11 @@ def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:
     return encoding
 
 
-def _proved(model: TextClassifier, by_method: Sequence[Sequence[Attribution]]) -> Routine[list[list[Attribution]]]:
+def _proved(
+    model: TextClassifier, by_method: Sequence[Sequence[Attribution]], chosen: str | None
+) -> Routine[list[list[Attribution]]]:
     """The same with their proofs; all of one text are compared."""
-    masking: Masking = catalog.build("maskings", usual_masking(model))
+    masking: Masking = catalog.build("maskings", masking_of_proof(model, chosen))
     every = [attribution for several in by_method for attribution in several]
     proofs = iter((yield from proofs_of(every, RATIO, CHOICES, masking)))
     return [[replace(attribution, proof=next(proofs)) for attribution in several] for several in by_method]

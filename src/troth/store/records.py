@@ -44,6 +44,18 @@ class MethodRecord:
 
 
 @dataclass(frozen=True)
+class OwnMetricRecord:
+    """A metric of the user's in run.json: what a table must know of it, without running its code."""
+
+    code: str
+    higher_is_better: bool | None
+    measures: str = "faithfulness"
+    divides_by: str = ""
+    masking: str = ""  # of one that erases
+    erased: Sequence[float] = ()  # the least and the most of a text that is erased
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """run.json"""
 
@@ -58,6 +70,7 @@ class RunRecord:
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, MethodRecord] = field(default_factory=dict)  # what their names stand for
+    metrics: Mapping[str, OwnMetricRecord] = field(default_factory=dict)  # of the user's, by their names
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,9 @@ def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[St
     for cell in cells:
         now = named.get(cell.specs.get("explainer"))
         stored = tuple(cell.specs.get(f"explainer_{part}") for part in ("full", "code", "files"))
+        judged = (about or {}).get("metrics", {}).get(cell.specs.get("metric"))
+        if judged is not None and judged["code"] != cell.specs.get("metric_code"):
+            continue
         if now is None or stored == (now["spec"], now["code"], now.get("files")):
             shown.append(cell)
     return shown

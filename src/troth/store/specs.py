@@ -164,6 +164,7 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     first: int | None = None  # only so many of the examples
     magnitude: bool | None = None  # absolute scores
     over_sum: bool = False  # scores over their signed sum
+    masking_files: str | None = None  # hash of another model that the masking asks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +176,7 @@ class MetricSpec(ExplanationSpec):
     metric: str
     metric_full: str
     metric_code: str | None = None
+    metric_files: str | None = None  # hash of another model that its masking asks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,3 +192,4 @@ class CheckSpec(ModelSpec, SourceSpec):
     step: float
     seed: int
     references: References
+    masking_files: str | None = None  # as of an explanation

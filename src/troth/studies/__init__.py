@@ -93,6 +93,7 @@ class Study(Shown, ABC):
     """An instance is its configuration: options are fields, so "roar(step=0.2)" is a study, too."""
 
     parts: ClassVar[Mapping[str, str]]  # name and one line, in the order they are run
+    trains: ClassVar[bool] = True  # the base is a model that is trained; else one that is only asked
     takes_prompt: ClassVar[bool] = False  # explains a causal language model that is asked for class words, too
 
     def _parts(self) -> Iterator[str]:
@@ -131,7 +132,7 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
     _writing.require_own(setting.out, study)
     for name in setting.data:
         find_data(name)
-    if setting.base is not None and not setting.model_options:
+    if setting.base is not None and study.trains and not setting.model_options:
         bases.build(setting.base)
     with locks.held(setting.out):
         for part in parts:

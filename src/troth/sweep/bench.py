@@ -23,6 +23,7 @@ from troth.explainers import Explainer
 from troth.metrics import Erasing, Metric
 from troth.models import Segments, TextClassifier
 from troth.report.board import Leaderboard, leaderboards
+from troth.report.requirements import Rulings
 from troth.store.cells import FORMAT_VERSION, Plan
 from troth.store.specs import ExplanationSpec
 from troth.store.store import Store
@@ -33,6 +34,7 @@ from troth.training.record import usual_masking
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
 from troth.verbs.methods import Given, Method, method, methods
+from troth.verbs.own_metrics import GivenMetric
 
 # No method of hundreds of passes: some metrics explain again at every step.
 EXPLAINERS = (
@@ -65,6 +67,12 @@ class Bench(Shown, Exportable):
         """That of the leaderboard."""
         return self.leaderboard.sheet()
 
+    def require(
+        self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
+    ) -> Rulings:
+        """That of the leaderboard."""
+        return self.leaderboard.require(*requirements, baseline=baseline, raises=raises)
+
     def _line(self) -> str:
         return f"in {self.folder} {self.leaderboard._line()}"
 
@@ -82,7 +90,7 @@ def bench(
     model: Any = "embedded",
     data: Source = "reviews",
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None = None,
-    metrics: Sequence[str | Metric] | Literal["all"] | None = None,
+    metrics: Sequence[GivenMetric] | Literal["all"] | None = None,
     out: str | Path | None = None,
     *,
     split: str | None = None,
@@ -105,7 +113,8 @@ def bench(
 
     What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
     A mapping names methods of any kind: {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(),
-    "ig": "integrated_gradients(steps=20)"}; docs/own_methods.md says what a function is given and may return.
+    "ig": "integrated_gradients(steps=20)"}; docs/own_methods.md says what a function is given and may return, and how
+    metrics of your own are written: objects, functions (model, example, attribution) or my_file.py:MyMetric.
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
     Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
     examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
@@ -115,7 +124,7 @@ def bench(
     """
     if isinstance(explainers, str) and explainers != "all":
         explainers = [explainers]
-    if isinstance(metrics, str) and metrics != "all":
+    if (isinstance(metrics, str) and metrics != "all") or callable(metrics) or isinstance(metrics, Metric):
         metrics = [metrics]
     context = Context()
     plan = plan_of(
@@ -148,7 +157,7 @@ def plan_of(
     model: Any,
     data: Source,
     explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
-    metrics: Sequence[str | Metric] | Literal["all"] | None,
+    metrics: Sequence[GivenMetric] | Literal["all"] | None,
     *,
     split: str | None = None,
     limit: int | None = None,
@@ -176,6 +185,8 @@ def plan_of(
     named = every if explainers == "all" else explainers
     for given in named.values() if isinstance(named, Mapping) else named:
         context.trust(given)
+    for metric in () if metrics == "all" else metrics or ():
+        context.trust(metric)
     chosen = with_random(methods(named, context.home))
     marked = all(example.rationale is not None for example in examples)
     usual = _usual_metrics(classifier, masking, marked)
@@ -187,7 +198,7 @@ def plan_of(
     if allowance is not None:
         plan.about["left_out"] = allowance.left_out
     drawn_from = whole if isinstance(data, str) and limit is not None else ()
-    add_checks(plan, lambda: _references(context, plan, examples, drawn_from), masking)
+    add_checks(plan, lambda: _references(context, plan, examples, drawn_from))
     return plan
 
 

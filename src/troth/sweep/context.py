@@ -6,18 +6,21 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from troth.core import catalog, files, trust, user_code
 from troth.core.errors import TrothError
+from troth.core.types import Example, Question
 from troth.store.cells import Cell
-from troth.store.specs import ExplanationSpec, ModelSpec
+from troth.store.specs import ExplanationSpec, MetricSpec, ModelSpec
 
 if TYPE_CHECKING:
+    from troth.engine.routines import Routine
     from troth.explainers import Explainer
+    from troth.metrics import Metric
     from troth.models import TextClassifier
 
 T = TypeVar("T")
@@ -38,6 +41,7 @@ class Context:
         self.trusted = {*trusted, *trust.allowed()}
         self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
         self.methods: dict[Hashable, Explainer] = {}  # explainers that no other process can load
+        self.metrics: dict[Hashable, Metric] = {}  # metrics that no other process can load
         self.loading = 0.0  # seconds spent on loading models, which no cell is charged with
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
@@ -96,6 +100,13 @@ class Context:
             return self.methods[key]
         return self.once(("explainer", *key), lambda: self._load_explainer(spec))
 
+    def metric(self, spec: MetricSpec) -> Metric:
+        """The metric that a cell is about: of the catalog, in memory, or of code that the user has named."""
+        key = (spec.metric_full, spec.metric_code)
+        if key in self.metrics:
+            return self.metrics[key]
+        return self.once(("metric", *key), lambda: self._load_metric(spec))
+
     def forget(self) -> None:
         """Lets go of what was loaded: other processes do the work and need the memory."""
         self._models.clear()
@@ -138,7 +149,9 @@ class Context:
             reference = self._trusted(source)
             if reference is not None:
                 return from_reference(reference, self.home, dict(spec.model_options or {}))
-            return load_model(source, **(spec.model_options or {}))
+            loaded = load_model(source, **(spec.model_options or {}))
+            _warm_up(loaded)
+            return loaded
         finally:
             self.loading += time.perf_counter() - begun
 
@@ -149,18 +162,43 @@ class Context:
         if reference is not None:
             found = from_reference(reference, self.home)
         else:
-            built: Explainer = catalog.build("explainers", spec.explainer_full)
             if spec.explainer_code is None and spec.explainer_files is None:
+                built: Explainer = catalog.build("explainers", spec.explainer_full)
                 return built
-            found = method(built)
+            user_code.refuse(spec.explainer_full)
+            found = method(spec.explainer_full)
         if (found.code, found.files) != (spec.explainer_code, spec.explainer_files):
             what = "code" if found.code != spec.explainer_code else "checkpoint"
             raise TrothError(f"the {what} of {spec.explainer} has changed since this was planned; run it again")
         return found.explainer
 
+    def _load_metric(self, spec: MetricSpec) -> Metric:
+        from troth.verbs.own_metrics import judge
+
+        if user_code.read(spec.metric_full) is not None and self._trusted(spec.metric_full) is None:
+            user_code.refuse(spec.metric_full)
+        found = judge(spec.metric_full, self.home)
+        if found.code != spec.metric_code:
+            raise TrothError(f"the code of {spec.metric} has changed since this was planned; run it again")
+        return found.metric
+
     def _trusted(self, name: str) -> user_code.Reference | None:
         reference = user_code.read(name)
         return reference if reference is not None and reference.head in self.trusted else None
+
+
+def _warm_up(model: TextClassifier) -> None:
+    """Reads a text once: what a model tries out on first use, no cell is charged with. One elsewhere is not asked."""
+    from troth.engine.prober import Prober
+    from troth.engine.probes import PREDICTED, whole_inputs
+
+    def ask() -> Routine[None]:
+        (encoding,) = model.encode([Example("", "a word")])
+        yield whole_inputs([Question(encoding, target=PREDICTED)])
+
+    if not model.erases_only:
+        with suppress(TrothError):  # whoever needs the model gets the error, with its own text
+            Prober(model).ask(ask())
 
 
 def _recall(kept: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:

@@ -6,23 +6,24 @@ from typing import Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
-from troth.core.hashing import fingerprint
 from troth.core.types import Example
 from troth.core.units import UnitName
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
 from troth.maskings import Masking
-from troth.metrics import Metric, require_outputs
-from troth.models import Segments, check_choices
+from troth.metrics import Erasing, Metric, require_outputs
+from troth.models import Segments, TextClassifier, check_choices
 from troth.models.targets import require_class
 from troth.store.cells import Cell, Plan, canonical
+from troth.store.noted import metric_of
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
-from troth.validity.stamp import TESTED, masking_of
+from troth.validity.stamp import can_be_tested
 from troth.verbs.methods import Method, methods
 from troth.verbs.own_explainers import OwnAttributions
+from troth.verbs.own_metrics import GivenMetric, Judge, judges
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
@@ -34,7 +35,7 @@ def cross(
     models: Iterable[Any],
     data: Iterable[Data],
     explainers: Sequence[str | Explainer | Method],
-    metrics: Sequence[str | Metric],
+    metrics: Sequence[GivenMetric],
     seeds: Sequence[int] = (0,),
     *,
     units: UnitName = "word",
@@ -55,14 +56,13 @@ def cross(
     plan = Plan(about={"models": {}, "data": {}, "seeds": list(seeds)})
     sets = list(data)
     table = _methods(context, plan, explainers)
-    judges: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
-    codes = [_code(judge) for judge in judges]
+    table_metrics = _judges(context, metrics)
     erased_by = catalog.spec(catalog.build("maskings", masking), full=True)
     for model in models:
         about = _model_spec(context, plan, model)
         classes = context.model(about).labels
         require_class(context.model(about), target, against)
-        require_outputs(judges, context.model(about))
+        require_outputs([judge.metric for judge in table_metrics], context.model(about))
         for examples in sets:
             # The same data may number its classes otherwise for the next model.
             matched = match_labels(examples, classes, about.model, context.model(about).outputs)
@@ -70,8 +70,10 @@ def cross(
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
-            settled = [judge.settled([method.explainer for method in table], matched) for judge in judges]
+            settled = [judge.settled([method.explainer for method in table], matched) for judge in table_metrics]
+            plan.about["metrics"] = {each.name: each.facts for each in settled if each.facts is not None}
             of_data = vars(SourceSpec.of(source))
+            erased_files = _files(catalog.build("maskings", masking), context.model(about))
             for method in table:
                 if isinstance(method.explainer, OwnAttributions):
                     method.explainer.require(matched)
@@ -79,16 +81,22 @@ def cross(
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
                         masking=erased_by, explainer=method.name, explainer_full=method.full,
-                        explainer_code=method.code, explainer_files=method.files, seed=seed,
+                        explainer_code=method.code, explainer_files=method.files, seed=seed, masking_files=erased_files,
                         first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
-                    for judge, code in zip(settled, codes, strict=True):
-                        few = None if share is None else share(method.explainer, judge)
+                    for judge in settled:
+                        few = None if share is None else share(method.explainer, judge.metric)
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
-                            spec, full = catalog.spec(judge), catalog.spec(judge, full=True)
-                            measured = MetricSpec(**whole, metric=spec, metric_full=full, metric_code=code)
+                            side = judge.metric.perturbation if isinstance(judge.metric, Erasing) else None
+                            measured = MetricSpec(
+                                **whole,
+                                metric=judge.name,
+                                metric_full=judge.full,
+                                metric_code=judge.code,
+                                metric_files=None if side is None else _files(side, context.model(about)),
+                            )
                             plan.add(measured.cell(explanation, source))
     return plan
 
@@ -103,32 +111,39 @@ def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer 
     return found
 
 
-def _code(metric: Metric) -> str | None:
-    """The fingerprint of a metric of an installed package; None for one of troth's."""
-    if catalog.is_ours(type(metric)):
+def _files(masking: Masking, model: TextClassifier) -> str | None:
+    """The hash of another model that a masking asks; None where there is none, or where its cells will say why."""
+    try:
+        return masking.files(model)
+    except TrothError:
         return None
-    name = catalog.name_of(metric)
-    if name not in catalog.names("metrics"):
-        raise TrothError(
-            f"the metric {name} is in no catalog, so a stored run could not be read again; offer it as an entry point "
-            'of your package: [project.entry-points."troth.metrics"]'
-        )
-    return fingerprint(metric)
 
 
-def add_checks(
-    plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple, masking: str | Masking = TESTED
-) -> None:
-    """A cell for each model and data set: whether inputs erased at random by `masking` are in distribution.
+def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
+    """The metrics of the table; those that no other process can load are kept for this one."""
+    found = judges(metrics, context.home)
+    for each in found:
+        if each.in_memory:
+            context.metrics[each.full, each.code] = each.metric
+    return found
 
-    Planned where a metric erases so, else where one uses mask_token, and only then are references looked for; without
-    any, half of the examples are kept back as such.
+
+def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
+    """A cell for each model, data set and masking that a metric erases by: are inputs so erased in distribution?
+
+    Only where the test can say something of such a masking are references looked for; without any, half of the
+    examples are kept back as such.
     """
-    used = {masking_of(catalog.build("metrics", MetricSpec.of(cell).metric_full)) for cell in plan.of("metric")}
-    usual: Masking = catalog.build("maskings", masking)
-    if catalog.name_of(usual) not in used or not usual.tested_by_masf:
-        usual = catalog.build("maskings", TESTED)
-    if catalog.name_of(usual) not in used:
+    used: dict[str, Masking] = {}
+    files: dict[tuple[object, str], object] = {}
+    for cell in plan.of("metric"):
+        judge = metric_of(MetricSpec.of(cell).metric, plan.about)
+        if isinstance(judge, Erasing):
+            name = catalog.name_of(judge.perturbation)
+            used[name] = judge.perturbation
+            files[cell.specs["model"], name] = cell.specs.get("metric_files")
+    tested = [name for name, masking in used.items() if can_be_tested(masking)]
+    if not tested:
         return
     others: list[Cell] = []
     references = find_references()
@@ -136,9 +151,11 @@ def add_checks(
         table = examples_to_table(references)
         digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
         others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
-    how = {"masking": catalog.spec(usual), "step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
+    how = {"step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
-        plan.add(CheckSpec.from_dict({**cell.specs, **how}).cell(*cell.parents, *others))
+        for name in tested:
+            about = {"masking": catalog.spec(used[name]), "masking_files": files.get((cell.specs["model"], name))}
+            plan.add(CheckSpec.from_dict({**cell.specs, **how, **about}).cell(*cell.parents, *others))
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

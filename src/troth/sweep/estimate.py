@@ -206,8 +206,7 @@ class _Trial:
         explanations = 1
         if cell.kind == MetricSpec.kind:
             spec = MetricSpec.of(cell)
-            metric: Metric = catalog.build("metrics", spec.metric_full)
-            explanations = metric.for_explainer(self._context.explainer(spec)).explanations()
+            explanations = self._context.metric(spec).for_explainer(self._context.explainer(spec)).explanations()
         key = (cell.specs.get("model"), cell.parents[-1])
         if key not in self._paces:
             whole = cell if cell.kind == "explanation" else self._plan.cells[cell.parents[0]]

@@ -184,7 +184,9 @@ class PlanFile:
             with self._at(content["out"]):
                 origin.path(content["out"])
         for kind, spec in named:
-            if kind != "explainers" or user_code.read(spec) is None:  # code is allowed, or it would have been refused
+            # Code is allowed, or it would have been refused.
+            is_code = kind != "maskings" and (user_code.read(spec) or catalog.function(kind, catalog.parse(spec)[0]))
+            if not is_code:
                 with self._at(spec):
                     catalog.build(kind, spec)
 

@@ -120,6 +120,11 @@ def _require_loadable(plan: Plan, context: Context) -> None:
                 f"the method {cell.specs['explainer']} is in memory, where other processes cannot read it; put it into "
                 "a file and name it (my_file.py:Name), or use 1 worker"
             )
+        if (cell.specs.get("metric_full"), cell.specs.get("metric_code")) in context.metrics:
+            raise TrothError(
+                f"the metric {cell.specs['metric']} is in memory, where other processes cannot read it; put it into a "
+                "file and name it (my_file.py:Name), or use 1 worker"
+            )
         model = context.in_memory.get(ModelSpec.of(cell).key) if "model" in cell.specs else None
         if model is not None:
             raise TrothError(

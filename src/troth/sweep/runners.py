@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution
 from troth.data import Data
 from troth.engine.prober import Prober
+from troth.maskings import Masking
+from troth.metrics import Erasing
+from troth.models import TextClassifier
 from troth.store.cells import Cell, CellOutput
 from troth.store.specs import CHECKS, CheckSpec, ExplanationSpec, MetricSpec
 from troth.store.tables import (
@@ -29,6 +33,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     """One attribution per example; the first parent is the data."""
     spec = ExplanationSpec.of(cell)
     prober = Prober(context.model(spec), spec.masking)
+    _require_unchanged(spec.masking, prober.model, spec.masking_files)
     attributions = explain_each(
         prober, table_to_examples(parents[0].slice(0, spec.first)), context.explainer(spec), units=spec.units,
         target=spec.target, seed=spec.seed, against=spec.against, segments=spec.segments,
@@ -53,6 +58,10 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     spec = MetricSpec.of(cell)
     explanation = explanation.slice(0, spec.first)
     prober = Prober(context.model(spec), spec.masking)
+    _require_unchanged(spec.masking, prober.model, spec.masking_files)
+    metric = context.metric(spec)
+    if isinstance(metric, Erasing):
+        _require_unchanged(metric.perturbation, prober.model, spec.metric_files)
     encodings = context.once(
         (spec.key, cell.parents[1], spec.units, spec.segments, data.num_rows),
         lambda: prober.model.encode(table_to_examples(data), spec.units, spec.segments),
@@ -63,14 +72,22 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
     attributions = table_to_attributions(
         prober.model, encodings, explanation, explainer="" if fixed else spec.explainer_full, seed=spec.seed
     )
-    scores = measure_each(prober, attributions, spec.metric_full, explainer=method, seed=spec.seed)
+    scores = measure_each(prober, attributions, metric, explainer=method, seed=spec.seed)
     table = scores_to_table(explanation.column("example_id").to_pylist(), scores)
     return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
+
+
+def _require_unchanged(masking: str | Masking, model: TextClassifier, planned: str | None) -> None:
+    """One line where another model that a masking asks is not the one that was planned with."""
+    if planned is not None and catalog.build("maskings", masking).files(model) != planned:
+        name = masking if isinstance(masking, str) else catalog.spec(masking)
+        raise TrothError(f"the model that {name} asks has changed since this was planned; plan again")
 
 
 def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """p-values of examples masked at random; the parents are the data and, where there are any, references."""
     spec = CheckSpec.of(cell)
+    _require_unchanged(spec.masking, context.model(spec), spec.masking_files)
     data, *others = (Data(spec.data, table_to_examples(parent), ()) for parent in parents)
     try:
         checked = check(

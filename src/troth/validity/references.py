@@ -6,10 +6,10 @@ against references that are all masked, masked inputs pass on nearly any model, 
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -141,16 +141,21 @@ def splits_of(
     validation_split: str | None,
     limit: int | None,
     model: TextClassifier | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> tuple[Data, Data | None]:
     """What to test and the references: as said, else those `parted` will find in the model's training (None here),
     else the test and validation splits, else None for halves."""
     own = model is not None and held_out(model)[0] is not None
+
+    def read(split: str | None = None, limit: int | None = None) -> Data:
+        return load_data(data, split, limit, **(columns or {}))
+
     if validation is None and validation_split is None and split is None:
         try:
-            return load_data(data, "test", limit), None if own else load_data(data, "validation")
+            return read("test", limit), None if own else read("validation")
         except NoSplitError:
-            return load_data(data, limit=limit if own or limit is None else 2 * limit), None
-    tested = load_data(data, split, limit)
+            return read(limit=limit if own or limit is None else 2 * limit), None
+    tested = read(split, limit)
     if validation is None and validation_split is None:
         return tested, None
-    return tested, load_data(validation or data, validation_split)
+    return tested, load_data(validation or data, validation_split, **(columns or {}))

@@ -10,7 +10,7 @@ from troth.metrics import Erasing, Metric
 from troth.statistics import simes
 from troth.validity.checking import Verdict, verdict
 
-TESTED = "mask_token"  # the masking whose inputs a bench checks, unless its model was trained for another
+TESTED = "mask_token"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Stamp:
         least = "" if self.smallest is None else f"; smallest possible {self.smallest:.2g}"
         already = f"; whole inputs already are, p = {self.whole:.2g}" if self.whole_outside else ""
         return f"{self.verdict} (p = {self.p:.2g}{where}{least}{already})"
+
+
+def can_be_tested(masking: Masking) -> bool:
+    """Whether erasing units at random by this masking says something of the inputs that metrics make with it."""
+    return masking.tested_by_masf and not masking.stochastic
 
 
 def masking_of(metric: Metric) -> str | None:
@@ -70,8 +75,10 @@ def stamps(
 
 def _untested(masking: Masking, tested: str) -> str:
     name = catalog.name_of(masking)
+    if can_be_tested(masking):
+        return f"this run checked inputs erased by {tested} only; for others: troth check --masking {name}"
     if masking.tested_by_masf:
-        return f"a bench checks inputs erased by {tested} only; for others: troth check --masking {name}"
+        return f"{name} fades units by their scores, the test erases units at random: troth check --masking {name}"
     return f"MaSF says nothing of inputs erased by {name}"
 
 

@@ -78,7 +78,9 @@ def sentence(attributions: Sequence[Attribution]) -> str:
     name = names[found.leader]
     if found.too_short:
         among = f" among {len(proofs)} methods" if len(proofs) > 1 else ""
-        return f"Too short a text to tell chance from more{among}: it has {proofs[0].choices} choices of {units}."
+        what = "Too short a text" if units == "words" else f"Too few {units}"
+        count = f"{proofs[0].choices} {'choice' if proofs[0].choices == 1 else 'choices'}"
+        return f"{what} to tell chance from more{among}: it has {count} of {units}."
     if found.chance > LEVEL:
         who = f"{name} is not" if len(proofs) == 1 else "No method is"
         corrected = f", corrected for {len(proofs)} methods; lowest: {name}" if len(proofs) > 1 else ""

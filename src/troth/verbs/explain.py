@@ -134,7 +134,10 @@ def explain_pairs(
 ) -> Iterator[Attribution]:
     """One attribution for each text and target, in order, by an explainer that is prepared for the model."""
     batches = batches_by_cost(pairs, lambda pair: pair[0].n_units, explainer, prober)
-    routines = (explanations(prober.model, explainer, some, against=against, seed=seed) for some in batches)
+    routines = (
+        explanations(prober.model, explainer, some, against=against, seed=seed, masking=prober.masking)
+        for some in batches
+    )
     return chain.from_iterable(prober.run(routines, explainer.batch_size or prober.texts_at_once))
 
 
@@ -213,11 +216,14 @@ def explanations(
     *,
     against: str | int | None = None,
     seed: int = 0,
+    masking: Masking | None = None,
 ) -> Routine[list[Attribution]]:
     """One explanation for each text and target: chooses the class once, then explains.
 
     What the explainer reads of the whole input is read in the same pass.
     """
+    unmasked = masking is not None and not masking.puts_mask and getattr(explainer, "baseline", "") != "mask"
+    notes = [note for note in model.notes if not (unmasked and note == model.masked_by)]
     readout = explainer.reads()
     # What is read depends on a class that is not known yet: which contrast it is, which of the gold labels; and what is
     # read of one written token says nothing of the others.
@@ -245,8 +251,8 @@ def explanations(
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
     for attribution, shares in zip(attributions, probabilities, strict=True):
         labels = model.labels_of(attribution.question.encoding)
-        about = attribution.question.encoding.about
-        note = "; ".join(filter(None, (attribution.note, about, *model.notes)))
+        own = (attribution.note, attribution.question.encoding.about)
+        note = "; ".join(filter(None, (*own, *notes)))
         shown = tuple(shares[: len(labels)])
         # They are still ours alone: another object for each would take longer than all of this.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)

@@ -1,7 +1,5 @@
 """Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -12,6 +10,7 @@ from torch import Tensor
 
 from troth.core import arguments
 from troth.core.errors import TrothError
+from troth.core.scored import locate
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.units import Span, UnitKind, is_span, join
 from troth.core.user_code import shown
@@ -22,10 +21,6 @@ from troth.engine.probes import Probe, keep_all
 from troth.engine.routines import Routine
 from troth.models import TextClassifier, load_model
 from troth.models.targets import class_of, require_class
-
-# What tokenizers write at the borders of words; a token is tried as it stands first.
-_MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
-_UNKNOWN = ("[UNK]", "<unk>")
 
 
 @arguments.typed(scores="one number per unit, token or span")
@@ -47,10 +42,10 @@ def import_scores(
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
     require_class(classifier, target, several=isinstance(target, Mapping))
-    encoding, target = classifier.aimed(encoding, target)
+    encoding, aim = classifier.aimed(encoding, target)
     answer = Prober(classifier).ask(_whole_input(Question(encoding, target=0)))
     probabilities, predicted = answer.probabilities[0].tolist(), int(answer.strongest[0])
-    chosen = class_of(classifier.labels, target, example, predicted, classifier.outputs, probabilities)
+    chosen = class_of(classifier.labels, aim, example, predicted, classifier.outputs, probabilities)
     question = Question(encoding, chosen)
     return replace(
         attribution_of(classifier, question, scores, spans=spans, tokens=tokens, signed=signed),
@@ -78,7 +73,7 @@ def attribution_of(
     if tokens is not None and list(tokens) == _own_tokens(model, encoding):
         places = encoding.units.numpy()
     elif tokens is not None:
-        places = _joined(encoding, _locate(encoding.example, tokens))
+        places = _joined(encoding, locate(encoding.example, tokens))
     elif spans is not None:
         places = _joined(encoding, list(spans))
     else:
@@ -153,50 +148,3 @@ def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any,
     places = np.full(len(spans), -1)
     places[read] = join([spans[number] or (0, 0) for number in read], encoding.unit_spans)
     return places
-
-
-def _locate(example: Example, tokens: Sequence[str]) -> list[Span | None]:
-    """Where each token stands in the text, read from left to right; None for special tokens and the second text."""
-    text = _folded(example.text) + "\n" + _folded(example.text_pair or "")
-    places: list[Span | None] = []
-    unknown: list[int] = []  # tokens that stand for what comes before the next known one
-    cursor = 0
-    for token in tokens:
-        start, end = _find(text, cursor, token, gap=bool(unknown))
-        if start >= 0:
-            _share(places, unknown, text, cursor, start)
-            places.append((start, end))
-            cursor, unknown = end, []
-        elif token.startswith(("[", "<")):
-            unknown += [len(places)] if token in _UNKNOWN else []
-            places.append(None)
-        else:
-            raise TrothError(
-                f"example {example.id}: token {token!r} does not follow in the text at character {cursor} "
-                f"({example.text[cursor : cursor + 20]!r}); pass spans= with the character span of every score"
-            )
-    _share(places, unknown, text, cursor, len(example.text))
-    return [None if span is None or span[0] >= len(example.text) else span for span in places]
-
-
-def _find(text: str, cursor: int, token: str, gap: bool) -> Span:
-    """Where the token stands, after white space or, where a gap is allowed, at the start of a word; -1 if nowhere."""
-    before = r".*?(?:(?<!\w)|(?!\w))" if gap else r"\s*"
-    for written in dict.fromkeys((token, _MARKS.sub("", token))):
-        bare = re.escape(_folded(written).strip())
-        match = re.compile(f"{before}({bare})", re.DOTALL).match(text, cursor)
-        if match:
-            return match.span(1)
-    return -1, -1
-
-
-def _share(places: list[Span | None], unknown: list[int], text: str, start: int, end: int) -> None:
-    """Unknown tokens get a word each of what was passed over, or all of it where that does not come out even."""
-    words = [word.span() for word in re.compile(r"\S+").finditer(text, start, end)]
-    for place, token in enumerate(unknown):
-        places[token] = words[place] if len(words) == len(unknown) else (start, end)
-
-
-def _folded(text: str) -> str:
-    """Lower case without accents, letter for letter, so that places stay what they are."""
-    return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)

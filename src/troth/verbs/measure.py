@@ -18,13 +18,15 @@ from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
 from troth.models.targets import gold_class, gold_labels
 from troth.verbs.explain import batches_by_cost
+from troth.verbs.own_metrics import GivenMetric, OwnMetric, by_name
+from troth.verbs.own_metrics import judge as judge_of
 
 
 @overload
 def measure(
     model: Any,
     attributions: Iterable[Attribution],
-    metric: str | Metric,
+    metric: GivenMetric,
     *,
     explainer: str | Explainer | None = ...,
     masking: str = ...,
@@ -37,7 +39,7 @@ def measure(
 def measure(
     model: Any,
     attributions: Iterable[Attribution],
-    metric: Iterable[str | Metric],
+    metric: Iterable[GivenMetric],
     *,
     explainer: str | Explainer | None = ...,
     masking: str = ...,
@@ -47,12 +49,12 @@ def measure(
 
 
 @arguments.typed(
-    attributions="what explain gives: a list of attributions", metric="a name, an object, or a list of them"
+    attributions="what explain gives: a list of attributions", metric="a name, an object, a function, or a list of them"
 )
 def measure(
     model: Any,
     attributions: Iterable[Attribution] | Attribution,
-    metric: str | Metric | Iterable[str | Metric],
+    metric: GivenMetric | Iterable[GivenMetric],
     *,
     explainer: str | Explainer | None = None,
     masking: str = "mask_token",
@@ -76,9 +78,9 @@ def measure(
         tracked = track(each, len(attributions), catalog.spec(judge), shown=progress)
         return Scores(tracked, catalog.spec(judge), [attribution.example.id for attribution in attributions])
 
-    if isinstance(metric, str | Metric):
-        return scores(catalog.build("metrics", metric))
-    judges = catalog.by_spec("metrics", metric)
+    if isinstance(metric, str | Metric) or callable(metric):
+        return scores(judge_of(metric).metric)
+    judges = by_name(metric)
     require_outputs(judges.values(), classifier)
     return {name: scores(judge) for name, judge in judges.items()}
 
@@ -94,6 +96,8 @@ def measure_each(
     """As `measure`, one score at a time."""
     judge = catalog.build("metrics", metric)
     require_outputs([judge], prober.model)
+    if isinstance(judge, OwnMetric):
+        judge = replace(judge, model=prober.model)
     name = catalog.name_of(judge)
     for attribution in attributions:
         _check(prober.model, attribution, judge, name)

@@ -16,6 +16,7 @@ from troth.core.hashing import fingerprint
 from troth.core.types import Attribution
 from troth.core.user_code import calling
 from troth.explainers import Explainer
+from troth.models import TextClassifier
 from troth.verbs.own_explainers import OwnAttributions, OwnFunction, arguments_of
 
 Given = str | Explainer | Callable[..., Any] | Sequence[Attribution]
@@ -63,12 +64,24 @@ def by_name(given: Iterable[Given] | Mapping[str, Given]) -> dict[str, Explainer
     return {each if isinstance(each, str) else method(each).name: method(each).explainer for each in given}
 
 
+def usual_explainer(model: TextClassifier) -> str:
+    """The method where none is named: gradients where the model shows its inside, else erasing one unit at a time."""
+    return "leave_one_out" if model.erases_only else "integrated_gradients"
+
+
 def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
     """What a user gives as a method; `name` is what the table calls it, by default its own."""
     reference = user_code.read(thing)
     if reference is not None:
         return from_reference(reference, home or Path.cwd(), name)
     if isinstance(thing, str):
+        offered = catalog.function("explainers", catalog.parse(thing)[0])
+        if offered is not None:
+            if catalog.parse(thing)[1]:
+                raise TrothError(f"{catalog.parse(thing)[0]} is a function and takes no options")
+            own = catalog.parse(thing)[0]
+            found = _of_function(offered, own)
+            return dataclasses.replace(found, name=name or own, in_memory=False)
         built: Explainer = catalog.build("explainers", thing)
         return _catalogued(built, name)
     if isinstance(thing, type) and issubclass(thing, Explainer):

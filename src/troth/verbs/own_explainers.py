@@ -11,14 +11,14 @@ whole texts only, so metrics that erase step by step keep their first order.
 """
 
 import inspect
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from troth.core.catalog import SelfNamed
 from troth.core.errors import TrothError
 from troth.core.hashing import array_digest, digest
+from troth.core.scored import Scored, parts
 from troth.core.types import Attribution, Encoding, Example, Question
 from troth.core.user_code import UserCodeError, calling, shown
 from troth.engine.prober import Prober
@@ -92,8 +92,11 @@ class OwnFunction(OwnExplainer):
     def _read(self, question: Question, result: Any) -> Attribution:
         assert self.model is not None
         is_ours = isinstance(result, Attribution)
+        encoding = question.encoding
         scores, spans, tokens = (
-            _Parts(result.scores, list(result.spans)) if is_ours else _parts(result, question.encoding)
+            Scored(result.scores, list(result.spans))
+            if is_ours
+            else parts(result, encoding.example.text, encoding.n_units)
         )
         if scores is None:
             example = question.encoding.example
@@ -105,59 +108,27 @@ class OwnFunction(OwnExplainer):
 
 
 def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """What a function is given: by the names of its arguments, else by their number."""
+    """What a method's function is given."""
+    return names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)
+
+
+def names_of_arguments(
+    function: Callable[..., Any], name: str, known: Sequence[str], by_place: Mapping[int, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """What a function of the user's is given: by the names of its arguments, else by their number."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # built in
-        return ("text",)
+        return by_place[1]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     places = [parameter for parameter in parameters if parameter.kind in kinds]
     # What has a default is the function's own, unless it has one of our names.
-    wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in _ARGUMENTS]
-    if wanted and set(wanted) <= set(_ARGUMENTS):
+    wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in known]
+    if wanted and set(wanted) <= set(known):
         return tuple(wanted)
-    if len(wanted) not in _BY_PLACE:
-        raise TrothError(f"{name} takes {len(wanted)} arguments; a method takes any of: {', '.join(_ARGUMENTS)}")
-    return _BY_PLACE[len(wanted)]
-
-
-class _Parts(NamedTuple):
-    scores: Any  # None where it cannot be read
-    spans: list[tuple[int, int]] | None = None
-    tokens: list[str] | None = None
-
-
-def _parts(result: Any, encoding: Encoding) -> _Parts:
-    """What the scores belong to, from the shape of what a function returned."""
-    if hasattr(result, "detach"):
-        result = result.detach().double().cpu()
-    if hasattr(result, "tolist"):
-        result = result.tolist()
-    if not isinstance(result, list | tuple):
-        return _Parts(None)
-    if all(map(_is_number, result)):
-        words = [match.span() for match in re.finditer(r"\S+", encoding.example.text)]
-        between_blanks = len(result) == len(words) != encoding.n_units
-        return _Parts(list(result), words if between_blanks else None)
-    if len(result) == 2 and all(hasattr(part, "__len__") and not isinstance(part, str) for part in result):
-        units, scores = result
-        if len(units) == len(scores) and all(isinstance(unit, str) for unit in units):
-            return _Parts(scores, None, list(units))
-        if len(units) == len(scores) and all(_is_row(unit, 2) for unit in units):
-            return _Parts(scores, [(int(start), int(end)) for start, end in units])
-    if all(isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str) for row in result):
-        return _Parts([score for _, score in result], None, [token for token, _ in result])
-    if all(_is_row(row, 3) for row in result):
-        return _Parts([score for *_, score in result], [(int(start), int(end)) for start, end, _ in result])
-    return _Parts(None)
-
-
-def _is_number(value: Any) -> bool:
-    return hasattr(value, "__float__") and not isinstance(value, str | bool)
-
-
-def _is_row(row: Any, length: int) -> bool:
-    return isinstance(row, list | tuple) and len(row) == length and all(map(_is_number, row))
+    if len(wanted) not in by_place:
+        raise TrothError(f"{name} takes {len(wanted)} arguments; it may take any of: {', '.join(known)}")
+    return by_place[len(wanted)]
 
 
 def _short(value: Any) -> str:

@@ -19,14 +19,16 @@ from troth.core import arguments, catalog
 from troth.core.errors import TrothError
 from troth.core.proof import Proof
 from troth.core.results import Attributions, Explanations
-from troth.core.types import Attribution
+from troth.core.types import Attribution, Example
+from troth.core.units import UnitKind
 from troth.engine.answers import Answers
 from troth.engine.prober import Prober
 from troth.engine.probes import Probe, keep_all
 from troth.engine.routines import Routine
+from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.metrics._erasing import basis_points, top_units
-from troth.models import load_model
+from troth.models import Segments, TextClassifier, load_model
 from troth.training.record import usual_masking
 from troth.verbs.comparison import SAME, compare
 from troth.verbs.measure import require_model_of
@@ -99,6 +101,28 @@ def prove(
         for place, proof in zip(places, proofs, strict=True):
             every[place] = replace(every[place], proof=proof)
     return every
+
+
+def masking_of_proof(model: TextClassifier, chosen: str | Masking | None) -> str:
+    """The masking that the user chose, if it erases alike every time; else how the model's texts are usually erased."""
+    by: Masking = catalog.build("maskings", usual_masking(model) if chosen is None else chosen)
+    return usual_masking(model) if by.stochastic else catalog.spec(by)
+
+
+def passes_of(
+    model: TextClassifier,
+    examples: Sequence[Example],
+    methods: Mapping[str, Explainer],
+    units: UnitKind = "word",
+    *,
+    segments: Segments = "first",
+    proof: bool = True,
+) -> dict[str, int]:
+    """About how many inputs the model reads for each method, and for the proof: of an endpoint, requests."""
+    counts = [encoding.n_units for encoding in model.encode(examples, units, segments)]
+    passes = {name: round(sum(1 + method.passes(count) for count in counts)) for name, method in methods.items()}
+    choices = (min(CHOICES, math.comb(count, count_of(RATIO, count))) for count in counts if count)
+    return passes | ({"proof": sum(choices) + len(methods) * len(counts)} if proof else {})
 
 
 def count_of(ratio: float, n_units: int) -> int:

@@ -99,6 +99,7 @@ class Explanation:
     truncated: int
     prompt: Sequence[Sequence[str | int | None]]
     continuation: Sequence[str]
+    word: Sequence[int] | None  # the characters of the word whose label is explained
     note: str
     proof: Proof | None
 

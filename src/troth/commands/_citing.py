@@ -1,0 +1,87 @@
+"""`troth explain --question`: reads passages and shows which ones an answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from glob import glob
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from troth.commands import _options
+from troth.core import reading
+from troth.core.errors import TrothError
+from troth.core.terminal import Console
+from troth.core.units import passage_spans
+
+# Not separated by commas, which may be in the name of a file.
+Passages = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Text files, each a passage; one file alone is cut at its blank lines. Also a pattern: docs/*.txt."
+    ),
+]
+
+
+def cite(
+    question: str,
+    passages: Sequence[str],
+    answer: str | None,
+    *,
+    model: str,
+    asked: Mapping[str, Any],
+    masking: str | None,
+    seed: int,
+    device: str | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Reads the files, asks the model, and shows what was found."""
+    import troth
+    from troth.report import cited_answer, export
+
+    options = {"device": device, "seed": seed, **asked}
+    if "continuation" in options:
+        raise TrothError("--continuation goes with texts; the answer to a --question is given by --answer")
+    if masking is not None:
+        options["masking"] = masking
+    texts = _read(passages)
+    if html is not None:
+        export.require_place(html)
+    found = troth.cite(model, question, texts, answer, **options)
+    if html is not None:
+        export.write_page(html, "What the answer rests on", [cited_answer.html(found)])
+    if as_json:
+        _options.print_json(found.to_dict())
+        return
+    console = Console()
+    cited_answer.show(console, found)
+    if html is not None:
+        console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
+
+
+def _read(names: Sequence[str]) -> dict[str, str]:
+    """The text of each passage by its name, in the order in which files are named, or of a pattern found."""
+    if not names:
+        raise TrothError("--question needs --passages: text files that the answer may rest on")
+    paths: list[str] = []
+    for name in names:
+        matching = [name] if Path(name).exists() else sorted(glob(name))
+        if not matching:
+            raise TrothError(f"--passages {name}: there is no such file")
+        paths += matching
+    try:
+        texts = {path: reading.text(path).lstrip("\ufeff") for path in paths}
+    except UnicodeDecodeError:
+        raise TrothError(f"--passages {', '.join(paths)}: a file is not UTF-8; save it as UTF-8") from None
+    except IsADirectoryError as error:
+        raise TrothError(
+            f"--passages {error.filename}: it is a folder; name its files: {error.filename}/*.txt"
+        ) from None
+    except OSError as error:
+        raise TrothError(f"--passages {error.filename}: {error.strerror}") from None
+    if len(texts) > 1:
+        return texts
+    ((path, text),) = texts.items()
+    return {f"{path}, {number}": text[slice(*span)] for number, span in enumerate(passage_spans(text), start=1)}

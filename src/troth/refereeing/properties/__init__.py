@@ -1,0 +1,1 @@
+"""What must hold of an attribution function: one function per property, grouped into files."""

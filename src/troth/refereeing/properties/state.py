@@ -1,0 +1,157 @@
+"""That the model, the tokenizer and the random generators are afterwards what they were before."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from troth.refereeing import rule
+from troth.refereeing.known import PRODUCT
+from troth.refereeing.situations import Situation, known, tiny
+from troth.refereeing.subject import Subject, ViolationError
+
+TEXT = "not very good film"
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def mode_kept(subject: Subject) -> None:
+    """The model's layers stay in evaluation or in training mode, as they were."""
+    for training in (False, True):
+        place = tiny()
+        place.model.train(training)
+        _unchanged(subject, place, lambda model: [module.training for module in model.modules()], _modes)
+
+
+def hooks_removed(subject: Subject) -> None:
+    """No hook is left on any layer."""
+    place = tiny()
+    _unchanged(
+        subject,
+        place,
+        lambda model: [sum(len(getattr(module, kind)) for kind in _HOOKS) for module in [*model.modules()]],
+        lambda before, after: f"{sum(after) - sum(before)} hooks",
+    )
+
+
+def gradients_kept(subject: Subject) -> None:
+    """Gradients that the parameters hold, and which parameters take any, stay as they were."""
+    place = tiny()
+    for number, parameter in enumerate(place.model.parameters()):
+        parameter.grad = torch.ones_like(parameter) if number % 2 else None
+        parameter.requires_grad_(number % 3 > 0)
+
+    def state(model: Any) -> list[Any]:
+        return [
+            (None if each.grad is None else float(each.grad.sum()), each.requires_grad) for each in model.parameters()
+        ]
+
+    _unchanged(subject, place, state, lambda before, after: _count(before, after, "parameters"))
+
+
+def weights_kept(subject: Subject) -> None:
+    """The weights, their precision and the layers themselves stay as they were."""
+    place = tiny()
+
+    def state(model: Any) -> list[Any]:
+        weights = [(name, each.dtype, float(each.double().sum())) for name, each in model.state_dict().items()]
+        return [*weights, *(id(module) for module in model.modules()), id(model.get_input_embeddings().weight)]
+
+    _unchanged(subject, place, state, lambda before, after: _count(before, after, "weights or layers"))
+
+
+def settings_kept(subject: Subject) -> None:
+    """The model's configuration stays as it was."""
+    place = tiny()
+
+    def state(model: Any) -> list[Any]:
+        config = model.config.to_dict() | {"attention": model.config._attn_implementation}
+        return sorted((name, str(value)) for name, value in config.items())
+
+    _unchanged(subject, place, state, _first_difference)
+
+
+def tokenizer_kept(subject: Subject) -> None:
+    """The tokenizer's sides, longest length and special tokens stay as they were."""
+    place = tiny()
+
+    def state(model: Any) -> list[Any]:
+        # Not what transformers itself sets anew in every call: the padding and truncation of the Rust tokenizer.
+        own = place.tokenizer
+        facts = {
+            "padding_side": own.padding_side, "truncation_side": own.truncation_side, "size": len(own),
+            "model_max_length": own.model_max_length, "special tokens": sorted(own.special_tokens_map.items()),
+        }  # fmt: skip
+        return sorted((name, str(value)) for name, value in facts.items())
+
+    _unchanged(subject, place, state, _first_difference)
+
+
+def random_state_kept(subject: Subject) -> None:
+    """The global random generators stay where they were; a sampling method may draw from them, but not seed them."""
+    sources: dict[str, Callable[[], Any]] = {
+        "random": random.getstate,
+        "numpy.random": lambda: [part.tolist() if hasattr(part, "tolist") else part for part in np.random.get_state()],
+        "torch": lambda: torch.get_rng_state().tolist(),
+    }
+    place = tiny()
+    draws = subject.noise(place, TEXT) > 0
+    ended = []
+    kept = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
+        for seed in (11, 12):
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            before = {name: state() for name, state in sources.items()}
+            subject.call(place, [TEXT], seed=None)
+            ended.append({name: (before[name], state()) for name, state in sources.items()})
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])
+        torch.set_rng_state(kept[2])
+    for name in sources:
+        (before, first), (_, second) = ended[0][name], ended[1][name]
+        if before != first and (first == second or not draws):
+            came = "a seed of its own" if first == second else "numbers were drawn, though its scores need none"
+            raise ViolationError(f"the generator of {name} as before", came, TEXT)
+
+
+@rule(unless=["class_free"])
+def bfloat16(subject: Subject) -> None:
+    """A model in bfloat16 is explained as well as in float32."""
+    (wanted,) = subject(known("logit", PRODUCT), [TEXT])
+    place = known("logit", PRODUCT)
+    place.model.to(torch.bfloat16)
+    (came,) = subject(place, [TEXT])
+    if np.abs(wanted.scores - came.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
+        raise ViolationError(f"{wanted} (as in float32)", str(came), TEXT)
+
+
+def _unchanged(
+    subject: Subject, place: Situation, state: Callable[[Any], list[Any]], tell: Callable[[list[Any], list[Any]], str]
+) -> None:
+    before = state(place.model)
+    subject.call(place, [TEXT, "good film"])
+    after = state(place.model)
+    if before != after:
+        raise ViolationError("no change", tell(before, after), TEXT)
+
+
+def _modes(before: list[bool], after: list[bool]) -> str:
+    word = "training" if sum(after) > sum(before) else "evaluation"
+    return f"{sum(a != b for a, b in zip(before, after, strict=True))} layers in {word} mode"
+
+
+def _count(before: list[Any], after: list[Any], what: str) -> str:
+    if len(before) != len(after):
+        return f"{len(after)} {what} instead of {len(before)}"
+    return f"{sum(a != b for a, b in zip(before, after, strict=True))} {what} changed"
+
+
+def _first_difference(before: list[Any], after: list[Any]) -> str:
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            return f"{other[0]} {other[1]} instead of {one[1]}"
+    return f"{len(after)} settings instead of {len(before)}"

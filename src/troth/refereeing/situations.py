@@ -1,0 +1,112 @@
+"""What a function is given: a model with its tokenizer, and what is known of both."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedTokenizerFast, RobertaConfig
+
+import troth
+from troth.refereeing import tokenizers
+from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
+
+Text = str | tuple[str, str]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """A model, its tokenizer and an untouched copy of it, with which results are read."""
+
+    name: str
+    model: Any
+    tokenizer: Any
+    reader: Any
+    scale: float = 1.0
+
+    def ids(self, text: Text, *, truncation: bool = False) -> Any:
+        """What the tokenizer gives for a text: ids, offsets, which tokens are special, and of which text each is."""
+        first, second = (text, None) if isinstance(text, str) else text
+        return self.reader(first, second, return_offsets_mapping=True, truncation=truncation)
+
+    def value(self, text: Text, target: int, keep: Sequence[bool] | None = None) -> float:
+        """By how much a class's value rises when the kept tokens are read, compared with nothing."""
+        with torch.no_grad():
+            values = self.model.polynomial(torch.cat([self._counts(text, keep), 0 * self._counts(text)]))
+        return self.scale * float(values[0, target] - values[1, target])
+
+    def slopes(self, text: Text, target: int, share: float = 1.0) -> Floats:
+        """[tokens] the derivative of a class's value by each token's presence, where all are present to a share."""
+        encoded = self.ids(text)
+        given = (share * self._counts(text)).requires_grad_()
+        (slope,) = torch.autograd.grad(self.model.polynomial(given)[0, target], given)
+        size = len(self.reader)
+        places = [
+            number + size * (kind or 0) for number, kind in zip(encoded["input_ids"], self._types(encoded), strict=True)
+        ]
+        return self.scale * slope[0, places].double().numpy()
+
+    def _counts(self, text: Text, keep: Sequence[bool] | None = None) -> torch.Tensor:
+        encoded = self.ids(text)
+        kept = [True] * len(encoded["input_ids"]) if keep is None else keep
+        rows = zip(encoded["input_ids"], self._types(encoded), kept, strict=True)
+        chosen = [(number, kind) for number, kind, stays in rows if stays]
+        return counts([number for number, _ in chosen], [kind for _, kind in chosen], len(self.reader))
+
+    def _types(self, encoded: Any) -> list[int]:
+        return [kind or 0 for kind in encoded.sequence_ids()]
+
+
+def known(
+    of: Of = "logit",
+    game: Game = LINEAR,
+    tokenizer: Callable[[], Any] = tokenizers.wordpiece,
+    *,
+    multi_label: bool = False,
+) -> Situation:
+    """A classifier whose answers are known in closed form."""
+    own = tokenizer()
+    model = KnownForSequenceClassification(game, own, of, multi_label=multi_label)
+    kind = "product" if game.together else "linear"
+    return Situation(f"a {kind} model, {own.__class__.__name__}", model, own, copy.deepcopy(own), SCALES[of])
+
+
+def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
+    """A random BERT or RoBERTa of transformers' own."""
+    own = tokenizers.wordpiece() if family == "bert" else tokenizers.byte_level()
+    kinds: dict[str, Any] = {"bert": BertConfig, "roberta": RobertaConfig}
+    config = kinds[family](
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=tokenizers.LONGEST + 2,
+        vocab_size=len(own),
+        num_labels=3,
+        pad_token_id=own.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, 0, 0.3)
+    return Situation(f"a random {family}", model.eval(), own, copy.deepcopy(own))
+
+
+def embedded() -> Situation:
+    """The trained classifier that comes with troth."""
+    folder = Path(troth.__file__).parent / "models" / "embedded_model"
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
+        own = PreTrainedTokenizerFast.from_pretrained(folder)
+        model = AutoModelForSequenceClassification.from_pretrained(folder).float().eval()
+    return Situation("the embedded model", model, own, copy.deepcopy(own))

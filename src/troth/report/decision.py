@@ -1,0 +1,53 @@
+"""What was decided about an example: its own class, the class that the model predicts, and whether that is right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from troth.core.errors import TrothError
+from troth.models.targets import gold_class
+
+if TYPE_CHECKING:
+    from troth.core.types import Attribution
+
+
+def gold(attribution: Attribution) -> str:
+    """The name of the example's own class; empty where it has none."""
+    label = attribution.example.label
+    if label is None or attribution.outputs == "values":
+        return ""
+    if isinstance(label, tuple) or attribution.outputs == "labels":
+        return ", ".join(map(str, label if isinstance(label, tuple) else (label,)))
+    try:
+        return attribution.label(gold_class(attribution.labels, attribution.example))
+    except TrothError:
+        return str(label)
+
+
+def predicted(attribution: Attribution) -> str:
+    """The name of the class that the model predicts; empty where it chooses none."""
+    if attribution.outputs != "classes" or not attribution.probabilities:
+        return ""
+    return attribution.label(int(np.argmax(attribution.probabilities)))
+
+
+def about(attribution: Attribution, *, several: bool) -> str:
+    """Which example it is and whether the model is right about it, where that is known."""
+    own, said = gold(attribution), predicted(attribution)
+    judged = "" if not own else f"gold {own}" if not said else f"gold {own}, {'right' if own == said else 'wrong'}"
+    place = f"example {attribution.example.id}" if judged or several else ""
+    return "".join(f"{part}: " for part in [", ".join(filter(None, (place, judged)))] if part)
+
+
+def cut_off(attribution: Attribution) -> str:
+    """What the model does not read of a text that is too long for it, and how it would; empty where it reads all."""
+    encoding = attribution.question.encoding
+    if not encoding.truncated:
+        return ""
+    units = f"{encoding.unit_kind}{'' if encoding.truncated == 1 else 's'}"
+    return (
+        f"{encoding.truncated:,} {units} at the end were cut off: the text is longer than the model reads; to read all "
+        "of it: --model-option windows=true"
+    )

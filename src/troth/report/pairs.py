@@ -1,0 +1,86 @@
+"""Interactions of units in words, and as arcs between the words that act together."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+
+from troth.core.display import short
+from troth.core.interactions import Interactions
+
+SHOWN = 8  # pairs
+_LETTER, _GAP, _LINE = 8, 16, 26  # pixels: a letter's width, between two words, the words' height
+_COLORS = {True: ("#2563eb", ""), False: ("#d97706", ' stroke-dasharray="5 4"')}  # of explanations, and a second sign
+
+
+def lines(found: Interactions) -> Iterator[str]:
+    """The strongest pairs, what their signs mean, and what they foretell."""
+    if found.pairs or found.question.n_units > 1:
+        yield f"pairs: {summary(found, SHOWN)}"
+    if found.sentence:
+        yield found.sentence
+
+
+def summary(found: Interactions, most: int) -> str:
+    """
+    The strongest pairs in a line; above 0 they do more together than the sum of what each does alone.
+    """
+    listed = found.strongest(most)
+    if not listed:
+        return "none acts together beyond chance" if not found.exact else "none acts together"
+    shown = ", ".join(
+        f"{_word(found, first)} & {_word(found, second)} {value:+.2g}{f' ± {1.96 * error:.1g}' if error else ''}"
+        for (first, second, value), error in listed
+    )
+    return f"{shown} (+ more together than apart, − less)"
+
+
+def arcs(found: Interactions) -> str:
+    """The units of the strongest pairs in a row, with an arc per pair, as SVG; the ink is the page's own."""
+    listed = found.strongest(SHOWN)
+    if not listed:
+        return ""
+    units = sorted({unit for (first, second, _), _ in listed for unit in (first, second)})
+    middle, x, before = {}, _GAP, -1
+    words = []
+    for unit in units:
+        if unit > before + 1:
+            words.append(_text(x, "…", "…", faint=True))
+            x += _LETTER + _GAP
+        label = short(found.units[unit], 24)
+        middle[unit] = x + _LETTER * cell_len(label) / 2
+        words.append(_text(x, label, found.units[unit]))
+        x, before = x + _LETTER * cell_len(label) + _GAP, unit
+    largest = max(abs(value) for (*_, value), _ in listed)
+    heights = [24 + abs(middle[second] - middle[first]) / 4 for (first, second, _), _ in listed]
+    base = max(heights) * 0.75 + 12
+    paths = []
+    for ((first, second, value), error), height in zip(listed, heights, strict=True):
+        start, end, top = middle[first], middle[second], base - height
+        color, dashes = _COLORS[value > 0]
+        interval = f" ± {1.96 * error:.2g}" if error else ""
+        about = markup.escape(f"{found.units[first]} & {found.units[second]}: {value:+.4g}{interval}")
+        paths.append(
+            f'<path d="M{start:.0f} {base:.0f}C{start:.0f} {top:.0f} {end:.0f} {top:.0f} {end:.0f} {base:.0f}" '
+            f'fill="none" stroke="{color}" stroke-width="{1 + 4 * abs(value) / largest:.1f}" '
+            f'stroke-linecap="round"{dashes}><title>{about}</title></path>'
+        )
+    label = markup.escape(f"pairs of units: {summary(found, SHOWN)}", quote=True)
+    moved = f'<g transform="translate(0,{base + _LINE - 8:.0f})">{"".join(words)}</g>'
+    return (
+        f'<div style="overflow-x:auto"><svg class="pairs" role="img" aria-label="{label}" width="{x}" '
+        f'height="{base + _LINE:.0f}" font-family="ui-monospace,monospace" font-size="13" fill="currentColor" '
+        f'style="color:inherit">{"".join(paths)}{moved}</svg></div>'
+    )
+
+
+def _text(x: int, label: str, whole: str, *, faint: bool = False) -> str:
+    width = f' textLength="{_LETTER * cell_len(label)}" lengthAdjust="spacingAndGlyphs"'
+    light = ' opacity="0.5"' if faint else ""
+    return f'<text x="{x}"{width}{light}>{markup.escape(label)}<title>{markup.escape(whole)}</title></text>'
+
+
+def _word(found: Interactions, unit: int) -> str:
+    return short(found.units[unit], 24)

@@ -1,0 +1,57 @@
+"""What explanations cost, and whether a lead is worth its price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from troth.report.comparing import RANDOM, Analysis
+
+_CLOSE = 0.1  # of the lead over random: a smaller lead over another method hardly matters
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What an explanation costs."""
+
+    seconds: Mapping[str, float]
+    passes: Mapping[str, float]
+
+    def order(self, name: str) -> tuple[float, float]:
+        """Rising: passes of the model first, which are the same in every run."""
+        return round(self.passes.get(name, 0.0)), self.seconds.get(name, np.inf)
+
+    def of(self, name: str) -> str:
+        """
+        >>> Prices({"lime": 0.25}, {"lime": 1.0}).of("lime")
+        '1 pass, 250 ms per example'
+        """
+        count = round(self.passes[name]) if name in self.passes else None
+        parts = [] if count is None else [f"{count:,} {'pass' if count == 1 else 'passes'}"]
+        if name in self.seconds:
+            parts.append(f"{1000 * self.seconds[name]:.0f} ms")
+        return f"{', '.join(parts)} per example" if parts else ""
+
+
+def price(analysis: Analysis, leader: str, others: Sequence[str], prices: Prices) -> list[str]:
+    """What the winner costs; and the cheaper method that comes so close that the difference hardly matters."""
+    cost = prices.of(leader)
+    close = [name for name in others if _share_of_lead(analysis, leader, name) < _CLOSE]
+    cheaper = [name for name in close if prices.passes.get(name, np.inf) * 2 <= prices.passes.get(leader, 0)]
+    if not cheaper:
+        return [f"{leader} takes {cost}."] if leader in prices.passes else []
+    other = min(cheaper, key=prices.order)
+    share, factor = _share_of_lead(analysis, leader, other), prices.passes[leader] / max(1.0, prices.passes[other])
+    return [
+        f"That lead hardly matters: it is {share:.0%} of the lead over random, and {leader} takes {factor:,.0f} times "
+        f"the passes ({cost}; {other}: {prices.of(other)}). {other} will do."
+    ]
+
+
+def _share_of_lead(analysis: Analysis, leader: str, other: str) -> float:
+    """The largest part, over metrics, that the lead over the other is of the lead over random."""
+    over_random = {pair.metric: pair.difference for pair in analysis.between(leader, RANDOM)}
+    leads = [(pair.difference, over_random.get(pair.metric, 0.0)) for pair in analysis.between(leader, other)]
+    return max((abs(lead / whole) if whole else np.inf for lead, whole in leads), default=np.inf)

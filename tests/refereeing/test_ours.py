@@ -1,0 +1,31 @@
+"""Our own explainers before the referee."""
+
+import pytest
+
+from fakes import checkpoint
+from troth.core import catalog
+from troth.refereeing.ours import as_function
+from troth.refereeing.verb import referee
+
+QUICK = ("integrated_gradients", "leave_one_out", "attention")
+# llm_ranking asks a language model, which the models here are not.
+NAMES = [name for name in catalog.names("explainers") if name != "llm_ranking"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.full) for each in NAMES]
+)
+def test_every_property_holds_that_applies(name):
+    if name == "attributive_masking":
+        name = f"attributive_masking(checkpoint={checkpoint()!r})"
+    verdicts = referee(as_function(name))
+    assert verdicts.holds, verdicts
+    # Whoever refuses the models with known answers says so, and is judged on real layers.
+    assert verdicts.judged >= 10
+
+
+def test_what_a_method_claims_is_checked():
+    for name, claimed in (("exact_shapley", "shapley_values"), ("leave_one_out", "leave_one_out")):
+        assert referee(as_function(name), only=[claimed])[claimed].status == "holds"
+    # The gradient does not: it has no sign.
+    assert referee(as_function("gradient"), ["dummy"], only=["dummy"])["nothing_to_explain"].status == "fails"

@@ -1,0 +1,161 @@
+"""Metrics of the user's, in every way to name them: the same numbers, stored, read again without their code."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import fakes
+import troth
+from troth.core.errors import TrothError
+from troth.core.types import Example
+from troth.metrics._erasing import AtRatio
+from troth.metrics.recursive_erasure import RecursiveErasure
+from troth.models.encoder import Encoder
+from troth.report.board import leaderboards, mean_rank
+from troth.store.store import Store
+
+DATA = [Example(f"e{number}", text, label=number % 3) for number, text in enumerate(fakes.CORPUS)]
+FILE = '''
+from dataclasses import dataclass
+from troth.metrics._erasing import AtRatio
+
+open("ran", "a").write("x")
+
+@dataclass(frozen=True)
+class LostShare(AtRatio):
+    """The share of the probability that is lost."""
+    higher_is_better = True
+
+    def values(self, full, left, empty):
+        return (full - left) / full
+
+def longest(example, attribution):
+    scores = attribution.scores
+    return len(attribution.units[int(scores.argmax())]) + {extra} if len(scores) else None
+
+longest.higher_is_better = False
+'''
+
+
+@dataclass(frozen=True)
+class LostShare(AtRatio):
+    higher_is_better = True
+
+    def values(self, full, left, empty):
+        return (full - left) / full
+
+
+def model():
+    return Encoder(fakes.hf_model("bert"), fakes.tokenizer_for("bert"), name="tiny")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FILE.replace("{extra}", "0"))
+    return tmp_path
+
+
+def longest(attribution):
+    return max(attribution.units, key=len, default="").__len__()
+
+
+def test_objects_classes_functions_and_files_are_measured_alike(here):
+    attributions = troth.explain(model(), DATA, "leave_one_out")
+    full, erased = (
+        [score.value for score in troth.measure(model(), attributions, name)]
+        for name in ("sufficiency(ratio=1.0)", "comprehensiveness(ratio=0.5)")
+    )
+    assert np.allclose(full, 0)  # all is kept: what follows needs the probability itself
+    whole = np.array([attribution.probabilities[attribution.target] for attribution in attributions])
+    by_hand = np.array(erased) / whole
+    for metric in (LostShare(ratio=0.5), "mine.py:LostShare(ratio=0.5)"):
+        values = [score.value for score in troth.measure(model(), attributions, metric)]
+        np.testing.assert_allclose(values, by_hand, rtol=1e-5, atol=1e-6)
+    given = [LostShare(ratio=0.5), LostShare, longest, "mine.py:LostShare(ratio=0.5)", "mine.py:longest"]
+    with pytest.raises(TrothError, match="two metrics are called"):
+        troth.bench(model(), DATA, ["leave_one_out"], ["mine.py:longest", longest], "other")
+    board = troth.bench(model(), DATA, ["leave_one_out"], given[1:2] + given[3:], "run").leaderboard
+    assert not board.failures
+    names = ["lost_share", "lost_share(ratio=0.5)", "longest"]
+    assert sorted(board.metrics) == sorted(names)
+    np.testing.assert_allclose(board.values["leave_one_out", names[1]], by_hand, rtol=1e-4, atol=1e-5)
+    assert (board.directions["longest"], board.directions["lost_share"]) == (False, True)
+    assert board.stamps[names[1]].why == "MaSF says nothing of inputs erased by delete"
+
+
+def test_a_run_is_read_again_without_the_code(here):
+    metrics = ["mine.py:LostShare(masking=mask_token)", "mine.py:longest", "sparsity"]
+    first = troth.bench(model(), DATA, ["leave_one_out"], metrics, "run")
+    assert troth.bench(model(), DATA, ["leave_one_out"], metrics, "run").outcome.computed == 0
+    (here / "mine.py").unlink()
+    (board,) = leaderboards(Store("run"))
+    for key, summary in board.summaries.items():
+        before = first.leaderboard.summaries[key]
+        assert (summary.value, summary.low, summary.high) == (before.value, before.low, before.high)
+    assert board.directions == first.leaderboard.directions
+    assert "lost_share by mask_token" in {column.name for column in board.sheet().columns}
+    (here / "mine.py").write_text(FILE.replace("{extra}", "5"))
+    again = troth.bench(model(), DATA, ["leave_one_out"], metrics, "run")
+    assert again.outcome.computed > 0
+    low, high = (each.leaderboard.summaries["leave_one_out", "longest"].value for each in (first, again))
+    assert high == pytest.approx(low + 5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "line"),
+    [
+        ("mine.py:FILE", "there is no thing|no thing"),
+        (lambda attribution: 1.0, "a lambda has no name"),
+        (lambda *given: "x", "a lambda has no name"),
+        (type("Pooled", (RecursiveErasure,), {})(), "sums up its scores in its own way"),
+        (3, "is not a metric"),
+    ],
+)
+def test_what_is_no_metric_is_one_line(here, metric, line):
+    with pytest.raises(TrothError, match=line):
+        troth.bench(model(), DATA[:1], ["leave_one_out"], [metric], "run")
+
+
+def test_a_plan_names_code_only_with_the_flag(here):
+    texts = "\n".join(json.dumps({"text": example.text, "label": example.label % 2}) for example in DATA)
+    (here / "data.jsonl").write_text(texts)
+    (here / "plan.toml").write_text(
+        'models = "embedded"\ndata = "data.jsonl"\nexplainers = "gradient"\nmetrics = ["mine.py:longest", "sparsity"]\n'
+    )
+    call = [sys.executable, "-m", "troth", "sweep", "plan.toml"]
+    refused = subprocess.run([*call, "--dry-run"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "--allow mine.py:longest" in refused.stderr
+    done = subprocess.run([*call, "--allow", "mine.py:longest", "--json"], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["complete"], done.stderr
+
+
+def test_a_sweep_in_python_takes_what_is_ones_own(here):
+    other = Encoder(fakes.hf_model("roberta"), fakes.tokenizer_for("roberta"), name="other")
+    swept = troth.sweep([model(), other], DATA, {"mine": word_lengths, "loo": "leave_one_out"},
+                        [longest, LostShare, "sparsity"], "swept")  # fmt: skip
+    assert swept.outcome.complete
+    assert {board.model for board in swept.leaderboards} == {"tiny", "other"}
+    assert all(set(board.explainers) == {"mine", "loo", "random"} for board in swept.leaderboards)
+    alone = troth.bench(model(), DATA, ["leave_one_out"], [longest, LostShare], "alone").leaderboard
+    (tiny,) = [board for board in swept.leaderboards if board.model == "tiny"]
+    for metric in ("longest", "lost_share"):
+        assert tiny.summaries["loo", metric].value == alone.summaries["leave_one_out", metric].value
+    sheet = swept.sheet()
+    assert [column.name for column in sheet.columns] == ["explainer", "tiny", "other", "mean"]
+    for row in sheet.rows:
+        places = [mean_rank(board, row[0].value) for board in swept.leaderboards]
+        assert [cell.value for cell in row[1:]] == pytest.approx([*places, sum(places) / 2])
+    assert swept.to_csv().splitlines()[0] == "explainer,model,data,setting,place"
+    again = troth.sweep([model(), other], DATA, {"mine": word_lengths, "loo": "leave_one_out"},
+                        [longest, LostShare, "sparsity"], "swept")  # fmt: skip
+    assert again.outcome.computed == 0
+
+
+def word_lengths(text):
+    return [float(len(word)) for word in text.split()]
