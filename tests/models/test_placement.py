@@ -130,3 +130,11 @@ def test_quantization_needs_its_library(folders, monkeypatch):
     monkeypatch.setattr("troth.models._placement.find_spec", lambda name: None if name == "bitsandbytes" else name)
     with pytest.raises(TrothError, match="quantization 4bit needs bitsandbytes, which is not installed"):
         troth.load_model(folders["bert"], quantization="4bit")
+
+
+def test_gradients_through_4_bit_weights_on_the_cpu_are_refused(monkeypatch):
+    model = fakes.encoder()
+    monkeypatch.setattr(model.model, "is_loaded_in_4bit", True, raising=False)
+    with pytest.raises(TrothError, match="4-bit weights on the CPU, through which bitsandbytes gives no gradients"):
+        troth.explain(model, TEXTS, "input_x_gradient")
+    assert troth.explain(model, TEXTS[1], "leave_one_out")[0].units == ("the", "soup", "was", "cold")

@@ -61,6 +61,15 @@ def is_offloaded(network: Any) -> bool:
     return any(weights.is_meta for weights in network.parameters())
 
 
+def require_gradients(network: Any, name: str) -> None:
+    """Refuses gradients through what multiplies without them: bitsandbytes' 4-bit products on a CPU, silently wrong."""
+    if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
+        raise TrothError(
+            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use quantization=8bit, "
+            "or an explainer that only erases (leave_one_out, lime, kernel_shap)"
+        )
+
+
 def input_device(network: Any) -> torch.device:
     """Where token ids and word vectors go."""
     try:

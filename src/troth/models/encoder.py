@@ -110,6 +110,8 @@ class Encoder(TextClassifier):
         return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
     def ready(self, level: str, *, backward: bool) -> None:
+        if backward:
+            _placement.require_gradients(self.model, self.name)
         if self.network.tried:
             _first_use.require(self, level, backward=backward)
 

@@ -105,6 +105,7 @@ class EncoderDecoder(Encoder):
         return self._mask_id
 
     def ready(self, level: str, *, backward: bool) -> None:
+        super().ready(level, backward=backward)
         if level == "attention":
             raise refuse(self.name, "one attention mask for encoder and decoder", "use masking zero, soft or delete")
 

@@ -141,7 +141,9 @@ class Similarity(Encoder):
             raise refuse(self.name, "one embedding layer for both texts", 'use at="word"')
         with self.at_rest():
             first, second = (self._embedding(self._side(rows, side)) for side in (0, 1))
-        return Output(torch.cosine_similarity(first, second, dim=1)[:, None])
+        # In operations that deep_lift follows one by one.
+        sizes = (first * first).sum(1) * (second * second).sum(1)
+        return Output(((first * second).sum(1) / sizes.clamp(min=1e-16).sqrt())[:, None])
 
     def _side(self, rows: Rows, side: int) -> Rows:
         """One of the two texts of each row."""
