@@ -56,16 +56,11 @@ def is_split(network: Any) -> bool:
     return any("_hf_hook" in vars(module) for module in network.modules())
 
 
-def is_offloaded(network: Any) -> bool:
-    """Whether some weights are not in memory now."""
-    return any(weights.is_meta for weights in network.parameters())
-
-
 def require_gradients(network: Any, name: str) -> None:
     """Refuses gradients through what multiplies without them: bitsandbytes' 4-bit products on a CPU, silently wrong."""
     if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
         raise TrothError(
-            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use quantization=8bit, "
+            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use quantization=8bit "
             "or an explainer that only erases (leave_one_out, lime, kernel_shap)"
         )
 
