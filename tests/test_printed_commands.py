@@ -19,7 +19,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # What a command may name that is not here: models, data sets, servers, clusters, runs of one's own.
 ELSEWHERE = re.compile(
     r"FOLDER|ENCODER|\bNAME\b|HuggingFaceTB|https?://|roberta|bert-base|\bmy-|my_package|mine\.py|decide\.py|my\.(csv|jsonl)"
-    r"|mails|contracts|\bsst2?\b|runs/(g|train-masked|other|shared|mine|decide)\b|beats_random|--engine|install-completion"
+    r"|mails|contracts|my_file\.py:attribute|\bsst2?\b|runs/(g|train-masked|other|shared|mine|decide)\b|beats_random|--engine|install-completion"
     r"|^troth serve"
 )
 # With the embedded model, offline. A bench with all its metrics takes most of a minute.
@@ -37,7 +37,7 @@ LONG = (
     "own_methods",
     "soft",
 )
-ELSEWHERE_TESTED = ("work", "new_study", "new_model_kind")  # each by a test of its own
+ELSEWHERE_TESTED = ("work", "new_study", "new_model_kind", "ci")  # each by a test of its own
 REVIEWS = 'review,stars\nBest soup in town.,positive\n"Cold, slow and loud.",negative\nI would come again.,positive\n'
 MINE = """
 from dataclasses import dataclass
