@@ -10,6 +10,7 @@ of a model.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,11 +150,12 @@ def matrix(by_seed: Mapping[int, Mapping[str, float]]) -> np.ndarray[Any, Any]:
 
 
 def markdown(section: Section) -> str:
-    """A section as it stands on the page."""
+    """A section as it stands on the page; the number in its sentence is in its table."""
+    words = re.sub(r": τ [-\d.]+ \[[^\]]*\]", "", section.words)
     head = f"| {' | '.join(section.columns)} |\n|{'---|' * len(section.columns)}"
     cells = [[f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in section.rows]
     lines = [f"| {' | '.join('–' if cell == 'nan' else cell for cell in row)} |" for row in cells]
-    return "\n".join([f"### {section.title}\n", section.words, "", head, *lines])
+    return "\n".join([f"### {section.title}\n", words, "", head, *lines])
 
 
 def means_over_texts() -> dict[str, dict[str, float]]:

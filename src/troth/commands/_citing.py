@@ -13,7 +13,6 @@ from troth.commands import _options
 from troth.core import reading
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
-from troth.core.units import passage_spans
 
 # Not separated by commas, which may be in the name of a file.
 Passages = Annotated[
@@ -63,6 +62,8 @@ def cite(
 
 def _read(names: Sequence[str]) -> dict[str, str]:
     """The text of each passage by its name, in the order in which files are named, or of a pattern found."""
+    from troth.core.units import passage_spans
+
     if not names:
         raise TrothError("--question needs --passages: text files that the answer may rest on")
     paths: list[str] = []

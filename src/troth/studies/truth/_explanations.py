@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from troth.core import catalog
-from troth.core.types import Attribution, Encoding, Question, Scores
+from troth.core.types import Attribution, Encoding, Question
 from troth.engine.routines import Routine
 from troth.explainers import Explainer
 from troth.metrics._erasing import Bools, ranking
@@ -30,14 +31,14 @@ class Planted(Explainer):
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         yield from ()
-        return [Attribution(question, self._scores(question).numpy(), signed=True) for question in questions]
+        return [Attribution(question, self._scores(question), signed=True) for question in questions]
 
-    def _scores(self, question: Question) -> Scores:
-        truth = deciding(question.encoding).astype(np.float32)
+    def _scores(self, question: Question) -> torch.Tensor:
+        truth = torch.from_numpy(deciding(question.encoding)).float()
         if not self.noise:
             return truth
-        noise = question.draws(f"planted {self.noise} {self.draw}").normals(1, question.n_units)[0].numpy()
-        return np.asarray((1 - self.noise) * truth + self.noise * noise, np.float32)
+        noise = question.draws(f"planted {self.noise} {self.draw}").normals(1, question.n_units)[0]
+        return (1 - self.noise) * truth + self.noise * noise
 
 
 # By name, from the truth to nothing but noise; and several of nothing but noise, in an order that means nothing.
@@ -68,7 +69,7 @@ class Placement:
     mass: float  # their share of the sum of the scores' sizes
 
 
-def placement(scores: Scores | Floats, decides: Bools) -> Placement:
+def placement(scores: Floats, decides: Bools) -> Placement:
     """Of one text; the order is that in which metrics erase, ties in reading order.
 
     >>> placement(np.array([0.1, -0.2, 0.7]), np.array([True, False, True]))
