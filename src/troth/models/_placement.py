@@ -60,7 +60,7 @@ def require_gradients(network: Any, name: str) -> None:
     """Refuses gradients through what multiplies without them: bitsandbytes' 4-bit products on a CPU, silently wrong."""
     if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
         raise TrothError(
-            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use quantization=8bit "
+            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use 8bit "
             "or an explainer that only erases (leave_one_out, lime, kernel_shap)"
         )
 
@@ -90,7 +90,9 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
         if (offloaded := getattr(hook, "weights_map", None)) is not None:
             fetched: Tensor = offloaded[name].to(getattr(hook, "execution_device", "cpu"), weight.dtype)
             return fetched
-    raise TrothError("some weights are offloaded, and nothing says where they are; load the model with load_model")
+    raise TrothError(
+        "some weights are offloaded, not in memory, and nothing says where; load the model with load_model"
+    )
 
 
 def weight_named(network: nn.Module, name: str) -> Tensor:
