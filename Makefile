@@ -58,7 +58,7 @@ pytest: install unicode chromium
 	$(PYTEST) -m "not full" $(TWO)
 
 # The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
-# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=https://download.pytorch.org/whl/cpu`).
+# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=… names one that has CPU builds`).
 LOWEST := build/lowest
 TORCH_INDEX ?=
 test-lowest:
