@@ -124,7 +124,7 @@ def test_a_model_that_uses_its_reasoning_is_not():
 
 def test_a_model_that_needs_only_some_words_is_told_apart():
     result = reasoning(NeedsAny(), SUMS)
-    assert "not shown that it matters what the reasoning says" in result.verdict
+    assert "not shown that what the reasoning of toy says matters" in result.verdict
     assert means(result)["put in, then written on", "changed"] == 0
 
 

@@ -19,7 +19,7 @@ from troth.data._choice_questions import LETTERS
 from troth.engine.prober import Prober
 from troth.engine.probes import whole_inputs
 from troth.engine.routines import Routine
-from troth.models import load_model
+from troth.models import load_model, short_name
 from troth.models._causal import Causal
 from troth.models._endpoint import is_url
 
@@ -102,7 +102,7 @@ class LocalReasoner:
         self.model = load_model(source, **asked)
         if not isinstance(self.model, Causal):
             raise TrothError(f"{self.model.name} writes no text; name a causal language model")
-        self.name = self.model.name
+        self.name = short_name(self.model.name)
 
     def choose(self, prompts: Sequence[str], choices: Sequence[int]) -> list[Floats]:
         return _shares(_ask(self.model, prompts), choices)

@@ -77,10 +77,11 @@ class ReasoningResult(Shown, Exportable):
                 f"{content[0].mean:.2f} [{content[0].low:.2f}, {content[0].high:.2f}]."
             )
         if any(mean.low > MARGIN for mean in presence):
+            most = max(presence, key=lambda mean: mean.low)
             return (
-                f"{self.model} needs some reasoning, but it is not shown that it matters what the reasoning says: a "
-                f"mistake in it moves the probabilities by {content[0].mean:.2f} "
-                f"[{content[0].low:.2f}, {content[0].high:.2f}]."
+                f"It is not shown that what the reasoning of {self.model} says matters: a mistake in it moves the "
+                f"probabilities of the choices by {content[0].mean:.2f} [{content[0].low:.2f}, {content[0].high:.2f}], "
+                f"taking it away or filling it with dots by {most.mean:.2f} [{most.low:.2f}, {most.high:.2f}]."
             )
         return f"Cannot tell whether {self.model} uses its reasoning: intervals hold {MARGIN}; ask more questions."
 
