@@ -18,17 +18,21 @@ CALLS = {
     "TrothError": "troth.TrothError('no')",
     "bench": "troth.bench(answer, examples(), ['random', 'lime(samples=20)'], ['comprehensiveness'], 'run', workers=1)",
     "check": "troth.check('embedded', examples(), step=0.5)",
+    "cite": "cite(*language_model())",
     "explain": "troth.explain('embedded', TEXT, ['gradient', 'lime(samples=20)'])",
     "fit": "troth.fit('embedded', examples(), 'fitted', settings=fit_settings())",
     "fresh": "troth.fresh(troth.load_model('embedded'), splits(), BASE, 'fresh', epochs=1)",
     "interactions": "troth.interactions(answer, TEXT, samples=40) + troth.interactions(answer, TEXT * 3, samples=200)",
     "load_data": "troth.load_data('reviews')",
     "load_model": "troth.load_model('embedded')",
+    "log_to_mlflow": "refused(troth.log_to_mlflow)",
+    "log_to_wandb": "refused(troth.log_to_wandb)",
     "measure": "troth.measure(answer, troth.explain(answer, TEXT, 'random'), 'comprehensiveness')",
     "prove": "troth.prove(answer, troth.explain(answer, TEXT, 'random'))",
+    "referee": "troth.referee(nothing_matters, only=['answers'])",
     "train": "troth.train('masked', examples(), BASE, 'model', validation=examples(), epochs=1, cpu=True)",
 }
-SLOW = {"check", "fit", "fresh", "train"}
+SLOW = {"check", "fit", "fresh", "referee", "train"}
 SCRIPT = """
 import contextlib, json, os, random, sys, tempfile
 import numpy
@@ -60,6 +64,28 @@ def splits():
 def fit_settings():
     from troth.verbs.fit import settings_of
     return settings_of(examples=8, validation=2, epochs=1, trials=2, trial_examples=6, trial_epochs=1)
+
+def language_model():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    words = "[UNK] what a good dull film story .".split()
+    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", bos_token="[UNK]")
+    with torch.random.fork_rng():
+        config = transformers.GPT2Config(vocab_size=len(words), n_embd=8, n_layer=1, n_head=1)
+        return transformers.GPT2LMHeadModel(config).eval(), fast
+
+def cite(model, tokenizer):
+    troth.cite(model, "what film", ["a good film", "a dull story"], "good film", tokenizer=tokenizer)
+
+def nothing_matters(model, tokenizer, texts, target):
+    return [[(word, 0.0) for word in text.split()] for text in texts]
+
+def refused(call):
+    try:
+        call(None)
+    except troth.TrothError:
+        pass
 
 def states():
     numbers = numpy.random.get_state()

@@ -84,7 +84,7 @@ class Subject:
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             warnings.simplefilter("always")
             if seed is not None:
-                stack.enter_context(_seeded(seed))
+                stack.enter_context(seeded(seed))
             try:
                 result = self.function(place.model, place.tokenizer, list(texts), target)
                 result = result if isinstance(result, list | tuple) else list(result)
@@ -174,7 +174,8 @@ def _one(texts: Sequence[Text]) -> Any:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int) -> Any:
+def seeded(seed: int) -> Any:
+    """The global random generators start from a seed, and are put back."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)

@@ -11,7 +11,7 @@ from troth.core.display import Shown, table
 from troth.core.sheet import Exportable, Sheet, plain_sheet
 from troth.core.user_code import shown
 from troth.refereeing import Property, properties
-from troth.refereeing.subject import Attribute, DoesNotApplyError, Subject, ViolationError
+from troth.refereeing.subject import Attribute, DoesNotApplyError, Subject, ViolationError, seeded
 
 Status = Literal["holds", "fails", "not claimed", "not offered", "not judged"]
 SIGNS: dict[str, str] = {"holds": "✓", "fails": "✗"}  # all others: –
@@ -146,7 +146,8 @@ def referee(
     )
     verdicts = Verdicts(name=name or subject.name)
     for each in properties(only):
-        verdict = _judged(each, subject, verdicts)
+        with seeded(0):  # models are built on the way
+            verdict = _judged(each, subject, verdicts)
         verdicts.append(verdict)
         if progress is not None:
             progress(verdict)

@@ -10,7 +10,7 @@ import torch
 from troth.refereeing import rule
 from troth.refereeing.known import PRODUCT
 from troth.refereeing.situations import Situation, known, tiny
-from troth.refereeing.subject import Subject, ViolationError
+from troth.refereeing.subject import Subject, ViolationError, seeded
 
 TEXT = "not very good film"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -98,19 +98,11 @@ def random_state_kept(subject: Subject) -> None:
     place = tiny()
     draws = subject.noise(place, TEXT) > 0
     ended = []
-    kept = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    try:
-        for seed in (11, 12):
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
+    for seed in (11, 12):
+        with seeded(seed):
             before = {name: state() for name, state in sources.items()}
             subject.call(place, [TEXT], seed=None)
             ended.append({name: (before[name], state()) for name, state in sources.items()})
-    finally:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])
-        torch.set_rng_state(kept[2])
     for name in sources:
         (before, first), (_, second) = ended[0][name], ended[1][name]
         if before != first and (first == second or not draws):
