@@ -24,6 +24,7 @@ GOOD = {
     "diff": ["run", "run"],
     "list": [],
     "doctor": [],
+    "referee": ["random"],
 }
 
 # By the kind of an option.

@@ -70,7 +70,7 @@ def test_json_html_and_badge(mine, tmp_path):
     ("arguments", "said"),
     [
         (["mine.py:nobody"], "no thing in mine.py is called 'nobody'"),
-        (["mine.py:number"], "is not a function attribute(model, tokenizer, texts, target)"),
+        (["mine.py:number"], "attribute must be a function attribute(model, tokenizer, texts, target)"),
         (["leave_one_oot"], "did you mean leave_one_out?"),
         (["mine.py:attribute", "--claims", "shaply"], "no claim is called 'shaply'; did you mean shapley?"),
         (["mine.py:attribute", "--of", "logits"], "no explained value is called 'logits'; did you mean logit?"),

@@ -82,7 +82,7 @@ def test_arguments_go_by_name_or_place():
         ({"mine": 3}, "mine: 3 is not an explainer; give a name such as leave_one_out, an explainer, a function"),
         ({"mine": []}, "mine is a list that is empty; give attributions"),
         ({"mine": [0.5]}, "mine is a list that holds a float; give attributions"),
-        ({"mine": lambda a, b, c, d: 0}, "mine takes 4 arguments; a method takes any of: text, example, model"),
+        ({"mine": lambda a, b, c, d: 0}, "mine takes 4 arguments; it may take any of: text, example, model"),
         ([lambda text: 0], "a lambda has no name; give it one: {'mine': lambda"),
         ({"random": "lime"}, "the name random belongs to"),
         ({"": "lime"}, "a method's name must be text"),

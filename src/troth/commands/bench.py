@@ -79,7 +79,8 @@ def bench(
     number = (100 if methods == "all" else 50) if limit is None else limit
     if sort is not None:
         named = sort.partition("(")[0]
-        if not any(named in metric for metric in metrics or ()):
+        own = {metric.partition("(")[0].rpartition(":")[2] for metric in metrics or () if ":" in metric}
+        if named not in own:
             catalog.find("metrics", named)
     columns = {"text": text, "text_pair": text_pair, "label": label, "unlabelled": unlabelled}
     options: dict[str, Any] = {"units": units, "target": target, "masking": masking, "seeds": tuple(seed or (0,))}

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedTokenizerFast, RobertaConfig
+from transformers import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, BertConfig, RobertaConfig
 
-import troth
+from troth.models import load_model
 from troth.refereeing import tokenizers
 from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
 
@@ -96,7 +93,7 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+        model = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING[type(config)](config)
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, 0, 0.3)
@@ -105,8 +102,6 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
 
 def embedded() -> Situation:
     """The trained classifier that comes with troth."""
-    folder = Path(troth.__file__).parent / "models" / "embedded_model"
-    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
-        own = PreTrainedTokenizerFast.from_pretrained(folder)
-        model = AutoModelForSequenceClassification.from_pretrained(folder).float().eval()
+    loaded: Any = load_model("embedded")
+    model, own = loaded.model.float().eval(), loaded.tokenizer
     return Situation("the embedded model", model, own, copy.deepcopy(own))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from troth.core import arguments
 from troth.core.display import Shown, table
 from troth.core.sheet import Exportable, Sheet, plain_sheet
 from troth.core.user_code import shown
@@ -113,9 +114,13 @@ class Verdicts(Shown, list[Judgment], Exportable):
         yield table(f"The properties of {self.name}. {self.summary}", ("", "property", "what must hold"), rows)
 
 
+@arguments.typed(
+    attribute="a function attribute(model, tokenizer, texts, target)",
+    claims="a list of names",
+    only="a list of names",
+)
 def referee(
     attribute: Attribute,
-    /,
     claims: Iterable[str] | None = None,
     *,
     of: str | None = None,

@@ -72,8 +72,8 @@ class Placement:
 def placement(scores: Floats, decides: Bools) -> Placement:
     """Of one text; the order is that in which metrics erase, ties in reading order.
 
-    >>> placement(np.array([0.1, -0.2, 0.7]), np.array([True, False, True]))
-    Placement(average_precision=1.0, precision=1.0, rank=1.5, mass=0.8)
+    >>> placement(np.array([0.25, -0.25, 0.5]), np.array([True, False, True]))
+    Placement(average_precision=1.0, precision=1.0, rank=1.5, mass=0.75)
     """
     sizes, count = np.abs(np.asarray(scores, np.float64)), int(decides.sum())
     if not count:
