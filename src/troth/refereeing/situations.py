@@ -81,6 +81,7 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
     """A random BERT or RoBERTa of transformers' own."""
     own = tokenizers.wordpiece() if family == "bert" else tokenizers.byte_level()
     kinds: dict[str, Any] = {"bert": BertConfig, "roberta": RobertaConfig}
+    networks: Any = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
     config = kinds[family](
         hidden_size=16,
         num_hidden_layers=2,
@@ -93,7 +94,7 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING[type(config)](config)
+        model = networks[type(config)](config)
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, 0, 0.3)

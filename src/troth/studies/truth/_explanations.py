@@ -31,7 +31,7 @@ class Planted(Explainer):
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         yield from ()
-        return [Attribution(question, self._scores(question), signed=True) for question in questions]
+        return [Attribution(question, self._scores(question).numpy(), signed=True) for question in questions]
 
     def _scores(self, question: Question) -> torch.Tensor:
         truth = torch.from_numpy(deciding(question.encoding)).float()
