@@ -109,6 +109,9 @@ WHY_KEPT = {
         "small that its answer is no list of words, so every score is 0 (`shown.note` says so): take a larger one."
     ),
 }
+WHY_NOT_RUN = {
+    "infill": "It is not run here: the words are written by a masked language model, and none comes with troth.",
+}
 
 
 def code(kind: str, name: str) -> str:
@@ -119,8 +122,9 @@ for name, found in explained.items():
     (shown[name],) = troth.measure(model, found, "{name}")
 """
     if kind == "maskings":
-        return f"""{_BEGIN}(shown,) = troth.explain(model, text, "leave_one_out", masking="{name}")
-(score,) = troth.measure(model, [shown], "comprehensiveness(masking={name})")
+        spec = "infill(model='my-bert-mlm')" if name == "infill" else name
+        return f"""{_BEGIN}(shown,) = troth.explain(model, text, "leave_one_out", masking="{spec}")
+(score,) = troth.measure(model, [shown], "comprehensiveness(masking={spec})")
 """
     return OWN_CODE.get(name, f'{_BEGIN}(shown,) = troth.explain(model, text, "{name}")\n')
 
@@ -128,6 +132,8 @@ for name, found in explained.items():
 def example(kind: str, name: str) -> list[str]:
     """The example and what it shows when it is run, here and now; of an expensive one what was kept."""
     block = f"```python\n{code(kind, name)}```"
+    if name in WHY_NOT_RUN:
+        return [block, WHY_NOT_RUN[name]]
     if name in WHY_KEPT:
         kept = (KEPT / f"{name}.html").read_text(encoding="utf-8")
         return [block, f'<div class="shown">{kept}</div>', WHY_KEPT[name]]
