@@ -1,7 +1,29 @@
-"""What a language model wrote: the text of each of its tokens."""
+"""What a language model wrote: its tokens, and the text of each of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def greedily(read: Callable[[Tensor, Any], Any], begun: Tensor, most: int, ends: Container[int | None]) -> list[int]:
+    """The most probable token at each step, up to so many, or until one that ends the text.
+
+    `read` is given the tokens that the model has not read yet and its memory of all others.
+    """
+    written: list[int] = []
+    memory, every, step = None, begun, begun
+    while len(written) < most:
+        output = read(step, memory)
+        token = int(output.logits[0, -1].argmax())
+        if token in ends:
+            break
+        written.append(token)
+        memory, last = getattr(output, "past_key_values", None), step.new_tensor([[token]])
+        every = torch.cat([every, last], dim=1)
+        step = every if memory is None else last
+    return written
 
 
 def texts_of(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:

@@ -22,7 +22,7 @@ from troth.models._changes import borrowed
 from troth.models._loading import is_encoder_decoder
 from troth.models._prompts import template
 from troth.models._row_edits import distinct_encodings, extended, rearranged, shortened
-from troth.models._written import texts_of
+from troth.models._written import greedily, texts_of
 from troth.models.base import Output, TextClassifier, refuse
 
 WHOLE = "the whole continuation"
@@ -141,19 +141,14 @@ class Continuation(Causal):
         ends = {self.tokenizer.eos_token_id}
         named = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
         ends |= set(named) if isinstance(named, list) else {named}
-        written: list[int] = []
-        memory, step = None, torch.tensor([ids or [self.begin_id]], device=self.device)
-        every = step
+        begun = torch.tensor([ids or [self.begin_id]], device=self.device)
         with torch.no_grad(), self.at_rest():
-            while len(written) < self.generate:
-                output = self.model(input_ids=step, past_key_values=memory, use_cache=True)
-                token = int(output.logits[0, -1].argmax())
-                if token in ends:
-                    break
-                written.append(token)
-                memory, last = getattr(output, "past_key_values", None), torch.tensor([[token]], device=self.device)
-                every = torch.cat([every, last], dim=1)
-                step = every if memory is None else last
+            written = greedily(
+                lambda step, memory: self.model(input_ids=step, past_key_values=memory, use_cache=True),
+                begun,
+                self.generate,
+                ends,
+            )
         if not written:
             raise TrothError(
                 f"{self.name} writes nothing after this prompt: its first token ends the text; give the continuation "

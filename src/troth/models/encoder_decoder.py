@@ -21,7 +21,7 @@ from troth.models._changes import borrowed
 from troth.models._loading import SEQ2SEQ, is_encoder_decoder
 from troth.models._prompt_reader import choose_mask
 from troth.models._reading import brought_back
-from troth.models._written import texts_of
+from troth.models._written import greedily, texts_of
 from troth.models.base import Output, Segments, TextClassifier, refuse
 from troth.models.continuation import WHOLE, require_one
 from troth.models.encoder import Encoder
@@ -146,22 +146,17 @@ class EncoderDecoder(Encoder):
     def _write(self, encoding: Encoding) -> Sequence[int]:
         """What the model writes of a text, greedily."""
         assert self.generate is not None
-        written: list[int] = []
-        memory, step = None, torch.tensor([self.prefix], device=self.device)
-        every = step
+        begun = torch.tensor([self.prefix], device=self.device)
         with torch.no_grad(), self.at_rest():
-            read = self.model.get_encoder()(input_ids=encoding.ids[None].to(self.device))
-            while len(written) < self.generate:
-                output = self.model(
-                    encoder_outputs=read, decoder_input_ids=step, past_key_values=memory, use_cache=True
-                )
-                token = int(output.logits[0, -1].argmax())
-                if token in self._ends:
-                    break
-                written.append(token)
-                memory, last = getattr(output, "past_key_values", None), step.new_tensor([[token]])
-                every = torch.cat([every, last], dim=1)
-                step = every if memory is None else last
+            source = self.model.get_encoder()(input_ids=encoding.ids[None].to(self.device))
+            written = greedily(
+                lambda step, memory: self.model(
+                    encoder_outputs=source, decoder_input_ids=step, past_key_values=memory, use_cache=True
+                ),
+                begun,
+                self.generate,
+                self._ends,
+            )
         if not written:
             raise TrothError(
                 f"example {encoding.example.id}: {self.name} writes nothing, its first token ends the text; give the "

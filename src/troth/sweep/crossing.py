@@ -71,6 +71,10 @@ def cross(
             source = _data_cell(plan, matched)
             # What a metric leaves open is chosen once for the table, and is then part of its spec.
             settled = [judge.settled([method.explainer for method in table], matched) for judge in table_metrics]
+            side_files = [
+                _files(judge.metric.perturbation, context.model(about)) if isinstance(judge.metric, Erasing) else None
+                for judge in settled
+            ]
             plan.about["metrics"] = {each.name: each.facts for each in settled if each.facts is not None}
             of_data = vars(SourceSpec.of(source))
             erased_files = _files(catalog.build("maskings", masking), context.model(about))
@@ -85,17 +89,16 @@ def cross(
                         first=None if share is None else share(method.explainer, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
-                    for judge in settled:
+                    for judge, files in zip(settled, side_files, strict=True):
                         few = None if share is None else share(method.explainer, judge.metric)
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
-                            side = judge.metric.perturbation if isinstance(judge.metric, Erasing) else None
                             measured = MetricSpec(
                                 **whole,
                                 metric=judge.name,
                                 metric_full=judge.full,
                                 metric_code=judge.code,
-                                metric_files=None if side is None else _files(side, context.model(about)),
+                                metric_files=files,
                             )
                             plan.add(measured.cell(explanation, source))
     return plan

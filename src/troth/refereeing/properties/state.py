@@ -77,7 +77,7 @@ def tokenizer_kept(subject: Subject) -> None:
     place = tiny()
 
     def state(model: Any) -> list[Any]:
-        # Not what transformers itself sets anew in every call: the padding and truncation of the Rust tokenizer.
+        # Not what transformers itself sets in every call: the padding and truncation of the Rust tokenizer.
         own = place.tokenizer
         facts = {
             "padding_side": own.padding_side, "truncation_side": own.truncation_side, "size": len(own),
