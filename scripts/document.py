@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))  # the tests' small models
+sys.path.insert(0, str(ROOT / "tests" / "support"))  # the tests' small models
 
 from fakes import CORPUS, FAMILIES, encoder, masked_lm, planted, prompted  # noqa: E402
 from troth.cli import app  # noqa: E402

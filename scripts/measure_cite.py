@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # the tests' small tokenizers
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))  # the tests' small tokenizers
 
 import troth
 from troth.core.types import Example

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # the tests' small tokenizers
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))  # the tests' small tokenizers
 
 from troth import Example, explain, load_model
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.attribution_model.batches import rows_of
 
-from attribution_model.batches import rows_of
 from fakes import encoder
 from troth.attribution_model.losses import (
     DualMask,

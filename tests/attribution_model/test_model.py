@@ -1,9 +1,9 @@
 import pytest
 import torch
+from tests.attribution_model.batches import rows_of
 from transformers import GPT2Config, GPT2Model
 
 from asking import Additive
-from attribution_model.batches import rows_of
 from fakes import FAMILIES, attribution_model, encoder, hf_model, tokenizer_for
 from troth.attribution_model import saving
 from troth.attribution_model.model import NEVER, from_backbone, from_model, read

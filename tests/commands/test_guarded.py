@@ -5,9 +5,9 @@ import os
 
 import pytest
 from safetensors import SafetensorError
-from tests.serving import client_of
 
 import fakes
+from serving import client_of
 from troth.core.errors import TrothError
 from troth.core.files import cannot_write, remedy
 from troth.core.types import Example

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from tests.fakes import hf_model, tokenizer_for
 
+from fakes import hf_model, tokenizer_for
 from troth.models.encoder import Encoder
 
 POST_NORM = ("bert", "roberta", "xlm_roberta", "distilbert")

@@ -3,9 +3,9 @@ import pytest
 import torch
 from tests.explainers import slow_layers
 from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, model_of
-from tests.fakes import encoder, planted
 
 import troth
+from fakes import encoder, planted
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.engine.prober import Prober

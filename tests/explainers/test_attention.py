@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import Formula, explained, questions, total
 from transformers import GPT2Config, GPT2ForSequenceClassification
 
 import troth
-from explainers.referees import Formula, explained, questions, total
 from fakes import FAMILIES, encoder, tokenizer_for
 from troth.core.errors import TrothError
 from troth.explainers.attention import Attention

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import Formula, explained, questions
 
 import troth
-from explainers.referees import Formula, explained, questions
 from fakes import FAMILIES, encoder
 from troth.core.errors import TrothError
 from troth.explainers.attention_x_gradient import AttentionXGradient

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 from captum.attr import DeepLift as CaptumDeepLift
-from tests.fakes import FAMILIES, encoder, hf_model, planted, tokenizer_for
 from torch import nn
 from transformers.activations import NewGELUActivation
 
 import troth
+from fakes import FAMILIES, encoder, hf_model, planted, tokenizer_for
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.core.user_code import UserCodeError

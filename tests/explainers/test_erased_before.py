@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import Formula, questions
 
-from explainers.referees import Formula, questions
 from fakes import encoder
 from troth.core import catalog
 from troth.core.types import Example, Question

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import ShapleyValues
+from tests.explainers.referees import explained, questions, value
 
 import troth
-from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder, planted
 from troth.core.errors import TrothError
 from troth.explainers.exact_shapley import ExactShapley, all_coalitions, shapley_weights

@@ -3,8 +3,8 @@ import pytest
 import torch
 from tests.explainers import slow_layers
 from tests.explainers.slow_layers import OTHERS, POST_NORM, TEXTS, model_of
-from tests.fakes import encoder
 
+from fakes import encoder
 from troth.core.errors import TrothError
 from troth.core.types import Example, Question
 from troth.engine.answers import Answers

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import Saliency
+from tests.explainers.referees import TEXTS, Formula, explained, questions, total
 
-from explainers.referees import TEXTS, Formula, explained, questions, total
 from fakes import encoder
 from troth.core.types import Example, Question
 from troth.explainers.gradient import Gradient

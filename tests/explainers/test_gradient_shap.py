@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 from captum.attr._core.gradient_shap import InputBaselineXGradient
+from tests.explainers.referees import Formula, explained, from_vectors, questions, total
 
 import troth
-from explainers.referees import Formula, explained, from_vectors, questions, total
 from fakes import encoder
 from troth.core.errors import TrothError
 from troth.engine.prober import Prober

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 from captum.attr import InputXGradient as Referee
+from tests.explainers.referees import Formula, explained, from_vectors, questions
 
-from explainers.referees import Formula, explained, from_vectors, questions
 from fakes import encoder
 from troth.core.types import Example, Question
 from troth.explainers.input_x_gradient import InputXGradient

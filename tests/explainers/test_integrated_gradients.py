@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients as Referee
+from tests.explainers.referees import Formula, explained, from_vectors, questions
 
-from explainers.referees import Formula, explained, from_vectors, questions
 from fakes import encoder
 from sampled import every
 from troth.core.types import Example, Question, replace

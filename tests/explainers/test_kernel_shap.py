@@ -4,9 +4,9 @@ from math import comb
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import explained, questions
 
 import troth
-from explainers.referees import explained, questions
 from fakes import Lookup, encoder, planted
 from troth.core.draws import Draws
 from troth.core.errors import TrothError

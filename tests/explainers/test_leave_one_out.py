@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import FeatureAblation
+from tests.explainers.referees import explained, questions, value
 
 import troth
-from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder
 from troth.explainers.leave_one_out import LeaveOneOut
 

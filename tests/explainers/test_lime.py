@@ -7,9 +7,9 @@ from sklearn.linear_model import Lasso, Ridge
 from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.explainers.referees import explained, questions, value
 
 import troth
-from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder, planted
 from troth.core.draws import Draws
 from troth.core.errors import TrothError

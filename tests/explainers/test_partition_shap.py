@@ -3,9 +3,9 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import explained, questions, value
 
 import troth
-from explainers.referees import explained, questions, value
 from fakes import Lookup, encoder, planted
 from troth.core.draws import Draws
 from troth.core.errors import TrothError

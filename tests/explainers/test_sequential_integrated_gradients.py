@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients
+from tests.explainers.referees import Formula, explained, from_vectors, questions, total, value
 
 import troth
-from explainers.referees import Formula, explained, from_vectors, questions, total, value
 from fakes import encoder
 from troth.core.errors import TrothError
 from troth.explainers import sequential_integrated_gradients as module

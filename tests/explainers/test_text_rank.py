@@ -2,9 +2,9 @@ import networkx
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import explained, questions
 
 import troth
-from explainers.referees import explained, questions
 from fakes import encoder, planted, tokenizer_for
 from troth import salience
 from troth.core.errors import TrothError

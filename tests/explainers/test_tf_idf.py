@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
+from tests.explainers.referees import questions
 
 import troth
-from explainers.referees import questions
 from fakes import encoder, planted, tokenizer_for
 from troth.core import catalog
 from troth.core.errors import TrothError

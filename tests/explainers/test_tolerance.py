@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import explained, questions
 
-from explainers.referees import explained, questions
 from fakes import encoder
 from troth.core.draws import Draws
 from troth.core.types import Question

@@ -44,7 +44,7 @@ class Forks:
     """A process that forks a child for each call."""
 
     def __init__(self, **environment: str) -> None:
-        variables = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}:{ROOT / 'tests'}", **environment}
+        variables = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}:{ROOT / 'tests' / 'support'}", **environment}
         self._process = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, cwd=ROOT
         )

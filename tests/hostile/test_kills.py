@@ -12,9 +12,9 @@ import warnings
 
 import pytest
 from safetensors.torch import load_file
-from tests.kills import begun, command, survives
 from tests.studies.roar.planted import OPTIONS, base, splits
 
+from kills import begun, command, survives
 from troth.attribution_model import saving
 from troth.store.query import query
 from troth.store.store import Store

@@ -13,9 +13,9 @@ import sys
 import threading
 
 import pytest
-from tests.servers import failure, serving
 
 import fakes
+from servers import failure, serving
 from troth import cli, explain, load_model
 from troth.commands.explain import keep_records
 from troth.core import hub, trust

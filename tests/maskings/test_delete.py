@@ -1,8 +1,8 @@
 import pytest
 import torch
+from tests.maskings.by_hand import encoded, erased, plain, same
 
 from fakes import FAMILIES
-from maskings.by_hand import encoded, erased, plain, same
 from troth.maskings.delete import Delete
 
 

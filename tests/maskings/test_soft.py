@@ -1,8 +1,8 @@
 import pytest
 import torch
+from tests.maskings.by_hand import encoded, erased, plain, same
 
 from fakes import encoder
-from maskings.by_hand import encoded, erased, plain, same
 from troth.core import draws
 from troth.maskings.soft import Soft
 

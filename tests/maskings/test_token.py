@@ -1,9 +1,9 @@
 import pytest
 import torch
+from tests.maskings.by_hand import encoded, erased, plain, same
 
 import troth
 from fakes import encoder, planted
-from maskings.by_hand import encoded, erased, plain, same
 from troth.core.errors import TrothError
 from troth.maskings.pad import Pad
 from troth.maskings.token import Token

@@ -1,7 +1,7 @@
 import pytest
+from tests.maskings.by_hand import encoded, erased, plain, same
 
 from fakes import FAMILIES, encoder
-from maskings.by_hand import encoded, erased, plain, same
 from troth.maskings.zero import Zero
 
 

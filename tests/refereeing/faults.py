@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-
-from refereeing.adapters import Right
+from tests.refereeing.adapters import Right
 
 
 class Scaled(Right):

@@ -1,10 +1,10 @@
 """A right function passes everything; each planted fault is caught, and no property fires on another's fault."""
 
 import pytest
+from tests.refereeing.adapters import Right
+from tests.refereeing.faults import FAULTS, LogProbability, Probability
 
 import troth
-from refereeing.adapters import Right
-from refereeing.faults import FAULTS, LogProbability, Probability
 from troth.refereeing import properties
 
 _LONG = {"padded_right", "long_text", "bytes_of_words"}  # texts of too many tokens for exact Shapley values

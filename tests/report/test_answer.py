@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.test_seeds import board_of, run, store_scores
 
-from test_seeds import board_of, run, store_scores
 from troth.core import catalog
 from troth.core.types import Score
 from troth.metrics import Summary

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from tests.fakes import CORPUS, encoder
 
+from fakes import CORPUS, encoder
 from troth.core.errors import TrothError
 from troth.core.types import Example, Score
 from troth.store.tables import (

@@ -4,8 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.fakes import CORPUS, encoder
 
+from fakes import CORPUS, encoder
 from troth.core.errors import TrothError
 from troth.data import load_data
 from troth.models import load_model
@@ -97,7 +97,7 @@ def test_a_run_folder_holds_the_texts_it_is_about(reference):
 
 
 def test_a_model_that_changed_is_another_model(in_workshop, workshop):
-    from tests.fakes import hf_model, tokenizer_for
+    from fakes import hf_model, tokenizer_for
 
     shutil.rmtree(in_workshop / "second")
     hf_model(classes=2, seed=9).save_pretrained("second")

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.kills import begun, finish, kill
 from tests.sweep.works import expected, ladder
 
+from kills import begun, finish, kill
 from troth.store.query import query
 from troth.store.store import Store
 from troth.sweep.run import Engine, run

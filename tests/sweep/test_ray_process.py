@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.kills import begun, command, finish
 from tests.sweep.works import expected, ladder
 
+from kills import begun, command, finish
 from troth.store.store import Store
 from troth.sweep.ray_pool import end_session
 from troth.sweep.run import run

@@ -2,7 +2,8 @@
 
 import json
 
-from training.test_train import OPTIONS, TINY
+from tests.training.test_train import OPTIONS, TINY
+
 from troth.training.train import train
 
 

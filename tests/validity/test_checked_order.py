@@ -1,10 +1,10 @@
 """A check erases exactly what recursive_erasure erases: the same class explained, the same order, once or again."""
 
 import pytest
-from tests.fakes import encoder
 from tests.validity.test_checking import sentences
 
 import troth
+from fakes import encoder
 from troth.core.types import Example
 from troth.data import load_data
 from troth.engine.prober import Prober

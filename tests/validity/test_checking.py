@@ -3,9 +3,9 @@ import re
 
 import numpy as np
 import pytest
-from tests.fakes import CORPUS, encoder, hf_model, planted, tokenizer_for
 from typer.testing import CliRunner
 
+from fakes import CORPUS, encoder, hf_model, planted, tokenizer_for
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.core.types import Example

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from tests.asking import Additive
-from tests.fakes import CORPUS, FAMILIES, encoder, planted
 
+from asking import Additive
+from fakes import CORPUS, FAMILIES, encoder, planted
 from troth.core import draws
 from troth.core.errors import TrothError
 from troth.core.types import Example

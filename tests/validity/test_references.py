@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from tests.fakes import encoder, hf_model, tokenizer_for
 from tests.validity.test_checking import sentences
 from typer.testing import CliRunner
 
+from fakes import encoder, hf_model, tokenizer_for
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.core.types import Attribution

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from tests.fakes import encoder, planted
 from tests.validity.test_checking import sentences
 
+from fakes import encoder, planted
 from troth.core.units import word_spans
 from troth.metrics.aopc_log_odds import AopcLogOdds
 from troth.metrics.aopc_sufficiency import AopcSufficiency

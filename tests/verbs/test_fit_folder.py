@@ -7,6 +7,7 @@ import signal
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.verbs.test_fit import SMALL, planted
 
 from fakes import hf_model, tokenizer_for
 from troth.attribution_model import saving
@@ -16,7 +17,6 @@ from troth.core.errors import TrothError
 from troth.training import output
 from troth.verbs import fit as attributive_masking
 from troth.verbs.fit import fit
-from verbs.test_fit import SMALL, planted
 
 SETTINGS = FitSettings(**{**SMALL, "examples": 20, "trial_examples": 10, "trials": 3})
 METRICS = ("comprehensiveness", "sufficiency")

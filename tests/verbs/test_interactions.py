@@ -7,13 +7,13 @@ from math import factorial
 import numpy as np
 import pytest
 import torch
+from tests.explainers.referees import questions, value
 from typer.testing import CliRunner
 
 import fakes
 import kinds
 import labels
 import troth
-from explainers.referees import questions, value
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.engine.prober import Prober

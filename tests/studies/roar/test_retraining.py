@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from tests.studies.roar.planted import LOUD, OPTIONS, QUIET, base, splits, texts
 
 from fakes import CORPUS
-from studies.roar.planted import LOUD, OPTIONS, QUIET, base, splits, texts
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Example

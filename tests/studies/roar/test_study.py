@@ -4,9 +4,9 @@ import json
 import warnings
 
 import pytest
+from tests.studies.roar.planted import texts
 from typer.testing import CliRunner
 
-from studies.roar.planted import texts
 from troth.cli import app
 from troth.core.errors import TrothError
 from troth.studies.roar import Roar
