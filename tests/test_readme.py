@@ -64,6 +64,9 @@ def test_the_worked_through_explainer_explains():
 
 def test_links_and_pictures_are_there():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(
+            r'<(?:img|source)\b.*\bsrc(?:set)?="([^"]+)"', text
+        ):
             if not target.startswith(("http:", "https:", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} points at {target}"
