@@ -37,11 +37,10 @@ def html(matrix: Matrix) -> str:
     name = f"{cell};text-align:left;font-weight:600"
     # A passage as a heading would make its column as wide as the screen.
     long = f"{cell};white-space:normal;overflow-wrap:anywhere;max-width:8em;line-height:1.2"
+    styles = [cell if len(unit) <= _LONGEST else long for unit in matrix.units]
     head = "".join(
-        f'<th style="{cell}">{markup.escape(unit)}</th>'
-        if len(unit) <= _LONGEST
-        else f'<th style="{long}" title="{markup.escape(unit)}">{markup.escape(short)}</th>'
-        for unit, short in zip(matrix.units, _heads(matrix), strict=True)
+        f'<th style="{own}" title="{markup.escape(unit)}">{markup.escape(short)}</th>'
+        for own, unit, short in zip(styles, matrix.units, _heads(matrix), strict=True)
     )
     hint = "" if len(matrix.units) <= _MANY else f"<br>The table has {len(matrix.units)} columns: scroll it sideways."
     rows = []
