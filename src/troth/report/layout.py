@@ -41,8 +41,8 @@ def layout(attribution: Attribution, *, prompt: bool = True) -> Iterator[tuple[s
                 yield words, None, "prompt" if around else "bar"
             continue
         for text, unit in pieces(attribution, segment):
-            if unit is not None and (number := number_of(attribution, unit)):
-                yield number, None, "number"
+            if unit is not None and (name := number_of(attribution, unit)):
+                yield name, None, "number"
             yield text, unit, "text"
     written = attribution.question.encoding.written
     earlier = "".join(token for _, token in written[:-1])

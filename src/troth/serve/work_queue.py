@@ -98,7 +98,7 @@ class Job:
         if not (self._may_refuse and self._step and is_refusal):
             return False
         self.refused[self._step["explainer"]] = str(error)
-        return len(self.refused) < self._step["of"]
+        return bool(len(self.refused) < self._step["of"])
 
     def answered(self, rows: int) -> None:
         """The model has answered so many more rows; raises where the job should not go on."""
