@@ -22,7 +22,7 @@ export function Wide({ label, children }: { label: string; children: ComponentCh
   }, []);
   return (
     <>
-      {more.scrolls && <p class="scrolls" aria-hidden="true">Scroll the table sideways to see all columns →</p>}
+      {more.scrolls && <p class="scrolls" aria-hidden="true">Scroll sideways for all columns →</p>}
       <div class={`faded ${more.right ? "more" : ""}`}>
         <div class="wide" ref={box} tabIndex={0} role="region" aria-label={label}>{children}</div>
       </div>
