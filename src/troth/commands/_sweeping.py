@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -49,13 +50,49 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table of a study: the first column names the rows, the others are numbers."""
-    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1))
-    for place, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if place else "left")
-    for row in rows:
-        table.add_row(*(Text(TableCell(cell).text) for cell in row))
-    console.print(table)
+    """A table of a study: the first columns name the rows. Columns that do not fit follow in further blocks."""
+    texts = [[TableCell(cell).text for cell in row] for row in rows]
+    names = next((count for count in range(1, len(columns)) if _is_naming(texts, count)), 1)
+    console.print(Text(title, "bold"))
+    widths = [
+        max(cell_len(text) for text in [*column.split(), *(row[place] for row in texts)])
+        for place, column in enumerate(columns)
+    ]
+    for block in _blocks(columns, widths, names, console.width):
+        table = Table(box=None, padding=(0, 1))
+        fits = sum(widths[place] + 2 for place in (*range(names), *block)) <= console.width
+        for place in (*range(names), *block):
+            side: Literal["left", "right"] = "left" if place < names else "right"
+            width = widths[place] if fits else None
+            table.add_column(Text(columns[place]), justify=side, overflow="fold", width=width)
+        for row in texts:
+            table.add_row(*(Text(row[place]) for place in (*range(names), *block)))
+        console.print(table)
+
+
+def _is_naming(rows: Sequence[Sequence[str]], count: int) -> bool:
+    """Whether no two rows begin with the same so many cells."""
+    return len({tuple(row[:count]) for row in rows}) == len(rows)
+
+
+def _blocks(columns: Sequence[str], widths: Sequence[int], names: int, width: int) -> list[list[int]]:
+    """The columns that are printed side by side, next to those that name the rows.
+
+    A heading that occurs several times ("published") says what it is only behind the column before it.
+    """
+    groups: list[list[int]] = []
+    for place in range(names, len(columns)):
+        if groups and columns.count(columns[place]) > 1:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    blocks: list[list[int]] = [[]]
+    room = width - sum(each + 2 for each in widths[:names])
+    for group in groups:
+        if blocks[-1] and sum(widths[place] + 2 for place in (*blocks[-1], *group)) > room:
+            blocks.append([])
+        blocks[-1] += group
+    return blocks
 
 
 def print_boards(store: Any, plan: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html as markup
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -200,7 +198,7 @@ def explain(
         notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
         export.write_page(html, "What was written" if chosen == EACH else "Explanations",
-                          [_made(classifier.name, data), *sections(by_text)])  # fmt: skip
+                          [export.made_by(classifier.name, data), *sections(by_text)])  # fmt: skip
     if csv is not None:
         export.write(csv, Attributions(each for row in by_text for each in row).to_csv().encode())
     if record is not None:
@@ -217,14 +215,6 @@ def explain(
         console.print(classifier.spent, style="dim", markup=False)
     for path in filter(None, (html, csv, written)):
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
-
-
-def _made(model: str, data: str | None) -> str:
-    """Of a page: the model, the data, the day and the version."""
-    import troth
-
-    parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
-    return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
 
 
 def print_expected(expected: Mapping[str, int], texts: int, as_json: bool) -> None:
