@@ -22,21 +22,21 @@ RUN = (
 SWEEP = """
 models = ["{folder}/lstm", "{folder}/bert"]
 data = ["reviews"]
-limit = 20
+limit = 12
 explainers = ["gradient", "leave_one_out", "integrated_gradients(steps=10)"]
 metrics = ["aopc_comprehensiveness", "comprehensiveness(masking=mask_token)", "monotonicity"]
 seeds = [0, 1]
 """
 PLANS = (
-    "bench --limit 25",
-    "bench --limit 20 -e lime,kernel_shap --metrics aopc_comprehensiveness,aopc_sufficiency",
-    "bench --limit 6 -e lime(samples=200) --metrics recursive_erasure(step=0.25)",
-    "bench --limit 40 -e input_x_gradient,deep_lift,gradient_shap --metrics comprehensiveness(masking=zero),log_odds",
-    "bench --limit 6 -e beam_search --metrics comprehensiveness,sufficiency",
-    "bench --limit 20 -e sequential_integrated_gradients(steps=10),attention --metrics soft_comprehensiveness,decision_flip",
-    "bench --limit 20 -e leave_one_out,partition_shap --metrics normalized_aopc,linear_score,f_fidelity",
-    "bench --limit 150 -e leave_one_out --masking delete --units token --metrics monotonicity,importance_correlation",
-    "bench --limit 20 -e glob_enc,alti,decomp_x --metrics sensitivity,normalized_comprehensiveness",
+    "bench --limit 12",
+    "bench --limit 8 -e lime(samples=300),kernel_shap(samples=300) --metrics aopc_comprehensiveness,aopc_sufficiency",
+    "bench --limit 4 -e lime(samples=100) --metrics recursive_erasure(step=0.25)",
+    "bench --limit 24 -e input_x_gradient,deep_lift,gradient_shap --metrics comprehensiveness(masking=zero),log_odds",
+    "bench --limit 3 -e beam_search(width=4) --metrics comprehensiveness,sufficiency",
+    "bench --limit 12 -e sequential_integrated_gradients(steps=5),attention --metrics soft_sufficiency,decision_flip",
+    "bench --limit 10 -e leave_one_out,partition_shap(samples=100) --metrics normalized_aopc,linear_score,f_fidelity",
+    "bench --limit 60 -e leave_one_out --masking delete --units token --metrics monotonicity,importance_correlation",
+    "bench --limit 12 -e glob_enc,alti,decomp_x --metrics sensitivity,normalized_comprehensiveness",
     "sweep {folder}/plan.toml",
     "study gaming --limit 40 --only metrics",
     "study roar(epochs=2) --data reviews --limit 60 --only performance",

@@ -41,7 +41,7 @@ class Estimator:
                 self._pace.learn(finished.kind, finished.specs, finished.seconds, passes=passes)
 
     def estimate(self, plan: Plan, *, workers: int = 1, retry: bool = False) -> Estimate:
-        """What is left to do and how long it may take, from cells like these in the store or a try on a few examples."""
+        """What is left to do and how long it may take, from like cells in the store or a try on a few examples."""
         failed = {cell.name for cell in self._store.cells() if cell.error and not retry}
         done = self._store.names() | plan.tables.keys()
         to_do = [cell for name, cell in plan.cells.items() if name not in done and name not in failed]

@@ -50,7 +50,7 @@ class Pace:
                 sums.counted += work
 
     def knows(self, cell: Cell, *, exactly: bool = False, here: bool = False) -> bool:
-        """Whether a cell of the same method was seen: with the same explainer if `exactly`, on the same data if `here`."""
+        """Whether a cell of the same method was seen: `exactly`, with the same explainer; `here`, on the same data."""
         seen = self._seen.get(list(_likenesses(cell.kind, cell.specs))[0 if exactly or here else 1], {})
         return _place(cell.specs) in seen if here else bool(seen)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from troth.core import catalog
@@ -42,7 +41,10 @@ class _Tried:
 
 
 class Trial:
-    """Tries cells until `SECONDS` have passed, over all plans that it is given; `folder` is for its own files, `store` has those of the run."""
+    """Tries cells until `SECONDS` have passed, over all plans that it is given.
+
+    `folder` is for its own files, `store` has those of the run.
+    """
 
     def __init__(self, context: Context, folder: Path, store: Path) -> None:
         self.count = 0
