@@ -1,17 +1,57 @@
-"""What a plan would do, before it is carried out: cells, passes of the model, time."""
+"""What a plan, or an explanation of texts, would take before it is carried out: cells, passes of the model, time."""
 
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from troth.core.progress import hidden
+from troth.core.types import Example
+from troth.core.units import UnitKind
+from troth.engine.prober import Prober
+from troth.explainers import Explainer
+from troth.models import Segments, TextClassifier
 from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.pace import Pace, Remaining
 from troth.sweep.trial import Trial
+from troth.verbs.explain import explain_each
+
+_QUICK = 2.0  # seconds that a method may take on one text to be tried
+
+
+def seconds_to_explain(
+    model: TextClassifier,
+    examples: Sequence[Example],
+    methods: Mapping[str, Explainer],
+    passes: Mapping[str, int],
+    units: UnitKind = "word",
+    segments: Segments = "first",
+) -> float | None:
+    """Seconds that so many passes will take, from a try on the text of middle length; an endpoint is not asked."""
+    if model.spent or not examples:
+        return None
+    middle = sorted(examples, key=lambda example: len(example.text))[len(examples) // 2]
+
+    def take(method: str | Explainer) -> float:
+        begun = time.perf_counter()
+        for _ in explain_each(Prober(model), [middle], method, units=units, segments=segments):
+            pass
+        return time.perf_counter() - begun
+
+    with hidden():
+        take("leave_one_out")  # warms up
+        (units_of_middle,) = (encoding.n_units for encoding in model.encode([middle], units, segments))
+        per_pass = take("leave_one_out") / (1 + units_of_middle)
+        total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # of the proof
+        for name, method in methods.items():
+            counted = 1 + method.passes(units_of_middle)
+            quick = counted * per_pass < _QUICK and not method.learns
+            total += passes[name] * (min(take(method), take(method)) / counted if quick else per_pass)
+    return total
 
 
 @dataclass(frozen=True)
