@@ -200,7 +200,8 @@ def judge(
 ) -> Verdict:
     """The verdict on explainers, given from the best mean place to the worst, with the seconds and passes each takes.
 
-    The cheapest is the one of the fewest passes: times vary from run to run, and decide only between equals.
+    The cheapest is the one of the fewest passes, and of several with as many the one with the best mean place: times
+    vary from run to run, so they decide only where no passes were counted.
 
     `counts` is what a score is of: examples, or clusters of them.
     """
