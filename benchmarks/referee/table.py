@@ -102,7 +102,7 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
             f"### {library}: {name}", "",
             f"{methods}. {says[name]}", "",
             f"- expected: {_plain(first['expected'])}",
-            f"- came: {_plain(first['came'])}",
+            f"- got: {_plain(first['got'])}",
             f"- text: `{str(first['text'])[:60] or 'the empty text'}`",
             f"- {confirmation}",
             *([f"- {issue}"] if issue else []), "",
@@ -113,7 +113,7 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
         why: dict[str, list[str]] = {}
         for method in result["methods"]:
             for each in method["properties"]:
-                if each["status"] in ("not offered", "not judged"):
+                if each["status"] in ("not supported", "not judged"):
                     why.setdefault(each["why"], []).append(f"`{each['property']}` ({method['method']})")
         lines += [f"- {result['library']}: {', '.join(where)}: {_plain(reason)}" for reason, where in why.items()]
         if "error" in result:

@@ -1,4 +1,4 @@
-"""That the model, the tokenizer and the random generators are afterwards what they were before."""
+"""The model, the tokenizer and the random generators are left as they were."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 
 def mode_kept(subject: Subject) -> None:
-    """The model's layers stay in evaluation or in training mode, as they were."""
+    """Every layer is left in training or evaluation mode, as it was."""
     for training in (False, True):
         place = tiny()
         place.model.train(training)
@@ -36,7 +36,7 @@ def hooks_removed(subject: Subject) -> None:
 
 
 def gradients_kept(subject: Subject) -> None:
-    """Gradients that the parameters hold, and which parameters take any, stay as they were."""
+    """The parameters' stored gradients and `requires_grad` flags are left unchanged."""
     place = tiny()
     for number, parameter in enumerate(place.model.parameters()):
         parameter.grad = torch.ones_like(parameter) if number % 2 else None
@@ -51,7 +51,7 @@ def gradients_kept(subject: Subject) -> None:
 
 
 def weights_kept(subject: Subject) -> None:
-    """The weights, their precision and the layers themselves stay as they were."""
+    """The weights, their dtype and the layers themselves are left unchanged."""
     place = tiny()
 
     def state(model: Any) -> list[Any]:
@@ -62,7 +62,7 @@ def weights_kept(subject: Subject) -> None:
 
 
 def settings_kept(subject: Subject) -> None:
-    """The model's configuration stays as it was."""
+    """The model's configuration is left unchanged."""
     place = tiny()
 
     def state(model: Any) -> list[Any]:
@@ -73,7 +73,7 @@ def settings_kept(subject: Subject) -> None:
 
 
 def tokenizer_kept(subject: Subject) -> None:
-    """The tokenizer's sides, longest length and special tokens stay as they were."""
+    """The tokenizer's padding side, truncation side, maximum length and special tokens are left unchanged."""
     place = tiny()
 
     def state(model: Any) -> list[Any]:
@@ -89,7 +89,7 @@ def tokenizer_kept(subject: Subject) -> None:
 
 
 def random_state_kept(subject: Subject) -> None:
-    """The global random generators stay where they were; a sampling method may draw from them, but not seed them."""
+    """The global random generators are left as they were; a sampling method may draw from them, but not seed them."""
     sources: dict[str, Callable[[], Any]] = {
         "random": random.getstate,
         "numpy.random": lambda: [part.tolist() if hasattr(part, "tolist") else part for part in np.random.get_state()],
@@ -106,19 +106,23 @@ def random_state_kept(subject: Subject) -> None:
     for name in sources:
         (before, first), (_, second) = ended[0][name], ended[1][name]
         if before != first and (first == second or not draws):
-            came = "a seed of its own" if first == second else "numbers were drawn, though its scores need none"
-            raise ViolationError(f"the generator of {name} as before", came, TEXT)
+            got = (
+                "it was seeded"
+                if first == second
+                else "random numbers were drawn, although the scores do not depend on them"
+            )
+            raise ViolationError(f"the state of {name} as before", got, TEXT)
 
 
 @rule(unless=["class_free"])
 def bfloat16(subject: Subject) -> None:
-    """A model in bfloat16 is explained as well as in float32."""
+    """A model in bfloat16 gets about the same scores as in float32."""
     (wanted,) = subject(known("logit", PRODUCT), [TEXT])
     place = known("logit", PRODUCT)
     place.model.to(torch.bfloat16)
-    (came,) = subject(place, [TEXT])
-    if np.abs(wanted.scores - came.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
-        raise ViolationError(f"{wanted} (as in float32)", str(came), TEXT)
+    (got,) = subject(place, [TEXT])
+    if np.abs(wanted.scores - got.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
+        raise ViolationError(f"{wanted} (as in float32)", str(got), TEXT)
 
 
 def _unchanged(
