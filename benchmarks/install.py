@@ -2,8 +2,9 @@
 
     python benchmarks/install.py
 
-PyTorch is installed once, and the other environments see it: it is most of the download and of the disk space. Everything
-else is installed where it is used. A peer that cannot be installed is not left out: the run names it, with the reason.
+PyTorch is installed once, and the other environments see it, since it takes most of the time and the disk space.
+Everything else is installed where it is used. A peer that cannot be installed is not left out: the run names it, with
+the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "peers"
 TORCH = "torch==2.13.0"
 TRANSFORMERS = "transformers==5.22.2"
+REFEREE = "psutil==7.2.2"  # the referee runs in these environments, too
 
 ENVIRONMENTS = {
     "common": [TRANSFORMERS, "captum==0.9.0", "shap==0.51.0", "lime==0.2.0.1", "solvex==1.0.3"],
@@ -44,7 +46,7 @@ def install() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     _install("torch", [TORCH])
     for name, packages in ENVIRONMENTS.items():
-        _install(name, [TORCH, *packages])
+        _install(name, [TORCH, REFEREE, *packages])
 
 
 def _install(name: str, packages: list[str]) -> None:

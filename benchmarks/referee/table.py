@@ -26,7 +26,10 @@ sys.path[:0] = [str(HERE.parent), str(ROOT / "src")]
 from install import python_of  # noqa: E402  # a neighbor
 from known_issues import ISSUES, KNOWN, NOT_HERE  # noqa: E402
 
-LIBRARIES = ("captum", "shap", "lime", "ferret", "interpreto", "transformers_interpret", "solvex", "shapiq")
+LIBRARIES = (
+    "captum", "shap", "lime", "ferret", "interpreto", "transformers_interpret", "solvex", "shapiq", "inseq",
+    "context_cite",
+)  # fmt: skip
 RESULTS = ROOT / "build" / "referee"
 PAGE = ROOT / "docs" / "referee.md"
 MARKS = ("<!-- referee: written by benchmarks/referee/table.py -->", "<!-- /referee -->")

@@ -12,12 +12,11 @@ made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 made.decoder = decoders.ByteLevel()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", mask_token="<mask>")
 torch.manual_seed(0)
-network = RobertaForSequenceClassification(
-    RobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=40, pad_token_id=0,
-    )  # fmt: skip
-).eval()
+config = RobertaConfig(
+    vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+    max_position_embeddings=40, pad_token_id=0,
+)  # fmt: skip
+network = RobertaForSequenceClassification(config).eval()
 
 text, read = "a 🙂 b", []
 explainer = SHAPExplainer(network, tokenizer)

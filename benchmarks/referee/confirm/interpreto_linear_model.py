@@ -1,4 +1,4 @@
-"""Interpreto's KernelSHAP on two words: of the 300 samples asked for it draws 4, often all equal, and then returns 0."""
+"""For two words, Interpreto's KernelSHAP draws 4 samples, not the 300 asked for; if all are equal, a word gets 0."""
 
 import torch
 from _tiny import model, say, tokenizer

@@ -1,7 +1,8 @@
 """The model, the tokenizer and the random generators are left as they were."""
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from troth.refereeing import rule
 from troth.refereeing.known import PRODUCT
 from troth.refereeing.situations import Situation, known, tiny
-from troth.refereeing.subject import Subject, ViolationError, seeded
+from troth.refereeing.subject import DoesNotApplyError, Subject, ViolationError, seeded
+from troth.refereeing.tokenizers import begin_only
 
 TEXT = "not very good film"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -21,7 +23,7 @@ def mode_kept(subject: Subject) -> None:
     for training in (False, True):
         place = tiny()
         place.model.train(training)
-        _unchanged(subject, place, lambda model: [module.training for module in model.modules()], _modes)
+        _unchanged(subject, place, lambda place: [module.training for module in place.model.modules()], _modes)
 
 
 def hooks_removed(subject: Subject) -> None:
@@ -30,7 +32,7 @@ def hooks_removed(subject: Subject) -> None:
     _unchanged(
         subject,
         place,
-        lambda model: [sum(len(getattr(module, kind)) for kind in _HOOKS) for module in [*model.modules()]],
+        lambda place: [sum(len(getattr(module, kind)) for kind in _HOOKS) for module in place.model.modules()],
         lambda before, after: f"{sum(after) - sum(before)} hooks",
     )
 
@@ -42,9 +44,10 @@ def gradients_kept(subject: Subject) -> None:
         parameter.grad = torch.ones_like(parameter) if number % 2 else None
         parameter.requires_grad_(number % 3 > 0)
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
         return [
-            (None if each.grad is None else float(each.grad.sum()), each.requires_grad) for each in model.parameters()
+            (None if each.grad is None else float(each.grad.sum()), each.requires_grad)
+            for each in place.model.parameters()
         ]
 
     _unchanged(subject, place, state, lambda before, after: _count(before, after, "parameters"))
@@ -52,31 +55,31 @@ def gradients_kept(subject: Subject) -> None:
 
 def weights_kept(subject: Subject) -> None:
     """The weights, their dtype and the layers themselves are left unchanged."""
-    place = tiny()
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
+        model = place.model
         weights = [(name, each.dtype, float(each.double().sum())) for name, each in model.state_dict().items()]
         return [*weights, *(id(module) for module in model.modules()), id(model.get_input_embeddings().weight)]
 
-    _unchanged(subject, place, state, lambda before, after: _count(before, after, "weights or layers"))
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, lambda before, after: _count(before, after, "weights or layers"))
 
 
 def settings_kept(subject: Subject) -> None:
     """The model's configuration is left unchanged."""
-    place = tiny()
 
-    def state(model: Any) -> list[Any]:
-        config = model.config.to_dict() | {"attention": model.config._attn_implementation}
+    def state(place: Situation) -> list[Any]:
+        config = place.model.config.to_dict() | {"attention": place.model.config._attn_implementation}
         return sorted((name, str(value)) for name, value in config.items())
 
-    _unchanged(subject, place, state, _first_difference)
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, _first_difference)
 
 
 def tokenizer_kept(subject: Subject) -> None:
     """The tokenizer's padding side, truncation side, maximum length and special tokens are left unchanged."""
-    place = tiny()
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
         # Not what transformers itself sets in every call: the padding and truncation of the Rust tokenizer.
         own = place.tokenizer
         facts = {
@@ -85,7 +88,8 @@ def tokenizer_kept(subject: Subject) -> None:
         }  # fmt: skip
         return sorted((name, str(value)) for name, value in facts.items())
 
-    _unchanged(subject, place, state, _first_difference)
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, _first_difference)
 
 
 def random_state_kept(subject: Subject) -> None:
@@ -125,14 +129,26 @@ def bfloat16(subject: Subject) -> None:
         raise ViolationError(f"{wanted} (as in float32)", str(got), TEXT)
 
 
+def _with_and_without_mask(subject: Subject) -> Iterator[Situation]:
+    """A model whose tokenizer has all special tokens, and if supported one whose tokenizer cannot pad or mask."""
+    yield tiny()
+    place = subject.known(PRODUCT, begin_only)
+    with contextlib.suppress(DoesNotApplyError, ViolationError):  # an error is reported by begin_token_only
+        subject.call(subject.known(PRODUCT, begin_only), [TEXT])
+        yield place
+
+
 def _unchanged(
-    subject: Subject, place: Situation, state: Callable[[Any], list[Any]], tell: Callable[[list[Any], list[Any]], str]
+    subject: Subject,
+    place: Situation,
+    state: Callable[[Situation], list[Any]],
+    describe: Callable[[list[Any], list[Any]], str],
 ) -> None:
-    before = state(place.model)
+    before = state(place)
     subject.call(place, [TEXT, "good film"])
-    after = state(place.model)
+    after = state(place)
     if before != after:
-        raise ViolationError("no change", tell(before, after), TEXT)
+        raise ViolationError("no change", describe(before, after), TEXT)
 
 
 def _modes(before: list[bool], after: list[bool]) -> str:
