@@ -27,6 +27,7 @@ ENVIRONMENTS = {
     "inseq": [TRANSFORMERS, "inseq==0.7.1"],
     "interpreto": [TRANSFORMERS, "interpreto==0.5.2"],
     "transformers_interpret": [TRANSFORMERS, "transformers-interpret==0.10.0"],
+    "transformers_interpret_0_9": [TRANSFORMERS, "transformers-interpret==0.9.6"],  # with a bug that 0.10.0 fixed
     "shapiq": [TRANSFORMERS, "shapiq==1.4.1"],
     "icx360": [TRANSFORMERS, "icx360==0.1.0"],
     "context_cite": [TRANSFORMERS, "context-cite==0.0.4"],

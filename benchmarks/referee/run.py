@@ -42,7 +42,7 @@ def main() -> None:
     for name, function in adapter.METHODS.items():
         if not rest or rest[0] == name:
             verdicts = referee(function, name=name, only=rest[1:] or None)
-            leave_out(verdicts, function.left_out)
+            leave_out(verdicts, getattr(function, "left_out", {}))
             claims = {"claims": list(function.claims), "of": function.of}
             replies.append({"method": name, "seconds": verdicts.seconds, **claims, **verdicts.to_dict()})
     sys.stdout.write(json.dumps({"library": library, "versions": versions, "methods": replies}) + "\n")
