@@ -31,6 +31,7 @@ app = typer.Typer(
     name="troth",
     help="Explain what a text classifier did, and prove how faithful the explanation is.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

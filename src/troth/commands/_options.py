@@ -209,6 +209,7 @@ Seeds = Annotated[
 ]
 KeyFile = Annotated[Path | None, "Sign or check records with the key in this file: HMAC-SHA256 of all its bytes."]
 Json = Annotated[bool, "Plain JSON for machines."]
+Verbose = Annotated[bool, "Print every note, and a paragraph on methods for a paper."]
 Device = Annotated[str | None, "cpu, cuda or cuda:1; by default a GPU if there is one."]
 
 

@@ -60,9 +60,9 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Iter
 
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
+    from troth.report import screen
     from troth.report.across import across
     from troth.report.board import leaderboards
-    from troth.report.screen import table
 
     console = Console()
     plain = not console.is_terminal or console.no_color or console.color_system is None
@@ -74,9 +74,10 @@ def print_boards(store: Any, plan: Any) -> None:
         console.print(sheet.notes[0], style="dim")
         console.print()
     for board in boards[:_BOARDS]:
-        console.print(table(board, board.explainers, console.width, marks=plain))
-        for line in board.answer():
-            console.print(f"• {line}", markup=False)
+        console.print(screen.table(board, board.explainers, console.width, marks=plain))
+        console.print()
+        for text in screen.closing(board, console.width):
+            console.print(text)
         console.print()
     if len(boards) > _BOARDS:
         console.print(f"and {len(boards) - _BOARDS} more tables in the report", style="dim")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
-from troth.core import catalog
+from troth.core import catalog, terminal
 from troth.core.terminal import Console
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def bench(
     log: Annotated[str | None, "Log the bench to mlflow or wandb."] = None,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
+    verbose: _options.Verbose = False,
     form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -111,7 +113,7 @@ def bench(
     elif form is not None:
         sys.stdout.write(export.text([sheet(board, order)], form))
     else:
-        _print(Console(), board, order, report)
+        _print(Console(), board, order, report, verbose)
         if result.spent:
             Console().print(result.spent, style="dim", markup=False)
     if result.outcome.interrupted:
@@ -119,22 +121,23 @@ def bench(
     _gate.leave(judged, result.outcome.failed, as_json or form is not None)
 
 
-def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:
-    from troth.report.board_sheet import folded
-    from troth.report.screen import table
+def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path, verbose: bool) -> None:
+    from troth.report import screen
 
     plain = not console.is_terminal or console.no_color or console.color_system is None
-    console.print(table(board, order, console.width, marks=plain))
-    console.print()
+    console.print(screen.table(board, order, console.width, marks=plain))
     notes = [
         note
         for kind, name in (("data", board.data), ("models", board.model))
         for note in board.about.get(kind, {}).get(name, {}).get("notes", ())
     ]
-    for note in dict.fromkeys(notes):
-        console.print(note, style="dim", markup=False)
-    for line in board.answer():
-        console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
-    for line in folded(board.skipped):
-        console.print(f"  skipped: {line}", style="dim", markup=False)
+    for line in (part for note in dict.fromkeys(notes) for part in terminal.wrapped(note, console.width)):
+        console.print(line, style="dim", markup=False)
+    console.print()
+    for text in (screen.in_full if verbose else screen.closing)(board, console.width):
+        console.print(text)
     console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)
+    if not verbose:
+        run = shlex.quote(str(report.parent))
+        console.print("all notes: the same command with --verbose", style="dim", markup=False)
+        console.print(f"for a paper: troth cite {run}", style="dim", markup=False, soft_wrap=True)

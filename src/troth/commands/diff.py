@@ -96,7 +96,7 @@ def _texts(first: Store, second: Store, page: Path | None, as_json: bool) -> Non
 
 
 def _print(found: RunDifference, everything: bool) -> None:
-    from troth.report.board_sheet import short_names
+    from troth.report.wording import short_names
 
     console = Console()
     about = [(key, _value(before), _value(after)) for key, (before, after) in found.about.items()]
