@@ -98,14 +98,14 @@ def load_model(
 
 
 def load_named(model: str, home: Path | None = None, **options: Any) -> TextClassifier:
-    """As load_model, for what the user has named: a reference, whose code is run, or any other name."""
+    """As load_model, for a name given by the user: a reference, whose code is run, or any other name."""
     reference = user_code.read(model)
     return load_model(model, **options) if reference is None else from_reference(reference, home or Path.cwd(), options)
 
 
 def from_reference(reference: user_code.Reference, home: Path, options: dict[str, Any]) -> TextClassifier:
-    """A black box keeps its file's text in its fingerprint: another text, another model. Classes are named by
-    `labels`, or by an attribute of that name on the function.
+    """A black box whose fingerprint contains the text of its file: if the text changes, it is another model. Its
+    classes are named by `labels`, or by an attribute of that name on the function.
     """
     from troth.models.black_box import BlackBox
 
@@ -130,19 +130,20 @@ def _in_windows(model: TextClassifier, windows: Any) -> TextClassifier:
 
 
 def kinds() -> dict[str, type[TextClassifier]]:
-    """Every kind of model by its name: the files of this folder that hold a class of the file's name."""
+    """All kinds of models by name: the files of this folder that define a class of the file's name."""
     classes = {}
     for folder in __path__:
         for file in sorted(Path(folder).glob("[!_]*.py")):
             class_name = "".join(part.capitalize() for part in file.stem.split("_"))
-            # Read before it is imported: a file that holds no kind may take seconds.
+            # The file's text is checked before it is imported, because importing a file that holds no kind may take
+            # seconds.
             if re.search(rf"^class {class_name}\b", file.read_text(encoding="utf-8"), re.MULTILINE):
                 classes[file.stem] = getattr(importlib.import_module(f"{__name__}.{file.stem}"), class_name)
     return classes
 
 
 def _kind_of(source: Any, options: Mapping[str, Any], every: Sequence[type[TextClassifier]]) -> type[TextClassifier]:
-    """The one kind that takes a source and has all options."""
+    """The one kind that accepts a source and has all of the options."""
     owners = {name: [kind for kind in every if name in kind.options] for name in options}
     for name in options:
         if not owners[name]:

@@ -1,7 +1,7 @@
-"""Erased inputs as branches of the whole text: what stands before the first erased token is run once and lent.
+"""Reads erased inputs as branches of the whole text: the tokens before the first erased one are run once and shared.
 
-The rows' own tokens go through the network as one sequence without padding, in the order in which the rows leave the
-text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
+The rows' own tokens go through the network as one sequence without padding, ordered by the position at which they leave
+the text. Each token attends to the prompt, to the text as long as its row agrees with it, and to its own row.
 """
 
 from contextvars import ContextVar
@@ -21,43 +21,43 @@ from troth.models._prompt_reader import Tree
 from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
-_WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
-# Tokens that attend together. Few waste less on each other, many make larger products.
+_WORTH = 0.8  # used only if it takes at most this share of the tokens of padded rows
+# The number of tokens per attention call: smaller chunks compute fewer useless products, larger ones run faster.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Tokens that attend together: a slice of the sequence, whose text they may see, and what each of them sees."""
+    """Tokens of one attention call: a slice of the sequence, the text that they may attend to, and the mask."""
 
     tokens: slice
-    trunk: int | None  # the number of its text among those that are lent
+    trunk: int | None  # the index of their text among the shared ones
     mask: Tensor  # [tokens, prompt + text + tokens] 0 or −∞
 
 
 @dataclass(frozen=True, eq=False)
 class BranchPlan:
-    """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
+    """One pass for all rows: the positions that each row runs itself, and where they are in the sequence."""
 
     rows: Tensor  # [tokens] the row of each token
-    places: Tensor  # [tokens] its place in the row
-    starts: Tensor  # [rows] the first place that a row runs itself
-    offsets: Tensor  # [rows] where in the sequence that is
-    trunks: tuple[Tensor, ...]  # of each text that is lent its ids up to where nothing branches off any more
-    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with its text
+    places: Tensor  # [tokens] its position in the row
+    starts: Tensor  # [rows] the first position that a row runs itself
+    offsets: Tensor  # [rows] the index of that position in the sequence
+    trunks: tuple[Tensor, ...]  # the ids of each shared text up to the last position at which a row branches off
+    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with the index of its text
 
     def index(self, places: Tensor) -> Tensor:
-        """Where in the sequence these places of the rows are. [rows, n] -> [rows, n]"""
+        """The indices in the sequence of these positions of the rows. [rows, n] -> [rows, n]"""
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
 def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
-    """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
+    """Plans a pass for rows that must be run from position `first` ([rows]) on; None if that saves too little.
 
-    The first `begun` tokens are the same in all rows, and are lent.
+    The first `begun` tokens are the same in all rows and are shared.
     """
-    if int(first.min()) < 0:  # nothing at all is left of a row
+    if int(first.min()) < 0:  # nothing is left of a row
         return None
     distinct, of_row = distinct_encodings(rows)
     wholes = pad_sequence([encoding.ids for encoding in distinct], batch_first=True, padding_value=-1)
@@ -65,7 +65,7 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     width = min(ids.shape[1], wholes.shape[1])
     agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
     starts = torch.minimum(agrees, first).clamp(min=begun)
-    # A text is lent up to where a row that is whole begins to be read.
+    # A text is shared up to the position from which whole rows are run.
     ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
@@ -103,7 +103,7 @@ def run(
     trunks: list[list[Lent]],
     tree: Tree,
 ) -> Tensor:
-    """[tokens, hidden] what the network's last layer says of each token."""
+    """[tokens, hidden] the last hidden state of each token."""
     begun = prompt[0].keys.shape[2] if prompt else 0
     positions = tree.positions(rows.lengths, chosen.rows, chosen.places)
     dtype = next(body.parameters()).dtype
@@ -139,7 +139,7 @@ def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch
 
 
 def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
-    """[tokens, prompt + text + tokens] what each token attends to."""
+    """[tokens, prompt + text + tokens] the mask of what each token attends to."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device
     prompt = torch.ones(len(row), begun, dtype=torch.bool, device=device)
@@ -166,14 +166,15 @@ def _attend(
         own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
         keys = torch.cat([*(layer.keys for layer in before), own[0]], dim=2)
         values = torch.cat([*(layer.values for layer in before), own[1]], dim=2)
-        if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
+        # Fused kernels need keys and values for each head, also in grouped-query attention.
+        if query.device.type != "cpu":
             keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
         parts.append(
             scaled_dot_product_attention(
                 query[:, :, chunk.tokens],
                 keys,
                 values,
-                attn_mask=chunk.mask.to(query.device),  # layers may be on several
+                attn_mask=chunk.mask.to(query.device),  # layers may be on several devices
                 scale=scaling,
                 enable_gqa=keys.shape[1] != query.shape[1],
             )
