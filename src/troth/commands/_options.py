@@ -6,6 +6,7 @@ import inspect
 import logging
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -117,6 +118,12 @@ def known_model(name: str) -> str:
     if name != "embedded":
         hub.require(name)
     return name
+
+
+def summary(command: Callable[..., None]) -> str:
+    """The first sentence of what a command does, for the list of commands."""
+    first = (inspect.getdoc(command) or "").partition("\n\n")[0]
+    return " ".join(re.split(r"(?<=\.)\s|[:;]\s", first)[0].rstrip(".").split())
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:

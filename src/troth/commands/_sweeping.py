@@ -35,7 +35,7 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
-    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}) into {store.folder}")
+    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}), which are pieces of work, into {store.folder}")
     if "trainings" in plan.about:
         terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {expected.cells['training']:,} cells")
     if "fits" in plan.about:

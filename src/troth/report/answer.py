@@ -173,15 +173,18 @@ def _plausible(board: Leaderboard) -> list[Caution]:
     return [Caution(f"{shown} {which} with humans, not faithfulness", " ".join(lines))]
 
 
-def pairs(board: Leaderboard) -> list[str]:
-    """Every method of the user's against the best other one: "mine − leave_one_out: +0.002 […], p = 0.7"."""
+def pairs(board: Leaderboard, most: int | None = None) -> list[str]:
+    """Every method of the user's against the best other one: "mine − leave_one_out: +0.002 […], p = 0.7".
+
+    On all metrics that decide, or on the `most` on which it does best.
+    """
     if board.analysis is None:
         return []
     lines = []
     for name in own_methods(board.about):
         other = next((other for other in board.explainers if other not in (name, RANDOM)), RANDOM)
         if compared := board.analysis.between(name, other):
-            lines.append(f"{name} − {other}: {'; '.join(comparison.numbers for comparison in compared)}.")
+            lines.append(f"{name} − {other}: {'; '.join(pair.numbers for pair in compared[:most])}.")
     return lines
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from troth.core.numbers import p_value
 from troth.core.sheet import NOTHING, Column, TableCell
 from troth.core.terminal import visible, wrapped
-from troth.report.answer import cautions, failed, findings, methods
+from troth.report.answer import cautions, failed, findings, methods, pairs
 from troth.report.board import Leaderboard
 from troth.report.board_sheet import sheet
 from troth.report.wording import folded, options_note, short_names
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from troth.validity.stamp import Stamp
 
 _GAP = 2
+_FIRST = "explainer"
 _CHECK = "validity"  # of erased inputs: are they in distribution?
 _VERDICT, _CAUTIONS = 5, 3  # lines
+_OWN = 2  # methods of the user's
 _SPACE = r"(?<= )(?<!by )(?![↑↓])"  # where a heading is broken: before "by mask_token ↑", not within that
 _BREAK = rf"{_SPACE}|(?<=_)"
 
@@ -71,7 +73,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
         for place, column in enumerate(shown.columns[first:], start=first)
     ]
     widest = max((metric.width for metric in metrics), default=0)
-    side = min(max(map(cell_len, [*names, _CHECK])), width - _GAP - widest)  # a longer name is folded
+    side = min(max(map(cell_len, [*names, _FIRST])), width - _GAP - widest)  # a longer name is folded
     two = sum(sorted((_GAP + metric.width for metric in metrics), reverse=True)[:2])
     parts = (_panels if side + two <= width else _blocks)(names, metrics, costs, width, side)
     gap = [Text()] if isinstance(parts[0], Table) else []
@@ -126,7 +128,7 @@ def _panels(
 
 def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], side: int) -> Table:
     shown = Table(box=None, padding=(0, 0, 0, _GAP), pad_edge=False, show_edge=False)
-    shown.add_column("explainer", style="cyan", width=max(1, side), overflow="fold")
+    shown.add_column(_FIRST, style="cyan", width=max(1, side), overflow="fold")
     most = max((len(metric.heading) for metric in metrics), default=1)
     for metric in metrics:
         lines = [""] * (most - len(metric.heading)) + metric.heading
@@ -188,7 +190,9 @@ def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool
 
 
 def closing(board: Leaderboard, width: int = 80) -> list[Text]:
-    """The verdict in at most five lines, up to three things to beware of, a line each, and in full what failed."""
+    """The verdict in at most five lines, how the user's own methods compare, up to three things to beware of, a line
+    each, and in full what failed.
+    """
     verdict: list[str] = []
     for sentence in board.verdict.sentences if board.verdict is not None else ():
         if len(verdict) + len(lines := wrapped(sentence, width)) <= _VERDICT:
@@ -198,6 +202,7 @@ def closing(board: Leaderboard, width: int = 80) -> list[Text]:
         beware.append(f"Beware: {len(board.skipped)} methods or metrics were skipped; --verbose lists them.")
     return [
         *(Text(line, "" if place else "bold") for place, line in enumerate(verdict)),
+        *(Text(part) for line in pairs(board, most=1)[:_OWN] for part in wrapped(line, width)),
         *(Text(part, "yellow") for line in [*beware[:_CAUTIONS], *failed(board)] for part in wrapped(line, width)),
     ]
 

@@ -61,8 +61,8 @@ def judge(
     if not better:
         closest = max(compared, key=lambda pair: pair.size)
         none = "No explainer is" if len(real) > 1 else f"{real[0]} is not"
-        sentences = (f"{none} shown to beat random.", f"The closest: {closest}.", *power(closest, counts))
-        return Verdict("none", sentences, (), useless)
+        said = (f"{none} shown to beat random.", f"The closest: {closest}.", *power(closest, counts))
+        return Verdict("none", said, (), useless)
     # Of those that nothing is better than, the one with the best mean place.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
