@@ -22,30 +22,31 @@ if TYPE_CHECKING:
 def bench(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
-    split: Annotated[str | None, "Which split; by default the one to evaluate on."] = None,
+    split: Annotated[str | None, "Split of the data; by default the one for evaluation."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     group: _options.GroupColumn = None,
-    unlabelled: Annotated[bool, "Rows may have no label."] = False,
+    unlabelled: Annotated[bool, "Allow rows without a label."] = False,
     limit: Annotated[
-        int | None, "So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."
+        int | None, "Number of examples, drawn with seed 0; 0 takes all; by default 50, with all explainers 100."
     ] = None,
-    explainers: Annotated[list[str] | None, "Methods: lime,gradient; or all."] = None,
-    metrics: Annotated[list[str] | None, "Metrics: comprehensiveness,…; or all."] = None,
+    explainers: Annotated[list[str] | None, "Explainers, such as lime,gradient, or all."] = None,
+    metrics: Annotated[list[str] | None, "Metrics, such as comprehensiveness,sufficiency, or all."] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
         str | None, "How a unit is erased; by default as in the model's training, else mask_token."
     ] = None,
     seed: _options.Seeds = None,
-    sort: Annotated[str | None, "Sort by this metric instead of the mean place."] = None,
+    sort: Annotated[str | None, "Sort by this metric instead of the mean rank."] = None,
     out: Annotated[Path | None, "The run's folder; by default one under runs/."] = None,
     workers: _options.Workers = None,
-    engine: Annotated[str, "local or ray."] = "local",
+    engine: Annotated[str, "What runs the cells (pieces of work): local processes, or ray."] = "local",
     retry: _options.Retry = False,
     require: Annotated[
-        list[str] | None, "What must hold: 'lime beats random', 'comprehensiveness(lime) > 0.2'; exit code 1, or 3."
+        list[str] | None,
+        "Requirement, such as 'lime beats random'; exit code 1 if it is not met, 3 if that cannot be told.",
     ] = None,
     baseline: Annotated[str | None, "A run that this one must not be worse than: a folder, or a name in runs/."] = None,
     log: Annotated[str | None, "Log the bench to mlflow or wandb."] = None,

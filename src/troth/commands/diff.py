@@ -34,9 +34,9 @@ def diff(
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Compares two runs: which specs differ, and which numbers moved beyond their intervals; --texts, explanations.
+    """Compares two runs: which settings differ, and which numbers moved beyond their intervals.
 
-    It describes, and exits with 0 whatever it finds; to fail where a run has become worse: troth bench --baseline.
+    The exit code is 0 whatever differs. To fail where a run has become worse: troth bench --baseline.
 
     Example: troth diff runs/before runs/after
 

@@ -50,7 +50,7 @@ def list(
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Lists what there is: explainers, metrics, maskings, datasets, recipes, bases and studies, one line each.
+    """Lists explainers, metrics, maskings, data sets, recipes, bases and studies, or describes one of them.
 
     Example: troth list explainers
 
