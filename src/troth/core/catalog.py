@@ -38,7 +38,7 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
-TRIED = Path(__file__).with_name("tried.json")  # costs and models of methods, written by scripts/document.py
+TRIED = Path(__file__).with_name("tried.json")  # costs and models of methods, written by scripts/docs/document.py
 _CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
 _WITH_PLUGINS = ("explainers", "metrics")  # installed packages may offer more of these
 _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}

@@ -52,20 +52,20 @@ def load_model(
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
 
-    Or a URL: `load_model("https://…/v1", model="…", prompt=…, class_words=…)` asks a server (docs/remote.md).
+    Or a URL: `load_model("https://…/v1", model="…", prompt=…, class_words=…)` asks a server (docs/guide/remote.md).
 
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become; `continuation` (or `generate`, a number
     of tokens) explains what it wrote after the text or prompt, `against` rather than which other continuation
-    (docs/prompted.md). `multi_label` makes every label a
+    (docs/guide/prompted.md). `multi_label` makes every label a
     question of its own, which holds above `threshold`; `candidate_labels` (and a `hypothesis_template`) ask an NLI
-    model which of them the text entails (docs/multi_label.md). `windows=True` reads texts longer than `max_length` in
-    overlapping windows (docs/units.md). `device_map="auto"` (with `max_memory`, `offload_folder`) splits a model over
-    devices, `quantization="4bit"` shrinks it; `pooling` and `choices` belong to kinds of
-    docs/heads.md. `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are those of other kinds
-    of model (docs/new_model_kind.md).
+    model which of them the text entails (docs/guide/multi_label.md). `windows=True` reads texts longer than
+    `max_length` in overlapping windows (docs/guide/units.md). `device_map="auto"` (with `max_memory`, `offload_folder`)
+    splits a model over devices, `quantization="4bit"` shrinks it; `pooling` and `choices` belong to kinds of
+    docs/guide/heads.md. `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are those of other
+    kinds of model (docs/reference/new_model_kind.md).
     """
     if "trust_remote_code" in options:
         raise TrothError(

@@ -1,5 +1,5 @@
 """SaLoss (Chrysostomou & Aletras, 2021): cross-entropy + λ · KL(α, σ), so that attention learns to follow what is
-salient in the text. The paper reports more faithful attention; docs/results/saloss.md does not find it.
+salient in the text. The paper reports more faithful attention; docs/papers/saloss/results.md does not find it.
 
 α is what [CLS] attends to in the last layer, mean over heads (in a BiLSTM its attention, in a decoder that of the last
 position), restricted to the text's tokens and renormalized; σ is (salience + 1e-8) over its sum, fixed before training.
