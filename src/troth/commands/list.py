@@ -106,8 +106,8 @@ def print_kind(kind: str) -> None:
         line.rstrip()
         console.print(line, soft_wrap=True)
     if kind in ("explainers", "metrics"):
-        about = "passes: texts the model reads to explain or measure one of n words; all about one: troth list NAME"
-        console.print(Text(about, "dim"), soft_wrap=True)
+        console.print(Text("passes: texts that the model reads to explain or measure one text of n words", "dim"))
+        console.print(Text("all about one: troth list NAME", "dim"))
     console.print()
 
 
