@@ -42,7 +42,7 @@ def print_estimate(
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
-    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}) into {folder}")
+    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}), which are pieces of work, into {folder}")
     if "trainings" in plan.about:
         terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {expected.cells['training']:,} cells")
     if "fits" in plan.about:
@@ -111,9 +111,9 @@ def _blocks(columns: Sequence[str], widths: Sequence[int], names: int, width: in
 
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
+    from troth.report import screen
     from troth.report.across import across
     from troth.report.board import leaderboards
-    from troth.report.screen import table
 
     console = Console()
     plain = not console.is_terminal or console.no_color or console.color_system is None
@@ -125,9 +125,10 @@ def print_boards(store: Any, plan: Any) -> None:
         console.print(sheet.notes[0], style="dim")
         console.print()
     for board in boards[:_BOARDS]:
-        console.print(table(board, board.explainers, console.width, marks=plain))
-        for line in board.answer():
-            console.print(f"• {line}", markup=False)
+        console.print(screen.table(board, board.explainers, console.width, marks=plain))
+        console.print()
+        for text in screen.closing(board, console.width):
+            console.print(text)
         console.print()
     if len(boards) > _BOARDS:
         console.print(f"and {len(boards) - _BOARDS} more tables in the report", style="dim")

@@ -22,7 +22,7 @@ _PARTS = {
 
 
 def doctor(as_json: _options.Json = False) -> None:
-    """Prints what works on this machine: versions, devices, optional parts, and one explanation from end to end.
+    """Checks what works on this machine. Prints versions, devices and optional parts, and explains one text.
 
     Example: troth doctor
     """

@@ -32,7 +32,7 @@ def explain(
     ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[
-        list[str] | None, "Methods: random,gradient; by default one that the model can answer."
+        list[str] | None, "Explainers, such as lime,gradient; by default one that the model supports."
     ] = None,
     pair: Annotated[str | None, "The second text, for models that read two."] = None,
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
@@ -48,16 +48,16 @@ def explain(
     interactions: Annotated[bool, "Which units act together: pairwise Shapley interaction values, as arcs."] = False,
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
-    split: Annotated[str | None, "Which part of the data."] = None,
+    split: Annotated[str | None, "Split of the data."] = None,
     limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     only: Annotated[
-        str | None, "Of the data: wrong (what the model gets wrong) or right; --limit counts these."
+        str | None, "Keep only the examples that the model gets wrong, or right; --limit counts these."
     ] = None,
     ids: Annotated[list[str] | None, "Only these examples of the data, by their ids: 12,17."] = None,
-    csv: Annotated[Path | None, "Write a row per unit here, with text, gold and predicted class."] = None,
+    csv: Annotated[Path | None, "Write a csv file: a row per unit, with text, gold and predicted class."] = None,
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     dry_run: _options.DryRun = False,

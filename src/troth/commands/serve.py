@@ -30,7 +30,7 @@ _NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  
 def serve(
     run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
     model: Annotated[list[str] | None, "Models to choose from; by default the embedded one."] = None,
-    port: Annotated[int, "Where the page is; 0 takes any free port."] = 8765,
+    port: Annotated[int, "Port of the page; 0 takes any free port."] = 8765,
     runs: Annotated[str, "The folder whose runs can be opened."] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
@@ -38,13 +38,13 @@ def serve(
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Serves a page on this machine: type a text, see what made the model decide, erase words, open a run.
+    """Serves a local page: type a text, see what made the model decide, erase words, open a run.
 
     Example: troth serve -m embedded,my-model
 
     A language model: troth serve -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
-    Needs fastapi and uvicorn: pip install "troth\\[serve]"
+    Needs fastapi and uvicorn: pip install "troth[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
     try:

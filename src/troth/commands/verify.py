@@ -18,21 +18,21 @@ _UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
 
 def verify(
     record: Annotated[Path, "A record or a folder of records (troth explain --record), or a run (troth bench)."],
-    model: Annotated[str | None, "Where the model is now; by default where it was."] = None,
+    model: Annotated[str | None, "Path of the model, if it was moved."] = None,
     key_file: _options.KeyFile = None,
     sample: Annotated[
         int | None, "Of a run: how many metric cells are computed again, 3 by default; 0 for none."
     ] = None,
-    seed: Annotated[int, "Of a run: another seed chooses other cells."] = 0,
+    seed: Annotated[int, "Random seed: another seed draws other cells (pieces of work) of a run."] = 0,
     device: _options.Device = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Computes recorded decisions, or a sample of a run, again and says whether they hold: exit code 0, or 1 if not.
+    """Recomputes recorded decisions, or a sample of a run, and compares. Exit code 0 if they hold, 1 if not.
 
     Example: troth verify decisions
 
-    after troth explain "Not a bad film." --record decisions
+    The record was made by: troth explain "Not a bad film." --record decisions
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
 

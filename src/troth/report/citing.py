@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import troth
 from troth.core import catalog
-from troth.report.answer import joined
 from troth.report.board import RANDOM, Leaderboard
 from troth.report.export import latex_escaped
+from troth.report.wording import joined
 
 # The comma before the year may be missing where several authors are named.
 _REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)( et al\.| & [\w-]+)?)(?(3),? ?|, ?)(\d{4}[a-z]?)\b")

@@ -19,7 +19,7 @@ from troth.core.errors import TrothError
 from troth.core.sheet import Sheet
 from troth.report import exhibits, run_page
 from troth.report.board import Leaderboard
-from troth.report.board_sheet import short_names
+from troth.report.wording import short_names
 from troth.store.store import Store
 
 if TYPE_CHECKING:
