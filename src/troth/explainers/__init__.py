@@ -22,7 +22,7 @@ class Explainer(ABC):
     asks_model: ClassVar[bool] = True  # False: importance without a model
     learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
     recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
-    formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
+    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -24,7 +24,7 @@ class Masking(ABC):
     shortens: ClassVar[bool] = False  # an erased unit's tokens are gone from the row
     stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
-    formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
+    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     def __init_subclass__(cls, **options: Any) -> None:
