@@ -109,7 +109,7 @@ def explain(
                 raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
         _citing.cite(
             question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
-            seed=seed, device=device, html=html, as_json=as_json,
+            seed=seed, device=device, html=html, dry_run=dry_run, as_json=as_json,
         )  # fmt: skip
         return
     for name, value in {"passages": passages, "answer": answer}.items():
@@ -174,11 +174,11 @@ def explain(
     if dry_run or classifier.spent:
         read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
         expected = passes_of(classifier, examples, methods, **read)
+        cost = classifier.expected(sum(expected.values()), examples)
         if dry_run:
-            print_expected(expected, len(examples), as_json)
+            print_expected(expected, len(examples), cost, as_json)
             return
-        requests = f"at most about {sum(expected.values()):,} requests; answers known from before are not asked again"
-        terminal.echo(f"{classifier.name}: {requests}", err=True)
+        terminal.echo(f"{classifier.name}: {cost}", err=True)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
@@ -227,15 +227,18 @@ def _made(model: str, data: str | None) -> str:
     return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
 
 
-def print_expected(expected: Mapping[str, int], texts: int, as_json: bool) -> None:
-    """What a dry run prints: how often the model would be asked."""
+def print_expected(expected: Mapping[str, int], texts: int, cost: str, as_json: bool) -> None:
+    """What a dry run prints: how often the model would be asked, and what that costs where it is counted."""
     total = sum(expected.values())
     if as_json:
-        _options.print_json({"texts": texts, "passes": total, "by_method": dict(expected)})
+        counted = {"expected": cost} if cost else {}
+        _options.print_json({"texts": texts, "passes": total, "by_method": dict(expected), **counted})
         return
     terminal.echo(f"{texts:,} {'text' if texts == 1 else 'texts'}: about {total:,} passes of the model")
     for name, passes in expected.items():
         terminal.echo(f"  {name}: {passes:,}")
+    if cost:
+        terminal.echo(cost)
 
 
 def _lines() -> list[str]:
