@@ -33,6 +33,7 @@ _PROMPTS: Mapping[str, Any] = {
         typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one."),
     ],
     "mask_text": Annotated[str | None, "What erased words become in a prompted model; one token."],
+    "max_requests": Annotated[int | None, "Of an endpoint: stop after so many requests; their answers are kept."],
     "model_option": Annotated[
         list[str] | None,
         typer.Option(

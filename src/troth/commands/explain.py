@@ -109,7 +109,7 @@ def explain(
                 raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
         _citing.cite(
             question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
-            seed=seed, device=device, html=html, as_json=as_json,
+            seed=seed, device=device, html=html, dry_run=dry_run, as_json=as_json,
         )  # fmt: skip
         return
     for name, value in {"passages": passages, "answer": answer}.items():
@@ -174,14 +174,14 @@ def explain(
     if dry_run or classifier.spent:
         read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
         expected = passes_of(classifier, examples, methods, **read)
+        cost = classifier.expected(sum(expected.values()), examples)
         if dry_run:
             seconds = None
-            if not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
+            if not cost and not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
                 seconds = seconds_to_explain(classifier, examples, methods, expected, units, segments)
-            print_expected(expected, len(examples), seconds, as_json)
+            print_expected(expected, len(examples), seconds, cost, as_json)
             return
-        requests = f"at most about {sum(expected.values()):,} requests; answers known from before are not asked again"
-        terminal.echo(f"{classifier.name}: {requests}", err=True)
+        terminal.echo(f"{classifier.name}: {cost}", err=True)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
@@ -222,17 +222,23 @@ def explain(
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
 
 
-def print_expected(expected: Mapping[str, int], texts: int, seconds: float | None, as_json: bool) -> None:
-    """What a dry run prints: how often the model would be asked, and how long that takes where it was tried."""
+def print_expected(expected: Mapping[str, int], texts: int, seconds: float | None, cost: str, as_json: bool) -> None:
+    """Prints a dry run: how often the model would be asked, how long that takes if it was tried, what it costs if it is
+    counted.
+    """
     total = sum(expected.values())
     if as_json:
-        _options.print_json({"texts": texts, "passes": total, "by_method": dict(expected), "seconds": seconds})
+        counted = {"expected": cost} if cost else {}
+        facts = {"texts": texts, "passes": total, "by_method": dict(expected), "seconds": seconds}
+        _options.print_json({**facts, **counted})
         return
     terminal.echo(f"{texts:,} {'text' if texts == 1 else 'texts'}: about {total:,} passes of the model")
     for name, passes in expected.items():
         terminal.echo(f"  {name}: {passes:,}")
     if seconds is not None:
         terminal.echo(f"time: about {duration(seconds)}")
+    if cost:
+        terminal.echo(cost)
 
 
 def _lines() -> list[str]:

@@ -87,8 +87,8 @@ class Continuation(Causal):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        continues = "continuation" in options or "generate" in options
-        return continues and not is_url(source) and not is_encoder_decoder(source)
+        writes = "continuation" in options or "generate" in options
+        return writes and not is_url(source) and not is_encoder_decoder(source)
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
