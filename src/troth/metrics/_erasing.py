@@ -131,11 +131,9 @@ def recursively_erased(
 
 
 def erasing(questions: Sequence[Question], keep: Bools, masking: Masking) -> ProbeBatch:
-    """The probe of [texts, rows, most units], without what is no unit of a text."""
-    n_units = np.array([question.n_units for question in questions])
-    inside = np.arange(keep.shape[2]) < n_units[:, None]
-    flat = keep[np.broadcast_to(inside[:, None], keep.shape)]
-    return ProbeBatch(questions, flat, np.full(len(questions), keep.shape[1]), masking)
+    """The probe of [texts, rows, most units]."""
+    counts = np.full(len(questions), keep.shape[1])
+    return ProbeBatch(questions, keep.reshape(-1, keep.shape[2]), counts, masking)
 
 
 def target_probability(answers: Answers, logs: bool = False) -> Floats:
@@ -196,7 +194,8 @@ class Erasure(Erasing):
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
         n_units = [question.n_units for question in questions]
-        counts = np.array([[count_at(ratio, n, self.rounding) for ratio in self.shares] for n in n_units])
+        by_length = {n: [count_at(ratio, n, self.rounding) for ratio in self.shares] for n in set(n_units)}
+        counts = np.array([by_length[n] for n in n_units])
         order = rankings(attributions, max(n_units))
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], 1)
