@@ -10,7 +10,7 @@ import pytest
 from troth.statistics import CrossedMean
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts" / "studies"))
 import aml_tables  # noqa: E402
 import findings  # noqa: E402
 import fmm_tables  # noqa: E402
@@ -96,9 +96,9 @@ def test_rows_are_paired_by_seed_and_example(tmp_path):
 
 
 def test_a_page_without_a_paper_heads_its_claims_otherwise(tmp_path, monkeypatch):
-    monkeypatch.setattr(findings, "RESULTS", tmp_path)
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page" / "findings.toml").write_text('heading = "claim"\nfinding = []\n')
+    monkeypatch.setattr(findings, "PAPERS", tmp_path)
+    (tmp_path / "page" / "results").mkdir(parents=True)
+    (tmp_path / "page" / "results" / "findings.toml").write_text('heading = "claim"\nfinding = []\n')
     assert findings.table("page").startswith("| claim | verdict |")
 
 
@@ -190,21 +190,21 @@ b,1,y,,
         findings._values(tmp_path / "rows.csv", {})
 
 
-PAGES = [*(findings.RESULTS / f"{page}.md" for page in findings.pages()), findings.OVERVIEW]
+PAGES = [*(findings.kept(page).with_suffix(".md") for page in findings.pages()), findings.OVERVIEW]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.parent.name)
 def test_a_page_shows_the_verdicts_that_its_rows_give(path):
     text = path.read_text(encoding="utf-8")
     assert findings.BEGIN in text
     assert findings.END in text
-    assert findings.up_to_date(path) == text, "run python scripts/findings.py"
+    assert findings.up_to_date(path) == text, "run python scripts/studies/findings.py"
 
 
 NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|\b(SST-2|bAbI-1|bAbI-2|bAbI-1 and -2|SmolLM2|BERT-base)\b")
 
 
-@pytest.mark.parametrize("page", ["findings.md", "which.md"])
+@pytest.mark.parametrize("page", ["findings.md", "guide/which.md"])
 def test_no_number_stands_in_prose_without_rows_behind_it(page):
     """Numbers are in the generated table, or on the pages of results, where they are checked."""
     before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(findings.BEGIN)
@@ -213,21 +213,23 @@ def test_no_number_stands_in_prose_without_rows_behind_it(page):
 
 
 def test_the_tables_of_fmm_are_those_of_what_is_kept():
-    text = (findings.RESULTS / "fmm.md").read_text(encoding="utf-8")
-    assert fmm_tables.filled(text, findings.RESULTS / "fmm") == text, "run python scripts/fmm_tables.py"
+    kept = findings.kept("fmm")
+    text = kept.with_suffix(".md").read_text(encoding="utf-8")
+    assert fmm_tables.filled(text, kept) == text, "run python scripts/studies/fmm_tables.py"
 
 
 def test_models_that_were_trained_twice_are_the_same():
-    again = findings._rows(findings.RESULTS / "fmm" / "mlm_600_rows.csv.gz").to_pylist()
+    again = findings._rows(findings.kept("fmm") / "mlm_600_rows.csv.gz").to_pylist()
     assert len(again) == 99  # 9 trainings at 11 shares of masked tokens
-    before = findings._rows(findings.RESULTS / "fmm" / "mlm_rows.csv.gz").to_pylist()
+    before = findings._rows(findings.kept("fmm") / "mlm_rows.csv.gz").to_pylist()
     assert all(row in before for row in again)
 
 
 def test_the_tables_of_aml_are_those_of_what_is_kept():
-    text = (findings.RESULTS / "aml.md").read_text(encoding="utf-8")
+    kept = findings.kept("aml")
+    text = kept.with_suffix(".md").read_text(encoding="utf-8")
     assert text.count("<!-- /aml -->") == 9
-    assert aml_tables.filled(text, findings.RESULTS / "aml") == text, "run python scripts/aml_tables.py"
+    assert aml_tables.filled(text, kept) == text, "run python scripts/studies/aml_tables.py"
 
 
 def kept(p, out, *, lowest=0.01, seeds=2):

@@ -14,7 +14,7 @@ import troth
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts" / "release"))
 
 import lowest_versions  # noqa: E402
 import publish_docs  # noqa: E402

@@ -1,4 +1,4 @@
-"""The referee on every library, each in its own environment, and docs/referee.md.
+"""The referee on every library, each in its own environment, and docs/reference/referee.md.
 
     python benchmarks/install.py            # once: the environments
     python benchmarks/referee/table.py      # some minutes on two cores
@@ -28,7 +28,7 @@ from known_issues import ISSUES, KNOWN, NOT_HERE  # noqa: E402
 
 LIBRARIES = ("captum", "shap", "lime", "ferret", "interpreto", "transformers_interpret", "solvex", "shapiq")
 RESULTS = ROOT / "build" / "referee"
-PAGE = ROOT / "docs" / "referee.md"
+PAGE = ROOT / "docs" / "reference" / "referee.md"
 MARKS = ("<!-- referee: written by benchmarks/referee/table.py -->", "<!-- /referee -->")
 SCRIPTS = "benchmarks/referee/confirm"
 

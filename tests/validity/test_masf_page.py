@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROWS, PAGE = ROOT / "docs" / "results" / "masf" / "rows.csv", ROOT / "docs" / "results" / "masf.md"
+PAGE = ROOT / "docs" / "papers" / "masf" / "results.md"
+ROWS = PAGE.with_suffix("") / "rows.csv"
 
-_spec = importlib.util.spec_from_file_location("show_masf", ROOT / "scripts" / "embedded" / "show_masf.py")
+_spec = importlib.util.spec_from_file_location("show_masf", ROOT / "scripts" / "models" / "embedded" / "show_masf.py")
 show_masf = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(show_masf)
 

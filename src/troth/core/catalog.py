@@ -38,7 +38,7 @@ KINDS = {
     "bases": "base",
     "studies": "study",
 }
-# Cost of each method and the models it runs on, written by scripts/document.py.
+# Cost of each method and the models it runs on, written by scripts/docs/document.py.
 TRIED = Path(__file__).with_name("tried.json")
 _CITATION = re.compile(r"\s*\(([^()]*[A-Za-z][^()]*\b(?:19|20)\d\d[^()]*)\)")
 _WITH_PLUGINS = ("explainers", "metrics")  # installed packages can add to these
@@ -158,15 +158,22 @@ def construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
     """Builds an object of a class, which errors refer to as `name`; options are checked against the class's fields."""
     hints = typing.get_type_hints(cls)
     allowed = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    given: dict[str, Any] = {}
     for option, value in options.items():
-        if option not in allowed:
+        # The names of other libraries for counts are understood, too: n_steps is steps, n_samples is samples.
+        count = option.removeprefix("n_")
+        own = count if option not in allowed and count in allowed and hints[count] is int else option
+        if own not in allowed:
             problem = unknown("option", option, allowed)
             raise TrothError(f"{name}: {problem}")
-        arguments.check_option(name, option, value, hints[option])
-    missing = [option for option in _required(cls) if option not in options]
+        if own in given:
+            raise TrothError(f"{name}: n_{own} and {own} are the same option; give one of them")
+        given[own] = value
+        arguments.check_option(name, own, value, hints[own])
+    missing = [option for option in _required(cls) if option not in given]
     if missing:
         raise TrothError(f"{name}: {missing[0]} must be given: {name}({missing[0]}=…)")
-    return cls(**options)
+    return cls(**given)
 
 
 def required(kind: str, name: str) -> list[str]:

@@ -22,7 +22,7 @@ class Explainer(ABC):
     asks_model: ClassVar[bool] = True  # False: importance without a model
     learns: ClassVar[bool] = False  # from all texts before it explains the first one: `prepare` needs their encodings
     recursive: ClassVar[bool] = False  # its ranking already accounts for what was erased before, so it is computed once
-    formula: ClassVar[str] = ""  # in the notation of docs/concepts.md
+    formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -24,7 +24,7 @@ class Masking(ABC):
     shortens: ClassVar[bool] = False  # removes the tokens of erased units from the row
     stochastic: ClassVar[bool] = False  # rows with the same `keep` differ with the random seed
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" is meaningful for such inputs
-    formula: ClassVar[str] = ""  # in the notation of docs/concepts.md
+    formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -56,7 +56,7 @@ class Metric(ABC):
     measures: ClassVar[Quality] = "faithfulness"
     pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
     bounds: ClassVar[str] = ""  # the values it can take, for people
-    formula: ClassVar[str] = ""  # in the signs of docs/concepts.md
+    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -4,12 +4,14 @@ The rows' own tokens go through the network as one sequence without padding, in 
 text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
@@ -22,9 +24,12 @@ from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
 _WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
+# Tokens of rows of which any saving is worth it. Such a text is lent as soon as it is read whole, for what will follow.
+_LONG = 256
 # Tokens that attend together. Few waste less on each other, many make larger products.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
+_CAUSAL_KERNELS = ("cuda",)  # devices on which attention without a mask is much faster, also behind lent tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,8 @@ class Chunk:
 
     tokens: slice
     trunk: int | None  # the number of its text among those that are lent
-    mask: Tensor  # [tokens, prompt + text + tokens] 0 or −∞
+    lent: int  # tokens of that text that some of them see
+    mask: Tensor | None  # [tokens, prompt + lent + tokens] 0 or −∞; None for a single row that needs none
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +58,11 @@ class BranchPlan:
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
-def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
+def plan(rows: Rows, first: Tensor, begun: int, is_kept: Callable[[Tensor], bool]) -> BranchPlan | None:
     """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
 
-    The first `begun` tokens are the same in all rows, and are lent.
+    The first `begun` tokens are the same in all rows, and are lent. `is_kept` says whether the states of a text, given
+    its tokens, are still there: lending those costs nothing.
     """
     if int(first.min()) < 0:  # nothing at all is left of a row
         return None
@@ -69,10 +76,15 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
-    lent = saved > ends - begun
+    known = torch.tensor([is_kept(wholes[number, :end]) for number, end in enumerate(ends.tolist())])
+    cost = torch.where(known, 0, ends - begun)
+    # Reading one whole text costs the same when its states are kept for the inputs that follow.
+    longest = int(lengths.max()) - begun
+    is_first = len(ids) == 1 and longest >= _LONG and bool(saved[0] == cost[0])
+    lent = (saved > cost) | is_first
     starts = torch.where(lent[of_row], starts, begun)
-    count = int((lengths - starts).sum() + (ends - begun)[lent].sum())
-    if not bool(lent.any()) or count > _WORTH * len(ids) * (int(lengths.max()) - begun):
+    count = int((lengths - starts).sum() + cost[lent].sum())
+    if not bool(lent.any()) or count > (1 if longest >= _LONG else _WORTH) * len(ids) * longest:
         return None
     place_of = {number: place for place, number in enumerate(torch.nonzero(lent)[:, 0].tolist())}
     texts = [place_of.get(number) for number in of_row.tolist()]
@@ -130,16 +142,19 @@ def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch
         end += counts[row]
         following = chosen.order[place + 1] if place + 1 < len(chosen.order) else None
         if following is None or following[1] != text or end - start + counts[following[0]] > together:
-            lent = 0 if text is None else len(chosen.trunks[text]) - begun
-            seen = _seen(rows, chosen, slice(start, end), begun, lent, tree)
-            nothing = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            chunks.append(Chunk(slice(start, end), text, nothing.masked_fill(~seen, -torch.inf)))
+            # Rows are in the order in which they leave the text, so the last of them sees most of it.
+            lent = 0 if text is None else int(chosen.starts[row]) - begun
+            mask = None
+            if counts[row] < end - start or tree.branches or rows.ids.device.type not in _CAUSAL_KERNELS:
+                seen = _seen(rows, chosen, slice(start, end), begun, lent, tree)
+                mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, -torch.inf)
+            chunks.append(Chunk(slice(start, end), text, lent, mask))
             start = end
     return chunks
 
 
 def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
-    """[tokens, prompt + text + tokens] what each token attends to."""
+    """[tokens, prompt + lent + tokens] what each token attends to."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device
     prompt = torch.ones(len(row), begun, dtype=torch.bool, device=device)
@@ -161,21 +176,21 @@ def _attend(
     scaling = options.get("scaling") or query.shape[-1] ** -0.5
     parts = []
     for chunk in chunks:
-        before = [layers[module.layer_idx] for layers in ([prompt] if prompt else [])]
-        before += [] if chunk.trunk is None else [trunks[chunk.trunk][module.layer_idx]]
+        before = [(layers[module.layer_idx], None) for layers in ([prompt] if prompt else [])]
+        before += [] if chunk.trunk is None else [(trunks[chunk.trunk][module.layer_idx], chunk.lent)]
         own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
-        keys = torch.cat([*(layer.keys for layer in before), own[0]], dim=2)
-        values = torch.cat([*(layer.values for layer in before), own[1]], dim=2)
+        keys = torch.cat([*(layer.keys[:, :, :end] for layer, end in before), own[0]], dim=2)
+        values = torch.cat([*(layer.values[:, :, :end] for layer, end in before), own[1]], dim=2)
+        queries = query[:, :, chunk.tokens]
+        if chunk.mask is None:
+            mask: Tensor = causal_lower_right(queries.shape[2], keys.shape[2])
+        else:
+            mask = chunk.mask.to(query.device)  # layers may be on several
         if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
             keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
         parts.append(
             scaled_dot_product_attention(
-                query[:, :, chunk.tokens],
-                keys,
-                values,
-                attn_mask=chunk.mask.to(query.device),  # layers may be on several
-                scale=scaling,
-                enable_gqa=keys.shape[1] != query.shape[1],
+                queries, keys, values, attn_mask=mask, scale=scaling, enable_gqa=keys.shape[1] != query.shape[1]
             )
         )
     return torch.cat(parts, dim=2).transpose(1, 2).contiguous(), None

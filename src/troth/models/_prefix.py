@@ -21,6 +21,8 @@ from troth.models._changes import swapped
 
 _KEPT = 4  # prompts, and texts: a long text's rows take several batches
 _WORTH = 4  # a shorter prefix is not worth a pass of its own
+# Nor is one of texts that are so long, and so many times as long as the prefix: plain attention is faster.
+_LONG, _LONGER = 256, 8
 _NAME = "troth_prefix"
 # Attention logits at a time: what stays in a processor's cache is faster; a GPU needs large products.
 _CHUNK_BYTES = {"cpu": 4 << 20}
@@ -85,6 +87,10 @@ class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
         while len(self) > _KEPT:
             self.popitem(last=False)
         return found
+
+    def has(self, text: Tensor, begun: int) -> bool:
+        """Whether the states of these tokens behind a prompt are kept."""
+        return (begun, *text.tolist()) in self
 
     def __deepcopy__(self, memo: Any) -> Self:
         return type(self)()  # a copied model may be about to change
@@ -173,11 +179,12 @@ def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: T
 AttentionInterface.register(_NAME, _attend)
 
 
-def shared(ids: Tensor, fixed: Tensor, lengths: Tensor) -> int:
+def shared(ids: Tensor, fixed: Tensor, lengths: Tensor, longest: int) -> int:
     """How many tokens all rows begin with, none of which is ever changed; at least one is left to run.
 
-    [rows, length], [rows, length], [rows]
+    [rows, length], [rows, length], [rows], and the length of the longest text before anything was erased. 0 where
+    sharing is not worth it.
     """
     same = (ids == ids[:1]).all(0) & fixed.all(0)  # [length]
     most = min(int(same.to(torch.int64).cumprod(0).sum()), int(lengths.min()) - 1)
-    return most if most >= _WORTH else 0
+    return most if most >= _WORTH and longest < max(_LONG, _LONGER * most) else 0

@@ -1,7 +1,7 @@
 """The page of a run or a check: one file with the page's script, its style and all its data; nothing is fetched.
 
 The data is JSON, computed from stored rows, the same in report.html and in `troth serve`: `report` is small and drawn
-at once; `examples` is large, has the same boards in the same order, and may come later (docs/report_page.md).
+at once; `examples` is large, has the same boards in the same order, and may come later (docs/guide/report_page.md).
 The script and the style are built from page/ and shipped. Browsers without scripts see plain tables.
 """
 

@@ -113,13 +113,14 @@ def bench(
 
     What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
     A mapping names methods of any kind: {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(),
-    "ig": "integrated_gradients(steps=20)"}; docs/own_methods.md says what a function is given and may return, and how
-    metrics of your own are written: objects, functions (model, example, attribution) or my_file.py:MyMetric.
+    "ig": "integrated_gradients(steps=20)"}; docs/guide/own_methods.md says what a function is given and may
+    return, and how metrics of your own are written: objects, functions (model, example, attribution) or
+    my_file.py:MyMetric.
     "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
     Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
     examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
-    `group` is the column of what examples come from, such as a document: each group counts once (docs/validity.md).
-    `command` is noted in run.json.
+    `group` is the column of what examples come from, such as a document: each group counts once
+    (docs/guide/validity.md). `command` is noted in run.json.
     `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
     """
     if isinstance(explainers, str) and explainers != "all":
