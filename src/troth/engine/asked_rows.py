@@ -57,11 +57,11 @@ class AskedRows:
         # [rows, most units] boolean where no unit fades; 1 for units beyond those of a text.
         self.keep, unchanged = self._effective_keep()
         whole = self.keep if self.keep.dtype == np.bool_ else self.keep == 1
-        no_more = True if self.non_unit_keep is None else self.non_unit_keep == 1
-        self.is_unchanged = unchanged.all(1) & no_more  # [rows] erases nothing beyond what the question has lost
-        self.is_whole = whole.all(1) & no_more  # [rows] the masking has nothing to erase
+        no_more: Bools | bool = True if self.non_unit_keep is None else self.non_unit_keep == 1
+        self.is_unchanged: Bools = unchanged.all(1) & no_more  # [rows] erases nothing beyond what the question has lost
+        self.is_whole: Bools = whole.all(1) & no_more  # [rows] the masking has nothing to erase
         # [rows] the text as it is, which no masking changes
-        self.is_input = self.is_whole & ~(self.has_base & (self.erased_by is not None))[self.owner]
+        self.is_input: Bools = self.is_whole & ~(self.has_base & (self.erased_by is not None))[self.owner]
         # Whether equal values of `keep` make equal rows.
         self.can_repeat = self.non_unit_keep is None and not self.masking.stochastic
 
@@ -86,7 +86,7 @@ class AskedRows:
         """[rows, most units] the values of all probes."""
         shape = len(self.owner), int(self.n_units.max(initial=0))
         is_boolean = all(probe.keep.dtype == np.bool_ for probe in self.probes)
-        keep = np.ones(shape, np.bool_ if is_boolean else np.float32)
+        keep: NDArray[Any] = np.ones(shape, np.bool_ if is_boolean else np.float32)
         start = 0
         for probe in self.probes:
             count, width = len(probe.keep), min(probe.keep.shape[1], shape[1])

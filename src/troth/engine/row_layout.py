@@ -95,7 +95,7 @@ class RowLayout:
         """[rows] lengths of so many rows of each question."""
         if type(masking).lengths is Masking.lengths:
             return np.repeat(self._n_tokens, counts)
-        parts = torch.from_numpy(keep).split(counts.tolist())
+        parts = torch.split_with_sizes(torch.from_numpy(keep), counts.tolist())
         pairs = zip(self.asked.encodings, parts, strict=True)
         return torch.cat([masking.lengths(each, rows[:, : each.n_units].float()) for each, rows in pairs]).numpy()
 
