@@ -57,9 +57,9 @@ class AskedRows:
         # [rows, most units] boolean where no unit fades; 1 for units beyond those of a text.
         self.keep, unchanged = self._effective_keep()
         whole = self.keep if self.keep.dtype == np.bool_ else self.keep == 1
-        no_more: Bools | bool = True if self.non_unit_keep is None else self.non_unit_keep == 1
-        self.is_unchanged: Bools = unchanged.all(1) & no_more  # [rows] erases nothing beyond what the question has lost
-        self.is_whole: Bools = whole.all(1) & no_more  # [rows] the masking has nothing to erase
+        no_more = True if self.non_unit_keep is None else self.non_unit_keep == 1
+        self.is_unchanged: Bools = np.logical_and(unchanged.all(1), no_more)  # [rows] erases nothing beyond its base
+        self.is_whole: Bools = np.logical_and(whole.all(1), no_more)  # [rows] the masking has nothing to erase
         # [rows] the text as it is, which no masking changes
         self.is_input: Bools = self.is_whole & ~(self.has_base & (self.erased_by is not None))[self.owner]
         # Whether equal values of `keep` make equal rows.
