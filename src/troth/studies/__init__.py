@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troth.core import catalog, locks
+from troth.core import catalog, extras, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
 from troth.core.sheet import Exportable, Sheet, plain_sheet, without_nan
@@ -128,6 +128,7 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
     from troth.training.output import require_writable
 
     parts = chosen_parts(study, only)
+    extras.require("figures", "a study", "matplotlib")  # before any work is done
     Store(require_writable(setting.out))  # refuses a folder that is not ours before any work is done
     locks.require_free(setting.out)
     _writing.require_own(setting.out, study)

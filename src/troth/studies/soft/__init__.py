@@ -56,7 +56,7 @@ class Soft(TrainedStudy[SoftExperiment]):
             raise TrothError(f"soft: samples must be at least 1, not {self.samples}")
 
     def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> SoftExperiment:
-        base = setting.base or "bert-base-uncased"
+        base = setting.base or _diagnosticity.PUBLISHED_BASE
         return SoftExperiment(data, base, plan, setting.seeds, self.changed, self.paper)
 
     def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
