@@ -19,7 +19,6 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "peers"
 TORCH = "torch==2.13.0"
 TRANSFORMERS = "transformers==5.22.2"
-REFEREE = "psutil==7.2.2"  # the referee runs in these environments, too
 
 ENVIRONMENTS = {
     "common": [TRANSFORMERS, "captum==0.9.0", "shap==0.51.0", "lime==0.2.0.1", "solvex==1.0.3"],
@@ -47,7 +46,7 @@ def install() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     _install("torch", [TORCH])
     for name, packages in ENVIRONMENTS.items():
-        _install(name, [TORCH, REFEREE, *packages])
+        _install(name, [TORCH, *packages])
 
 
 def _install(name: str, packages: list[str]) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, BertConfig, RobertaConfig
+from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+)
 
-from troth.models import load_model
 from troth.refereeing import tokenizers
 from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
 
@@ -102,7 +108,8 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
 
 
 def embedded() -> Situation:
-    """The trained classifier that comes with troth."""
-    loaded: Any = load_model("embedded")
-    model, own = loaded.model.float().eval(), loaded.tokenizer
+    """The trained classifier that comes with troth, as any version of transformers loads it."""
+    with as_file(files("troth.models") / "embedded_model") as folder:
+        model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
+        own: Any = PreTrainedTokenizerFast.from_pretrained(folder)
     return Situation("the embedded model", model, own, copy.deepcopy(own))
