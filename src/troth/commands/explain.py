@@ -174,12 +174,12 @@ def explain(
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:
-        read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
-        expected = passes_of(classifier, examples, methods, **read)
+        read: dict[str, Any] = {"units": units, "segments": segments}
+        expected = passes_of(classifier, examples, methods, **read, proof=proof and chosen != EACH)
         if dry_run:
             seconds = None
             if not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
-                seconds = seconds_to_explain(classifier, examples, methods, expected, units, segments)
+                seconds = seconds_to_explain(classifier, examples, methods, expected, **read)
             print_expected(expected, len(examples), seconds, as_json)
             return
         requests = f"at most about {sum(expected.values()):,} requests; answers known from before are not asked again"
