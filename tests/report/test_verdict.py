@@ -154,6 +154,15 @@ def test_the_cheapest_takes_the_fewest_passes_whatever_the_times_of_one_run():
         assert verdict.sentences[1] == "Use the cheapest of them: quick (27 passes, 20 ms per example)."
 
 
+def test_of_methods_with_as_many_passes_the_better_placed_is_the_cheapest_in_every_run():
+    values = planted_scores(slow=0.5, quick=0.5, random=0.1)
+    sentences = set()
+    for repetition in range(10):
+        seconds = {"slow": 0.01 * (1 + repetition % 3), "quick": 0.02, "random": 0.1}
+        sentences.add(verdict_on(values, seconds, {"slow": 3, "quick": 3, "random": 1}).sentences[0].partition(" (")[0])
+    assert len(sentences) == 1
+
+
 def test_a_winner_has_a_price_and_a_lead_that_may_hardly_matter():
     passes = {"best": 850, "second": 25, "random": 1}
     verdict = verdict_on(planted_scores(best=0.5, second=0.3, random=0.1), passes=passes)

@@ -172,13 +172,13 @@ def explain(
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:
-        read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
-        expected = passes_of(classifier, examples, methods, **read)
+        read: dict[str, Any] = {"units": units, "segments": segments}
+        expected = passes_of(classifier, examples, methods, **read, proof=proof and chosen != EACH)
         cost = classifier.expected(sum(expected.values()), examples)
         if dry_run:
             seconds = None
             if not cost and not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
-                seconds = seconds_to_explain(classifier, examples, methods, expected, units, segments)
+                seconds = seconds_to_explain(classifier, examples, methods, expected, **read)
             print_expected(expected, len(examples), seconds, cost, as_json)
             return
         terminal.echo(f"{classifier.name}: {cost}", err=True)

@@ -152,7 +152,9 @@ def add_checks(plan: Plan, context: Context, sets: Iterable[tuple[Data, Sequence
     tested = [name for name, masking in used.items() if can_be_tested(masking)]
     if not tested:
         return
-    drawn = {(examples.name, examples.split): (examples, whole) for examples, whole in sets}
+    drawn: dict[tuple[str, str | None], tuple[Data, Sequence[Example]]] = {
+        (examples.name, examples.split): (examples, whole) for examples, whole in sets
+    }
     references: dict[object, list[Cell]] = {}
     how = {"step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):

@@ -3,7 +3,6 @@
 What would take too long even so is worked out from its passes of the model and the seconds that one takes.
 """
 
-import json
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,6 +19,7 @@ from troth.sweep.context import Context
 from troth.sweep.pace import Pace
 from troth.sweep.passes import explains_or_measures, is_own, lengths, methods, passes_of
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
+from troth.training import record
 
 SECONDS = 15.0  # after which nothing more is tried
 _FIRST, _MORE = 2, 8  # examples: those of the first try, which warms up, and of the one that counts where it was quick
@@ -169,9 +169,10 @@ class Trial:
         few = Cell(cell.kind, specs, cell.parents, cell.runner)
         tried = self._make(few, examples)
         folder = self._context.folder_path(few.name)
-        if tried.table is None or not folder.is_dir():
+        report = record.read(folder / record.NAME)
+        if tried.table is None or report is None:
             return None
-        seconds = float(json.loads((folder / "train.json").read_text())["seconds"])
+        seconds = float(report["seconds"])
         stand_in = self._context.folder_path(cell.name)
         with suppress(OSError):
             stand_in.symlink_to(folder.name)
