@@ -38,7 +38,7 @@ def test_bench_prints_one_format_and_nothing_else(formats):
         latex = re.search(rf"^{name} & (.*?) &", printed["latex"], re.MULTILINE)[1]
         assert re.sub(r"\\textsuperscript\{\w+\}|\\textbf|[{}$]", "", latex) == number
         assert re.search(rf"^\| {name} \| \**{re.escape(number)}\** \[", printed["markdown"], re.MULTILINE)
-        assert re.search(rf"^ +{name} +{re.escape(number)}[*~ ]+\[", printed["terminal"], re.MULTILINE)
+        assert re.search(rf"^{name} +{re.escape(number)}[*~ ]+\[", printed["terminal"], re.MULTILINE)
     assert printed["latex"].startswith("% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n\\begin{table}")
     assert printed["latex"].endswith("\\end{table}\n")
     assert printed["markdown"].startswith("**embedded on 4 examples of reviews**\n")

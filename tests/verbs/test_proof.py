@@ -197,7 +197,7 @@ def test_of_one_method_it_is_said_whether_it_beats_chance():
     model, text, good = planted()
     (best,), (worst,) = (prove(model, [scored(model, text, scores)]) for scores in (good, -good))
     assert sentence([best]) == "imported scores beats random words on this text (p = 0.0099)."
-    assert sentence([worst]) == "imported scores is not shown to beat random words on this text (p = 1)."
+    assert sentence([worst]) == "imported scores is not shown to beat random words on this text (p = 1.0)."
     assert best.proof.most_faithful is None
 
 

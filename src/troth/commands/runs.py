@@ -16,7 +16,7 @@ def runs(
     folder: Annotated[str, typer.Argument(help="Where runs are kept, or one run.")] = "runs",
     as_json: _options.Json = False,
 ) -> None:
-    """Lists runs: when they were made, on which models and data, and how much is finished.
+    """Lists runs: their date, models and data, and how much of them is finished.
 
     Example: troth runs
     """

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.core import numbers
 from troth.core.interactions import Interactions
+from troth.core.numbers import percent, percents
 from troth.report import pairs
 from troth.report.decision import about
 from troth.report.layout import layout, number_of, shared_prompt
@@ -58,13 +60,15 @@ def heading(attribution: Attribution) -> str:
     if attribution.outputs == "values":
         return f"{name}{rather} = {probability:.4g}"
     if attribution.outputs == "labels":
-        return f"{name}{rather}: {'yes' if attribution.is_predicted else 'no'} ({probability:.1%})"
+        return f"{name}{rather}: {'yes' if attribution.is_predicted else 'no'} ({percent(probability)})"
     others = [index for index in range(len(probabilities)) if index != attribution.target]
     if not others:
-        return f"{name}{rather} ({probability:.1%})"
+        return f"{name}{rather} ({percent(probability)})"
     other = max(others, key=lambda index: probabilities[index])
     place = "runner-up" if probabilities[other] <= probability else "predicted"
-    return f"{name}{rather} ({probability:.1%}), {place} {attribution.label(other)} ({probabilities[other]:.1%})"
+    return (
+        f"{name}{rather} ({percent(probability)}), {place} {attribution.label(other)} ({percent(probabilities[other])})"
+    )
 
 
 def html(attribution: Attribution, *, prompt: bool = True) -> str:
@@ -183,37 +187,34 @@ def lines(attribution: Attribution) -> Iterator[str]:
     if isinstance(attribution, Interactions):
         yield from pairs.lines(attribution)
     if attribution.proof is not None:
-        yield from _proof_lines(attribution, attribution.proof)
+        yield _proof_line(attribution, attribution.proof)
 
 
 def strongest(attribution: Attribution) -> str:
     """The units with the largest scores, either way, with their numbers."""
     scores = np.nan_to_num(attribution.scores)
     order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
-    shape = "+.2g" if attribution.signed else ".2g"
     names = (number_of(attribution, unit).strip() or _short(attribution.units[unit]) for unit in order)
-    shown = (f"{name} {format(float(scores[unit]), shape)}" for name, unit in zip(names, order, strict=True))
+    written = numbers.scores(scores[order].tolist(), signed=attribution.signed)
+    shown = (f"{name} {score}" for name, score in zip(names, written, strict=True))
     return f"strongest: {', '.join(shown)}"
 
 
-def _proof_lines(attribution: Attribution, proof: Proof) -> Iterator[str]:
-    """What becomes of the class without the top units, and without random ones; how many of these do as well."""
-    name, total = attribution.label(attribution.target), attribution.question.n_units
-    units = f"{attribution.question.encoding.unit_kind}s"
-    spread = (proof.random_high - proof.random_low) / 2
+def _proof_line(attribution: Attribution, proof: Proof) -> str:
+    """What the model says without the top units; and without random ones, as far as that differs from choice to choice.
+
+    "Without its top 2 of 10 words: 98 % → 6 %. Without 2 random words: 31–100 %."
+    """
+    total, kind = attribution.question.n_units, attribution.question.encoding.unit_kind
     is_value = attribution.outputs == "values"
     shown = "{:.4g}".format if is_value else percent
-    points = 100 * spread
-    half = f"{spread:.2g}" if is_value else f"{points:.0f}" if points >= 1 or points < 0.005 else f"{points:.1g}"
-    flips = proof.predicted_without_top != name and attribution.is_predicted
-    yield (
-        f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
-        f"(random {units}: → {shown(proof.without_random)} ± {half})"
-        f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
-    )
-    erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
-    how = "deleted" if proof.masking == "delete" else f"erased by {proof.masking}"
-    yield f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
+    left = f"{shown(proof.probability)} → {shown(proof.without_top)}"
+    if proof.count == total:
+        return f"Without {f'its only {kind}' if total == 1 else f'all {total} {kind}s'}: {left}."
+    low, high = proof.random_low, proof.random_high
+    span = f"{shown(low)} to {shown(high)}" if is_value else percents(low, high)
+    others = f"{proof.count} random {kind}{'s' if proof.count > 1 else ''}"
+    return f"Without its top {proof.count} of {total} {kind}s: {left}. Without {others}: {span}."
 
 
 def legend(
@@ -222,7 +223,7 @@ def legend(
     away: str = "- or underlined orange",
     either: str = "^ or blue",
 ) -> Iterator[str]:
-    """What colors, signs and ± stand for, as far as they are used."""
+    """What colors and signs stand for, as far as they are used, and how the proof was made."""
     outputs = {attribution.outputs for attribution in attributions}
     written = attributions and all(attribution.question.encoding.written for attribution in attributions)
     is_value = outputs == {"values"} and not written
@@ -234,30 +235,17 @@ def legend(
         matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
         yield f"{either} matters to {matters}"
     if attributions:
-        relative = "strength is relative to the largest score of the same text and method"
-        yield f"{relative}; marks begin at {percent(FAINT)} of it"
-    if any(attribution.proof is not None for attribution in attributions):
-        yield "± is half the range in which 95 % of random choices lie"
+        yield f"scores under {percent(FAINT)} of the largest of a text are not marked"
+    ways = {(proof.masking, each.question.encoding.unit_kind): "" for each in attributions if (proof := each.proof)}
+    for masking, kind in ways:
+        how = "deleted" if masking == "delete" else f"erased by {masking}"
+        yield f"{kind}s are {how}; of random {kind}s, the range of 95 % of choices"
 
 
 def legend_html(attributions: Sequence[Attribution]) -> str:
     """The legend of a page, where a line below a word tells the directions apart in print."""
     lines = legend(attributions, "blue with a solid line", "orange with a dotted line", "blue")
     return "<br>".join(f"<small>{markup.escape(line)}</small>" for line in lines)
-
-
-def percent(share: float) -> str:
-    """A share in whole percent; with a decimal where that would read as none or all.
-
-    >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
-    ('97 %', '99.8 %', '0.04 %', '100 %')
-    """
-    hundred = 100 * share
-    if 0 < hundred < 1:
-        return f"{hundred:.1g} %" if hundred >= 0.01 else "under 0.01 %"
-    if 99 < hundred < 100:
-        return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
-    return f"{hundred:.0f} %"
 
 
 def _short(text: str) -> str:

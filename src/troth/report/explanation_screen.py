@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from troth.core.terminal import Console, visible
+from troth.core.terminal import Console, visible, wrapped
 from troth.report import explanation, matrix
 from troth.report.decision import about, cut_off
 from troth.report.explanation import FAINT, heading, strengths, text
@@ -48,10 +48,14 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
             blocks = [Group(*_block(attribution, console, width, plain, not prompt)) for attribution in row]
             console.print(blocks[0] if across == 1 else _beside(blocks, width))
         if comparison := sentence(attributions):
-            console.print(comparison, markup=False)
+            console.print("\n".join(wrapped(comparison, console.width)), markup=False)
+    _print_legend(console, [attribution for attributions in by_text for attribution in attributions])
+
+
+def _print_legend(console: Console, attributions: Sequence[Attribution]) -> None:
     console.print()
-    for line in explanation.legend([attribution for attributions in by_text for attribution in attributions]):
-        console.print(line, style="dim", markup=False)
+    for line in explanation.legend(attributions):
+        console.print("\n".join(wrapped(line, console.width)), style="dim", markup=False)
 
 
 def _block(
@@ -64,7 +68,7 @@ def _block(
     else:
         yield Padding(text(attribution, prompt=prompt), (0, 2))
     for words in [*explanation.lines(attribution), *_remarks(attribution)]:
-        yield Padding(Text(visible(words), "dim"), (0, 0, 0, 2), expand=False)
+        yield Padding(Text("\n".join(wrapped(words, width - 2)), "dim"), (0, 0, 0, 2), expand=False)
 
 
 def _beside(blocks: Sequence[RenderableType], width: int) -> Table:
@@ -90,9 +94,7 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
                 console.print(Text("  ") + row, no_wrap=True, overflow="crop")
         for words in _remarks(first):
             console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
-    console.print()
-    for line in explanation.legend([each for matrices in by_text for one in matrices for each in one.attributions]):
-        console.print(line, style="dim", markup=False)
+    _print_legend(console, [each for matrices in by_text for one in matrices for each in one.attributions])
 
 
 def _remarks(attribution: Attribution) -> Iterator[str]:

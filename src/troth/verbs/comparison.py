@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from troth.core.numbers import p_value
 from troth.core.proof import Proof
 from troth.core.types import Attribution
 
@@ -92,21 +93,22 @@ def sentence(attributions: Sequence[Attribution]) -> str:
         )
     if found.chance > LEVEL:
         who = f"{name} is not" if len(proofs) == 1 else "No method is"
-        corrected = f", corrected for {len(proofs)} methods; lowest: {name}" if len(proofs) > 1 else ""
-        return f"{who} shown to beat random {units} on this text (p = {found.chance:.2g}{corrected})."
+        chance = p_value(found.chance)
+        at_best = chance if len(proofs) == 1 else f"{name}: {chance}, corrected for {len(proofs)} methods"
+        return f"{who} shown to beat random {units} on this text ({at_best})."
     if found.tied:
         tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
         return (
             f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random "
-            f"choices of {units} do (p = {found.lead:.2g})."
+            f"choices of {units} do ({p_value(found.lead)})."
         )
     if len(proofs) == 1:
-        return f"{name} beats random {units} on this text (p = {found.chance:.2g})."
+        return f"{name} beats random {units} on this text ({p_value(found.chance)})."
     others = [place for place in range(len(proofs)) if place != found.leader]
     nearest = min(others, key=lambda place: proofs[place].without_top)
     return (
         f"Most faithful on this text: {name}. Its lead over {names[nearest]} is larger than "
-        f"between random choices of {units} (p = {found.lead:.2g})."
+        f"between random choices of {units} ({p_value(found.lead)})."
     )
 
 
