@@ -95,7 +95,7 @@ def html(attribution: Attribution, *, prompt: bool = True) -> str:
     method = markup.escape(method_of(attribution))
     what = markup.escape(about(attribution, several=False) + heading(attribution))
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
-    has_lines = any("\n" in text for text, _, _ in layout(attribution))
+    has_lines = any("\n" in text for text, _, _ in layout(attribution, prompt=prompt))
     arcs = pairs.arcs(attribution) if isinstance(attribution, Interactions) else ""
     lines_kept = ' style="white-space:pre-wrap"' if has_lines else ""
     return (

@@ -45,6 +45,8 @@ def layout(attribution: Attribution, *, prompt: bool = True) -> Iterator[tuple[s
                 yield name, None, "number"
             yield text, unit, "text"
     written = attribution.question.encoding.written
+    if written and around and not prompt:
+        yield "\n", None, "text"  # in place of the end of the prompt
     earlier = "".join(token for _, token in written[:-1])
     # Where earlier tokens are units, they were shown as such.
     shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0

@@ -36,13 +36,14 @@ def html(matrix: Matrix) -> str:
     cell = "padding:.15em .35em;font-size:.85em;text-align:right;white-space:nowrap"
     name = f"{cell};text-align:left;font-weight:600"
     # A passage as a heading would make its column as wide as the screen.
-    long = f"{cell};white-space:normal;overflow-wrap:anywhere;max-width:8em;line-height:1.2"
+    long = f"{cell};white-space:normal;overflow-wrap:anywhere;min-width:6em;max-width:8em;line-height:1.2"
     styles = [cell if len(unit) <= _LONGEST else long for unit in matrix.units]
     head = "".join(
         f'<th style="{own}" title="{markup.escape(unit)}">{markup.escape(short)}</th>'
         for own, unit, short in zip(styles, matrix.units, _heads(matrix), strict=True)
     )
-    hint = "" if len(matrix.units) <= _MANY else f"<br>The table has {len(matrix.units)} columns: scroll it sideways."
+    is_wide = len(matrix.units) > _MANY or long in styles
+    hint = f"<br>The table has {len(matrix.units)} columns; scroll it sideways if it is cut off." if is_wide else ""
     rows = []
     for target, value, scores, shares in zip(matrix.targets, matrix.values, matrix.scores, strength, strict=True):
         cells = "".join(
