@@ -187,7 +187,10 @@ def test_a_short_text_cannot_tell():
     model = lookup()
     attributions = prove(model, [scored(model, WORDS, [0, 5, 0, 0, 0]), scored(model, WORDS, [5, 0, 0, 0, 0])])
     assert [attribution.proof.most_faithful for attribution in attributions] == [None, None]
-    assert sentence(attributions) == ("Too short a text to tell 2 methods from chance: there are 5 choices of words.")
+    assert sentence(attributions) == (
+        "Cannot tell whether a method beats chance here: the proof erases 1 of 5 words, and there are only 5 ways to "
+        "choose them; a test of 2 methods needs at least 40."
+    )
 
 
 def test_of_one_method_it_is_said_whether_it_beats_chance():

@@ -71,6 +71,7 @@ def bench(
     from troth.store.store import Store
     from troth.sweep import bench as benching
     from troth.sweep.context import Context
+    from troth.sweep.estimate import Estimator
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json")
@@ -94,7 +95,8 @@ def bench(
     if dry_run:
         context = Context()
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
-        _sweeping.print_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
+        store = Store(out or benching.default_folder(plan))
+        _sweeping.print_estimate(plan, store.folder, Estimator(store, context), workers, retry, as_json)
         return
     with _sweeping.run_bar(not as_json and form is None) as progress:
         result = benching.bench(

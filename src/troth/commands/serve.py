@@ -17,6 +17,7 @@ from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import terminal
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
@@ -47,11 +48,9 @@ def serve(
     Needs fastapi and uvicorn: pip install "troth[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
-    try:
+    with importing("serve", "troth serve"):
         import fastapi as fastapi
         import uvicorn
-    except ImportError as error:
-        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
     from troth.serve.app import build
     from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run

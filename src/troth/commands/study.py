@@ -44,6 +44,7 @@ def study(
     from troth import studies
     from troth.commands import _sweeping
     from troth.store.store import Store
+    from troth.sweep.estimate import Estimator
     from troth.sweep.run import check_options
 
     _options.quieten()
@@ -67,13 +68,14 @@ def study(
             retry=retry,
         )  # fmt: skip
         if dry_run:
+            estimator = Estimator(Store(folder), setting.context)
             for part in parts:
                 plan = chosen.plan(part, setting)
                 if plan is None:
                     terminal.echo(f"{part}: computed on the spot")
                 else:
                     terminal.echo(f"{part}:")
-                    _sweeping.print_estimate(plan, Store(folder), workers, setting.context, retry, as_json)
+                    _sweeping.print_estimate(plan, folder, estimator, workers, retry, as_json)
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):

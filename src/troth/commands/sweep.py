@@ -31,6 +31,7 @@ def sweep(
     """
     from troth.store.store import Store
     from troth.sweep.context import Context
+    from troth.sweep.estimate import Estimator
     from troth.sweep.plan_file import PlanFile
     from troth.sweep.run import run
 
@@ -41,7 +42,7 @@ def sweep(
     context = Context(store.folder)
     planned = written.plan(context)
     if dry_run:
-        _sweeping.print_estimate(planned, store, workers, context, retry, as_json)
+        _sweeping.print_estimate(planned, store.folder, Estimator(store, context), workers, retry, as_json)
         return
     with _sweeping.run_bar(not as_json) as progress:
         outcome = run(

@@ -35,6 +35,8 @@ def verify(
     The record was made by: troth explain "Not a bad film." --record decisions
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
+
+    With a method of your own: troth verify decisions --allow my_file.py:MyExplainer
     """
     from troth.verbs import records
 
@@ -61,7 +63,8 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
     found = verify_run(open_run(folder), model, sample=SAMPLE if sample is None else sample, seed=seed, device=device)
     if as_json:
         facts = {"holds": found.holds, "run": str(found.folder), "files": found.files, "cells": found.cells}
-        _options.print_json({**facts, "computed": found.computed, "faults": found.faults})
+        _options.print_json({**facts, "computed": found.computed, "faults": found.faults,
+                             "not_allowed": found.not_allowed})  # fmt: skip
         return found.holds
     console = Console(soft_wrap=True)
     for fault in found.faults:
@@ -72,6 +75,9 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
     again = f"{len(found.computed)} of {found.cells} cells were computed again"
     state = "the run holds" if found.holds else "the run does not hold"
     console.print(f"{state}: {found.files} files were read, {again}", markup=False)
+    if found.not_allowed:
+        allowing = " ".join(f"--allow {name}" for name in found.not_allowed)
+        console.print(f"cells of your own code were not computed again; to run it: {allowing}", markup=False)
     console.print(
         "Seals show damage, not who wrote a file; only cells that were computed again are proved.", style="dim"
     )

@@ -16,6 +16,7 @@ from troth.core.interactions import Interactions
 from troth.core.numbers import percent, percents
 from troth.report import pairs
 from troth.report.decision import about
+from troth.report.layout import layout, number_of, shared_prompt
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -39,45 +40,6 @@ def strengths(of: Attribution | Matrix) -> np.ndarray:
     scores = np.nan_to_num(np.asarray(of.scores, dtype=np.float64))
     largest = np.abs(scores).max(initial=0.0)
     return scores / largest if largest > 0 else scores
-
-
-def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, int | None]]:
-    """The text of one segment cut into (text, unit), with None for what lies between units."""
-    encoding = attribution.question.encoding
-    texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
-    text = texts[segment] if segment in texts else dict(encoding.around)[segment]
-    cursor = 0
-    for unit, (start, end) in enumerate(encoding.unit_spans):
-        if encoding.unit_segments[unit] != segment or end <= cursor:
-            continue
-        if start > cursor:
-            yield text[cursor:start], None
-        yield text[max(start, cursor) : end], unit
-        cursor = end
-    if cursor < len(text):
-        yield text[cursor:], None
-
-
-def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
-    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair.
-
-    Of a continuation also what was "written", and of that what is "explained": all of it or one token.
-    """
-    example, around = attribution.example, attribution.question.encoding.around
-    bar: tuple[int | None, str] = (None, "")
-    plain = ((0, ""), bar, (1, "")) if example.text_pair is not None else ((0, ""),)
-    for segment, words in around or plain:
-        if segment is None:
-            yield words, None, "prompt" if around else "bar"
-            continue
-        for text, unit in pieces(attribution, segment):
-            yield text, unit, "text"
-    written = attribution.question.encoding.written
-    earlier = "".join(token for _, token in written[:-1])
-    # Where earlier tokens are units, they were shown as such.
-    shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0
-    for number, (_, token) in enumerate(written[shown:], start=1 + shown):
-        yield token, None, "explained" if attribution.target in (0, number) else "written"
 
 
 def heading(attribution: Attribution) -> str:
@@ -109,14 +71,16 @@ def heading(attribution: Attribution) -> str:
     )
 
 
-def html(attribution: Attribution) -> str:
+def html(attribution: Attribution, *, prompt: bool = True) -> str:
     """One self-contained, escaped HTML fragment, readable on dark and light ground; its numbers below it."""
     strength = strengths(attribution)
     parts = []
-    for text, unit, role in layout(attribution):
+    for text, unit, role in layout(attribution, prompt=prompt):
         shown = markup.escape(text)
         if role == "bar":
             parts.append(" <b>|</b> ")
+        elif role == "number":
+            parts.append(f"<b>{shown}</b>")
         elif role == "prompt":
             parts.append(f'<span class="prompt" style="opacity:.65;white-space:pre-wrap">{shown}</span>')
         elif role in ("written", "explained"):
@@ -131,9 +95,12 @@ def html(attribution: Attribution) -> str:
     method = markup.escape(method_of(attribution))
     what = markup.escape(about(attribution, several=False) + heading(attribution))
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
+    has_lines = any("\n" in text for text, _, _ in layout(attribution))
+    arcs = pairs.arcs(attribution) if isinstance(attribution, Interactions) else ""
+    lines_kept = ' style="white-space:pre-wrap"' if has_lines else ""
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{what}</b></small>'
-        f"<div>{''.join(parts)}</div>{pairs.arcs(attribution) if isinstance(attribution, Interactions) else ''}"
+        f"<div{lines_kept}>{''.join(parts)}</div>{arcs}"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
 
@@ -142,7 +109,10 @@ def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
     """Of a page: every text with its methods side by side and how they compare, then a legend."""
     for attributions in by_text:
         comparison = markup.escape(sentence(attributions))
-        shown = "".join(map(html, attributions))
+        prompt = shared_prompt(attributions)
+        if prompt:
+            yield f'<div style="opacity:.65;white-space:pre-wrap">{markup.escape(prompt)}</div>'
+        shown = "".join(html(attribution, prompt=not prompt) for attribution in attributions)
         side_by_side = f'<div style="{_COLUMNS}">{shown}</div>' if len(attributions) > 1 else shown
         yield "".join([side_by_side, f"<p>{comparison}</p>" if comparison else ""])
     every = [attribution for attributions in by_text for attribution in attributions]
@@ -157,7 +127,7 @@ def ground(strength: float) -> str:
     return f"background:{color};border-radius:.2em;padding:.05em .1em;{line}"
 
 
-def text(attribution: Attribution) -> Text:
+def text(attribution: Attribution, *, prompt: bool = True) -> Text:
     """The text with colored ground, for the terminal."""
     from rich.text import Text
 
@@ -165,10 +135,12 @@ def text(attribution: Attribution) -> Text:
 
     strength = strengths(attribution)
     shown = Text()
-    for raw, unit, role in layout(attribution):
+    for raw, unit, role in layout(attribution, prompt=prompt):
         piece = visible(raw)
         if role == "bar":
             shown.append("  |  ", style="bold")
+        elif role == "number":
+            shown.append(piece, style="bold")
         elif role == "prompt":
             shown.append(piece, style="bright_black")
         elif role in ("written", "explained"):
@@ -222,8 +194,9 @@ def strongest(attribution: Attribution) -> str:
     """The units with the largest scores, either way, with their numbers."""
     scores = np.nan_to_num(attribution.scores)
     order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
+    names = (number_of(attribution, unit).strip() or _short(attribution.units[unit]) for unit in order)
     written = numbers.scores(scores[order].tolist(), signed=attribution.signed)
-    shown = (f"{_short(attribution.units[unit])} {score}" for unit, score in zip(order, written, strict=True))
+    shown = (f"{name} {score}" for name, score in zip(names, written, strict=True))
     return f"strongest: {', '.join(shown)}"
 
 

@@ -15,7 +15,8 @@ from rich.text import Text
 from troth.core.terminal import Console, visible, wrapped
 from troth.report import explanation, matrix
 from troth.report.decision import about, cut_off
-from troth.report.explanation import FAINT, heading, layout, strengths, text
+from troth.report.explanation import FAINT, heading, strengths, text
+from troth.report.layout import layout, shared_prompt
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -37,11 +38,14 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
         console.print(f"\n{place}{heading(attributions[0])}", style="bold", markup=False)
         if cut := cut_off(attributions[0]):
             console.print(cut, style="yellow", markup=False)
+        prompt = shared_prompt(attributions)
+        if prompt:
+            console.print(visible(prompt), style="bright_black", markup=False)
         across = max(1, min(len(attributions), (console.width + _GAP) // (_NARROWEST + _GAP)))
         width = (console.width + _GAP) // across - _GAP
         for start in range(0, len(attributions), across):
             row = attributions[start : start + across]
-            blocks = [Group(*_block(attribution, console, width, plain)) for attribution in row]
+            blocks = [Group(*_block(attribution, console, width, plain, not prompt)) for attribution in row]
             console.print(blocks[0] if across == 1 else _beside(blocks, width))
         if comparison := sentence(attributions):
             console.print("\n".join(wrapped(comparison, console.width)), markup=False)
@@ -54,13 +58,15 @@ def _print_legend(console: Console, attributions: Sequence[Attribution]) -> None
         console.print("\n".join(wrapped(line, console.width)), style="dim", markup=False)
 
 
-def _block(attribution: Attribution, console: Console, width: int, plain: bool) -> Iterator[RenderableType]:
+def _block(
+    attribution: Attribution, console: Console, width: int, plain: bool, prompt: bool
+) -> Iterator[RenderableType]:
     """One method: its name, the text, its numbers."""
     yield Text(visible(explanation.method_of(attribution)), "dim")
     if plain:
-        yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4))
+        yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4, prompt=prompt))
     else:
-        yield Padding(text(attribution), (0, 2))
+        yield Padding(text(attribution, prompt=prompt), (0, 2))
     for words in [*explanation.lines(attribution), *_remarks(attribution)]:
         yield Padding(Text("\n".join(wrapped(words, width - 2)), "dim"), (0, 0, 0, 2), expand=False)
 
@@ -99,11 +105,11 @@ def _remarks(attribution: Attribution) -> Iterator[str]:
         yield attribution.note
 
 
-def signed_lines(attribution: Attribution, console: Console, width: int) -> Iterator[Text]:
+def signed_lines(attribution: Attribution, console: Console, width: int, *, prompt: bool = True) -> Iterator[Text]:
     """The text in lines of at most `width`; a line that has signs is followed by them."""
     strength = strengths(attribution)
     shown = Text()
-    for raw, unit, role in layout(attribution):
+    for raw, unit, role in layout(attribution, prompt=prompt):
         piece = "  |  " if role == "bar" else visible(raw)
         sign = ""
         if unit is not None and abs(strength[unit]) >= FAINT:

@@ -21,8 +21,8 @@ class Prices:
     passes: Mapping[str, float]
 
     def order(self, name: str) -> tuple[float, float]:
-        """Rising: passes of the model first, which are the same in every run."""
-        return round(self.passes.get(name, 0.0)), self.seconds.get(name, np.inf)
+        """Rising: passes of the model, which are the same in every run; times, which are not, only without them."""
+        return (round(self.passes.get(name, 0.0)), 0.0) if self.passes else (0, self.seconds.get(name, np.inf))
 
     def of(self, name: str) -> str:
         """

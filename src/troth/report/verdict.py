@@ -39,7 +39,8 @@ def judge(
 ) -> Verdict:
     """The verdict on explainers, given from the best mean place to the worst, with the seconds and passes each takes.
 
-    The cheapest is the one of the fewest passes: times vary from run to run, and decide only between equals.
+    The cheapest is the one with the fewest passes and, among equals, the best mean rank. Times vary from run to run, so
+    they only decide if no passes were counted.
 
     `counts` is what a score is of: examples, or clusters of them.
     """

@@ -12,6 +12,7 @@ both beat chance. All of it is about this text, this share of units and this mas
 `troth bench` with many texts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,10 +79,18 @@ def sentence(attributions: Sequence[Attribution]) -> str:
     found = compare(proofs)
     name = names[found.leader]
     if found.too_short:
-        whom = f"{len(proofs)} methods" if len(proofs) > 1 else name
-        what = "Too short a text" if units == "words" else f"Too few {units}"
-        choices = "is 1 choice" if proofs[0].choices == 1 else f"are {proofs[0].choices} choices"
-        return f"{what} to tell {whom} from chance: there {choices} of {units}."
+        proof, total = proofs[0], attributions[0].question.n_units
+        erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
+        tried = f"{proof.choices} random choices of as many were tried"
+        if proof.exact:
+            ways = "is only 1 way" if proof.choices == 1 else f"are only {proof.choices} ways"
+            tried = f"there {ways} to choose them"
+        needed = math.ceil(len(proofs) / LEVEL) - (not proof.exact)
+        what = "one method" if len(proofs) == 1 else f"{len(proofs)} methods"
+        return (
+            f"Cannot tell whether a method beats chance here: the proof erases {erased}, and {tried}; "
+            f"a test of {what} needs at least {needed}."
+        )
     if found.chance > LEVEL:
         who = f"{name} is not" if len(proofs) == 1 else "No method is"
         chance = p_value(found.chance)
