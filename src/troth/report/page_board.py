@@ -205,4 +205,4 @@ def _built(metric: str) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    return without_nan(value, digits=5)
+    return without_nan(value, digits=8)  # so many that the page's three decimals are those of the terminal
