@@ -106,6 +106,7 @@ study-smoke: install
 docs: install
 	$(BIN)/python scripts/docs/document.py
 	$(BIN)/python scripts/studies/findings.py
+	$(BIN)/python scripts/studies/questions.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 
