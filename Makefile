@@ -84,6 +84,7 @@ test-random: install unicode chromium
 bench-speed: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/speed.py --write docs/reference/benchmarks.md
+	$(BIN)/python benchmarks/summary.py
 	$(BIN)/python benchmarks/accuracy.py --write docs/reference/benchmarks.md
 
 # The referee on other libraries, each in an environment of its own, and docs/reference/referee.md; minutes on two cores.
