@@ -7,7 +7,9 @@ import torch
 import fakes
 import troth
 from asking import tokens_run
-from troth.core.types import Example
+from troth.core.types import Example, Question
+from troth.engine.prober import Prober
+from troth.engine.probes import Probe
 from troth.models import _branches
 
 LONG = "the soup was cold , the service awful , the bill absurd , and the film was good"
@@ -82,6 +84,31 @@ def test_a_changed_model_forgets_the_text():
     expected = troth.explain(apart, LONG, "leave_one_out", target=0)
     np.testing.assert_allclose(after[0].scores, expected[0].scores, atol=2e-5)
     assert np.abs(after[0].scores - before[0].scores).max() > 1e-3
+
+
+@pytest.mark.parametrize("kernels", [(), ("cpu",)])
+def test_a_long_text_is_lent_as_soon_as_it_is_read_whole(kernels, monkeypatch):
+    """Then a batch of a single row runs no more than what follows its first erased token, with and without a mask."""
+    monkeypatch.setattr(_branches, "_CAUSAL_KERNELS", kernels)
+    asked = {"prompt": "is it ? {text} it is", "continuation": "the film was good", "max_length": 2048}
+    tokens, logits = [], []
+    for shares in (True, False):
+        network = fakes.causal_model("llama", max_position_embeddings=2048)
+        model = troth.load_model(network, fakes.causal_tokenizer("llama"), **asked)
+        model.shares_prefix = shares
+        (encoding,) = model.encode([Example("0", f"{LONG} . " * 15)], [(0, 500), (500, 1000), (1000, 1229)])
+
+        def each_alone(encoding=encoding):
+            (whole,) = (yield Probe(Question(encoding, 0), torch.ones(1, 3))).logits
+            without = yield Probe(Question(encoding, 0), 1 - torch.eye(3))
+            logits.append(torch.stack([whole, *without.logits]))
+
+        prober = Prober(model, "delete", memory=1)
+        tokens.append(tokens_run(model, lambda prober=prober, ask=each_alone: prober.ask(ask())))
+        assert prober.cost.batches == 4
+    assert len(encoding.ids) > _branches._LONG
+    np.testing.assert_allclose(*logits, atol=2e-5)
+    assert tokens[0] < 0.7 * tokens[1]
 
 
 def test_few_texts_are_kept():

@@ -1,15 +1,17 @@
-"""Reads erased inputs as branches of the whole text: the tokens before the first erased one are run once and shared.
+"""Erased inputs as branches of the whole text: what stands before the first erased token is run once and lent.
 
-The rows' own tokens go through the network as one sequence without padding, ordered by the position at which they leave
-the text. Each token attends to the prompt, to the text as long as its row agrees with it, and to its own row.
+The rows' own tokens go through the network as one sequence without padding, in the order in which the rows leave the
+text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
@@ -21,43 +23,48 @@ from troth.models._prompt_reader import Tree
 from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
-_WORTH = 0.8  # used only if it takes at most this share of the tokens of padded rows
-# The number of tokens per attention call: smaller chunks compute fewer useless products, larger ones run faster.
+_WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
+# Tokens of rows of which any saving is worth it. Such a text is lent as soon as it is read whole, for what will follow.
+_LONG = 256
+# Tokens that attend together. Few waste less on each other, many make larger products.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
+_CAUSAL_KERNELS = ("cuda",)  # devices on which attention without a mask is much faster, also behind lent tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Tokens of one attention call: a slice of the sequence, the text that they may attend to, and the mask."""
+    """Tokens that attend together: a slice of the sequence, whose text they may see, and what each of them sees."""
 
     tokens: slice
-    trunk: int | None  # the index of their text among the shared ones
-    mask: Tensor  # [tokens, prompt + text + tokens] 0 or −∞
+    trunk: int | None  # the number of its text among those that are lent
+    lent: int  # tokens of that text that some of them see
+    mask: Tensor | None  # [tokens, prompt + lent + tokens] 0 or −∞; None for a single row that needs none
 
 
 @dataclass(frozen=True, eq=False)
 class BranchPlan:
-    """One pass for all rows: the positions that each row runs itself, and where they are in the sequence."""
+    """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
 
     rows: Tensor  # [tokens] the row of each token
-    places: Tensor  # [tokens] its position in the row
-    starts: Tensor  # [rows] the first position that a row runs itself
-    offsets: Tensor  # [rows] the index of that position in the sequence
-    trunks: tuple[Tensor, ...]  # the ids of each shared text up to the last position at which a row branches off
-    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with the index of its text
+    places: Tensor  # [tokens] its place in the row
+    starts: Tensor  # [rows] the first place that a row runs itself
+    offsets: Tensor  # [rows] where in the sequence that is
+    trunks: tuple[Tensor, ...]  # of each text that is lent its ids up to where nothing branches off any more
+    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with its text
 
     def index(self, places: Tensor) -> Tensor:
-        """The indices in the sequence of these positions of the rows. [rows, n] -> [rows, n]"""
+        """Where in the sequence these places of the rows are. [rows, n] -> [rows, n]"""
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
-def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
-    """Plans a pass for rows that must be run from position `first` ([rows]) on; None if that saves too little.
+def plan(rows: Rows, first: Tensor, begun: int, is_kept: Callable[[Tensor], bool]) -> BranchPlan | None:
+    """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
 
-    The first `begun` tokens are the same in all rows and are shared.
+    The first `begun` tokens are the same in all rows, and are lent. `is_kept` says whether the states of a text, given
+    its tokens, are still there: lending those costs nothing.
     """
-    if int(first.min()) < 0:  # nothing is left of a row
+    if int(first.min()) < 0:  # nothing at all is left of a row
         return None
     distinct, of_row = distinct_encodings(rows)
     wholes = pad_sequence([encoding.ids for encoding in distinct], batch_first=True, padding_value=-1)
@@ -65,14 +72,19 @@ def plan(rows: Rows, first: Tensor, begun: int) -> BranchPlan | None:
     width = min(ids.shape[1], wholes.shape[1])
     agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
     starts = torch.minimum(agrees, first).clamp(min=begun)
-    # A text is shared up to the position from which whole rows are run.
+    # A text is lent up to where a row that is whole begins to be read.
     ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
-    lent = saved > ends - begun
+    known = torch.tensor([is_kept(wholes[number, :end]) for number, end in enumerate(ends.tolist())])
+    cost = torch.where(known, 0, ends - begun)
+    # Reading one whole text costs the same when its states are kept for the inputs that follow.
+    longest = int(lengths.max()) - begun
+    is_first = len(ids) == 1 and longest >= _LONG and bool(saved[0] == cost[0])
+    lent = (saved > cost) | is_first
     starts = torch.where(lent[of_row], starts, begun)
-    count = int((lengths - starts).sum() + (ends - begun)[lent].sum())
-    if not bool(lent.any()) or count > _WORTH * len(ids) * (int(lengths.max()) - begun):
+    count = int((lengths - starts).sum() + cost[lent].sum())
+    if not bool(lent.any()) or count > (1 if longest >= _LONG else _WORTH) * len(ids) * longest:
         return None
     place_of = {number: place for place, number in enumerate(torch.nonzero(lent)[:, 0].tolist())}
     texts = [place_of.get(number) for number in of_row.tolist()]
@@ -103,7 +115,7 @@ def run(
     trunks: list[list[Lent]],
     tree: Tree,
 ) -> Tensor:
-    """[tokens, hidden] the last hidden state of each token."""
+    """[tokens, hidden] what the network's last layer says of each token."""
     begun = prompt[0].keys.shape[2] if prompt else 0
     positions = tree.positions(rows.lengths, chosen.rows, chosen.places)
     dtype = next(body.parameters()).dtype
@@ -130,16 +142,19 @@ def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch
         end += counts[row]
         following = chosen.order[place + 1] if place + 1 < len(chosen.order) else None
         if following is None or following[1] != text or end - start + counts[following[0]] > together:
-            lent = 0 if text is None else len(chosen.trunks[text]) - begun
-            seen = _seen(rows, chosen, slice(start, end), begun, lent, tree)
-            nothing = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            chunks.append(Chunk(slice(start, end), text, nothing.masked_fill(~seen, -torch.inf)))
+            # Rows are in the order in which they leave the text, so the last of them sees most of it.
+            lent = 0 if text is None else int(chosen.starts[row]) - begun
+            mask = None
+            if counts[row] < end - start or tree.branches or rows.ids.device.type not in _CAUSAL_KERNELS:
+                seen = _seen(rows, chosen, slice(start, end), begun, lent, tree)
+                mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, -torch.inf)
+            chunks.append(Chunk(slice(start, end), text, lent, mask))
             start = end
     return chunks
 
 
 def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
-    """[tokens, prompt + text + tokens] the mask of what each token attends to."""
+    """[tokens, prompt + lent + tokens] what each token attends to."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device
     prompt = torch.ones(len(row), begun, dtype=torch.bool, device=device)
@@ -161,22 +176,21 @@ def _attend(
     scaling = options.get("scaling") or query.shape[-1] ** -0.5
     parts = []
     for chunk in chunks:
-        before = [layers[module.layer_idx] for layers in ([prompt] if prompt else [])]
-        before += [] if chunk.trunk is None else [trunks[chunk.trunk][module.layer_idx]]
+        before = [(layers[module.layer_idx], None) for layers in ([prompt] if prompt else [])]
+        before += [] if chunk.trunk is None else [(trunks[chunk.trunk][module.layer_idx], chunk.lent)]
         own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
-        keys = torch.cat([*(layer.keys for layer in before), own[0]], dim=2)
-        values = torch.cat([*(layer.values for layer in before), own[1]], dim=2)
-        # Fused kernels need keys and values for each head, also in grouped-query attention.
-        if query.device.type != "cpu":
+        keys = torch.cat([*(layer.keys[:, :, :end] for layer, end in before), own[0]], dim=2)
+        values = torch.cat([*(layer.values[:, :, :end] for layer, end in before), own[1]], dim=2)
+        queries = query[:, :, chunk.tokens]
+        if chunk.mask is None:
+            mask: Tensor = causal_lower_right(queries.shape[2], keys.shape[2])
+        else:
+            mask = chunk.mask.to(query.device)  # layers may be on several
+        if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
             keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
         parts.append(
             scaled_dot_product_attention(
-                query[:, :, chunk.tokens],
-                keys,
-                values,
-                attn_mask=chunk.mask.to(query.device),  # layers may be on several devices
-                scale=scaling,
-                enable_gqa=keys.shape[1] != query.shape[1],
+                queries, keys, values, attn_mask=mask, scale=scaling, enable_gqa=keys.shape[1] != query.shape[1]
             )
         )
     return torch.cat(parts, dim=2).transpose(1, 2).contiguous(), None

@@ -106,13 +106,13 @@ class Causal(PromptReader):
     def _branched(self, rows: Rows, asked: TokenQuestions, begun: int, lent: Any, tree: Tree) -> Tensor | None:
         """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
         changed = rows.embeddings is not None or rows.attention is not None
-        if changed or torch.is_grad_enabled() or not self._lends(rows) or len(rows) == 1:
+        if changed or torch.is_grad_enabled() or not self._lends(rows):
             return None
         if self.model.config.model_type not in families.PLAIN_ATTENTION:
             return None
         from troth.models import _branches
 
-        plan = _branches.plan(rows, asked.places[:, 0], begun)
+        plan = _branches.plan(rows, asked.places[:, 0], begun, lambda text: self._trunks.has(text, begun))
         if plan is None:
             return None
         config = self.model.config
@@ -153,11 +153,12 @@ class Causal(PromptReader):
         vectors = rows.embeddings
         if not self._lends(rows):
             return 0
+        longest = max((len(encoding.ids) for encoding in rows.encodings), default=0)
         if vectors is None:
-            return shared(rows.ids, rows.units < 0, asked.places[:, 0] + 1)
+            return shared(rows.ids, rows.units < 0, asked.places[:, 0] + 1, longest)
         if torch.is_grad_enabled() and vectors.requires_grad and not rows.prompt_is_fixed:
             return 0
-        return shared(rows.ids, rows.units == PROMPT, asked.places[:, 0] + 1)
+        return shared(rows.ids, rows.units == PROMPT, asked.places[:, 0] + 1, longest)
 
     def _inputs(self, rows: Rows, begun: int, tree: Tree) -> dict[str, Any]:
         width = rows.ids.shape[1]

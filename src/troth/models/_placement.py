@@ -75,7 +75,8 @@ def input_device(network: Any) -> torch.device:
         layer = network.get_input_embeddings()
     except NotImplementedError:  # raised by CANINE, which hashes characters
         layer = None
-    for module in filter(None, (layer, network)):
+    # Perceiver returns its latent vectors, a parameter.
+    for module in (each for each in (layer, network) if isinstance(each, nn.Module)):
         for hook in _hooks(module):
             if (found := getattr(hook, "execution_device", None)) is not None:
                 return torch.device(found)

@@ -1,7 +1,7 @@
-"""Keys and values of a prompt's beginning, computed once and shared by every row that begins with it.
+"""Keys and values of a prompt's beginning, computed once and lent to every row that begins with it.
 
-In families whose attention is known, the queries of all rows are multiplied with the prefix's keys in one product, so
-that keys and values are never copied for each row. Other families get copies, one layer at a time.
+In the families whose attention we know, queries meet the prefix's keys in one product for all rows, so that keys and
+values are never copied for each row; the others get copies, a layer at a time.
 """
 
 from collections import OrderedDict
@@ -19,16 +19,18 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from troth.models import _placement, families
 from troth.models._changes import swapped
 
-_KEPT = 4  # prompts and texts in the cache: the rows of a long text take several batches
-_WORTH = 4  # tokens; a shorter prefix is not worth a pass of its own
+_KEPT = 4  # prompts, and texts: a long text's rows take several batches
+_WORTH = 4  # a shorter prefix is not worth a pass of its own
+# Nor is one of texts that are so long, and so many times as long as the prefix: plain attention is faster.
+_LONG, _LONGER = 256, 8
 _NAME = "troth_prefix"
-# Attention logits per product: on a CPU they should fit into the cache; a GPU needs large products.
+# Attention logits at a time: what stays in a processor's cache is faster; a GPU needs large products.
 _CHUNK_BYTES = {"cpu": 4 << 20}
 _OTHER_CHUNK_BYTES = 1 << 30
 
 
 class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
-    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is appended is never stored."""
+    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is appended is never kept."""
 
     keys: Tensor
     values: Tensor
@@ -46,20 +48,18 @@ class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
-    """A cache of keys and values by layer for the last few texts of a decoder; cleared when its weights change.
+    """Keys and values by layer, of the last few texts of a decoder; forgotten as soon as its weights change.
 
-    A text is identified by its tokens and by the length of its prompt, whose states are cached elsewhere.
+    A text is known by its tokens and by how many of them are a prompt, whose states are kept elsewhere.
     """
 
     _weights: tuple[int, ...] = ()
-    _refused = False  # set for a model whose cache is not plain keys and values
+    _refused = False  # a model whose memory is not plain keys and values
 
     def of(
         self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None = None
     ) -> list[list[Lent]] | None:
-        """By text and layer: keys and values of the tokens after the prompt, [length]; None where they cannot be
-        shared.
-        """
+        """By text, by layer: of the tokens behind the prompt, [length]; None where they cannot be lent."""
         if self._refused:
             return None
         weights = (id(body), *(parameter._version for parameter in body.parameters()))
@@ -88,15 +88,17 @@ class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
             self.popitem(last=False)
         return found
 
+    def has(self, text: Tensor, begun: int) -> bool:
+        """Whether the states of these tokens behind a prompt are kept."""
+        return (begun, *text.tolist()) in self
+
     def __deepcopy__(self, memo: Any) -> Self:
         return type(self)()  # a copied model may be about to change
 
 
 @torch.no_grad()
 def _states(body: Any, config: Any, ids: Tensor, prompt: list[Lent] | None) -> list[tuple[Tensor, Tensor]]:
-    """The keys and values of each layer, [texts, heads, length, size]; empty if the model's cache holds other
-    things.
-    """
+    """Keys and values of each layer, [texts, heads, length, size]; none where the model has other things to keep."""
     if prompt is None:
         cache = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True).past_key_values
         layers = getattr(cache, "layers", ())
@@ -116,7 +118,7 @@ def _states(body: Any, config: Any, ids: Tensor, prompt: list[Lent] | None) -> l
 
 @contextmanager
 def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
-    """A context in which the model also attends to the prefix; yields the arguments for the model's call."""
+    """While it lasts, the model attends to the prefix, too; gives what the model must be called with."""
     if layers is None:
         yield {"use_cache": False}
     elif config.model_type not in families.PLAIN_ATTENTION:
@@ -131,16 +133,14 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
 
 
 _LENT: ContextVar[list[Lent]] = ContextVar("lent")
-# Where keys and values of the tokens that attend to a shared prefix are recorded, in the order of the layers.
+# Where to note keys and values of the tokens that attend to a lent prefix, by layer; in order, since layers are.
 _CAPTURED: ContextVar[list[tuple[Tensor, Tensor]] | None] = ContextVar("captured", default=None)
 
 
 def _attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Attention of each row to the prefix and to itself. [rows, heads, queries, size] -> [rows, queries, heads,
-    size]
-    """
+    """Each row attends to the prefix and to itself. [rows, heads, queries, size] -> [rows, queries, heads, size]"""
     layer = _LENT.get()[module.layer_idx]
     if (capture := _CAPTURED.get()) is not None:
         capture.append((key, value))
@@ -161,13 +161,13 @@ def _attend(
 
 def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     rows, heads, length, size = query.shape
-    groups = key.shape[1]  # several heads may share keys and values (grouped-query attention)
+    groups = key.shape[1]  # several heads may share keys and values
     begun = layer.keys.shape[2]
-    # One product per group for the queries of all rows with the prefix: [groups, rows * heads * queries, prefix].
+    # All rows' queries of a group meet the prefix in one product: [groups, rows * heads * queries, prefix].
     queries = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
     together = queries.transpose(0, 1).reshape(groups, -1, size)
     to_prefix = (together @ layer.keys[0].transpose(1, 2)).view(groups, rows, -1, begun).transpose(0, 1)
-    # The prefix needs no mask: the prompt is never erased, and every query may attend to it.
+    # Nothing masks the prefix: the prompt is never erased, and every query may see it.
     to_own = (queries @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
     logits = torch.cat([to_prefix, to_own.view(rows, groups, -1, length)], dim=-1)
     weights = logits.softmax(-1, dtype=torch.float32).to(query.dtype)
@@ -179,12 +179,12 @@ def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: T
 AttentionInterface.register(_NAME, _attend)
 
 
-def shared(ids: Tensor, fixed: Tensor, lengths: Tensor) -> int:
-    """The number of leading tokens that all rows share and that are never changed; at least one token is left to
-    run.
+def shared(ids: Tensor, fixed: Tensor, lengths: Tensor, longest: int) -> int:
+    """How many tokens all rows begin with, none of which is ever changed; at least one is left to run.
 
-    [rows, length], [rows, length], [rows]
+    [rows, length], [rows, length], [rows], and the length of the longest text before anything was erased. 0 where
+    sharing is not worth it.
     """
     same = (ids == ids[:1]).all(0) & fixed.all(0)  # [length]
     most = min(int(same.to(torch.int64).cumprod(0).sum()), int(lengths.min()) - 1)
-    return most if most >= _WORTH else 0
+    return most if most >= _WORTH and longest < max(_LONG, _LONGER * most) else 0

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from packaging.version import Version
 
 from troth.core.errors import TrothError
 from troth.models import _folder_checks, families
 from troth.models._folder_checks import BadFileError
 
+_GGUF_FROM = Version("5.6.2")  # of transformers
 _LONGEST = 300  # characters of a library's message
 _OWN_CODE = (
     "needs code of its own (auto_map), which is never run; load the model and its tokenizer with transformers yourself "
@@ -72,13 +74,23 @@ def network_of(auto: str, source: str, dtype: torch.dtype, **options: Any) -> tu
     # The placement is then decided by transformers.
     placed = "device_map" in options or "quantization_config" in options
     _empty(auto, config, dtype, fits=placed or bool(getattr(config, "quantization_config", None)))
-    if not gguf:
+    if gguf:
+        _require_gguf_reader()
+    else:
         options["use_safetensors"] = True
     with _of(gguf.get("gguf_file", "model.safetensors")):
         model, report = _class(auto).from_pretrained(
             source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
         )
     return model, sorted(report["missing_keys"])
+
+
+def _require_gguf_reader() -> None:
+    """Up to 5.5, transformers reads the weights of GGUF files wrongly, without an error."""
+    import transformers
+
+    if Version(transformers.__version__) < _GGUF_FROM:
+        raise TrothError(f"transformers {transformers.__version__} misreads GGUF files; pip install 'troth[gguf]'")
 
 
 def untrained(auto: str, source: str, dtype: torch.dtype) -> Any:
@@ -112,8 +124,9 @@ def _empty(auto: str, config: Any, dtype: torch.dtype, *, fits: bool = False) ->
     """Builds the network without memory, in 10 to 40 ms, to find out whether it can be built and would fit."""
     from transformers.initialization import no_init_weights
 
-    empty, quiet = torch.device("meta"), no_init_weights()
-    with _of("config.json"), torch.random.fork_rng(devices=[]), empty, quiet:
+    # no_init_weights imports torch._dynamo, which some versions of PyTorch cannot do under the meta device.
+    quiet, empty = no_init_weights(), torch.device("meta")
+    with _of("config.json"), torch.random.fork_rng(devices=[]), quiet, empty:
         network = _class(auto).from_config(config, trust_remote_code=False)
         if not fits:
             _folder_checks.check_size(network, dtype.itemsize)

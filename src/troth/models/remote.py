@@ -100,13 +100,13 @@ class Remote(BlackBox):
         url, _, after = source.partition("#")
         if after:
             options = {"model": after, **options}
-        for name, example in (
-            ("model", '"gpt-4o-mini"'),
-            ("prompt", '"… {text} …"'),
-            ("class_words", '["good", "bad"]'),
+        for name, what, option, example in (
+            ("model", "the model's name", f"--model {url}#gpt-4o-mini", '"gpt-4o-mini"'),
+            ("prompt", "a prompt", '--prompt "… {text} …"', '"… {text} …"'),
+            ("class_words", "class words", "--class-words good,bad", '["good", "bad"]'),
         ):
             if not options.get(name):
-                raise TrothError(f"the endpoint {url} needs {name}: load_model(url, {name}={example}, …)")
+                raise TrothError(f"the endpoint {url} needs {what}: {option} (in Python: {name}={example})")
         return cls(url, **options)
 
     @property

@@ -1,4 +1,4 @@
-"""What a function is given: a model with its tokenizer, and what is known of both."""
+"""The inputs of a function under test: a model with its tokenizer, and what is known about both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A model, its tokenizer and an untouched copy of it, with which results are read."""
+    """A model, its tokenizer, and an untouched copy of the tokenizer for reading the results."""
 
     name: str
     model: Any
@@ -31,18 +31,18 @@ class Situation:
     scale: float = 1.0
 
     def ids(self, text: Text, *, truncation: bool = False) -> Any:
-        """What the tokenizer gives for a text: ids, offsets, which tokens are special, and of which text each is."""
+        """The encoding of a text or pair: ids, offsets, special tokens, and the text that each token belongs to."""
         first, second = (text, None) if isinstance(text, str) else text
         return self.reader(first, second, return_offsets_mapping=True, truncation=truncation)
 
     def value(self, text: Text, target: int, keep: Sequence[bool] | None = None) -> float:
-        """By how much a class's value rises when the kept tokens are read, compared with nothing."""
+        """A class's value for the kept tokens minus its value for no tokens."""
         with torch.no_grad():
             values = self.model.polynomial(torch.cat([self._counts(text, keep), 0 * self._counts(text)]))
         return self.scale * float(values[0, target] - values[1, target])
 
     def slopes(self, text: Text, target: int, share: float = 1.0) -> Floats:
-        """[tokens] the derivative of a class's value by each token's presence, where all are present to a share."""
+        """[tokens] the derivative of a class's value by each token's presence, with all present to this share."""
         encoded = self.ids(text)
         given = (share * self._counts(text)).requires_grad_()
         (slope,) = torch.autograd.grad(self.model.polynomial(given)[0, target], given)
@@ -70,7 +70,7 @@ def known(
     *,
     multi_label: bool = False,
 ) -> Situation:
-    """A classifier whose answers are known in closed form."""
+    """A classifier whose attributions are known in closed form."""
     own = tokenizer()
     model = KnownForSequenceClassification(game, own, of, multi_label=multi_label)
     kind = "product" if game.together else "linear"

@@ -67,8 +67,8 @@ def measured(
     def values(answers: Answers) -> Values:
         return answers.logits.double().numpy()[:, : len(columns)] @ columns
 
-    keep = torch.cat([torch.ones(1, count), torch.zeros(1, count), 1 - torch.eye(count)])
-    whole, empty, *without = values((yield Probe(question, keep)))
+    (whole,) = values((yield Probe(question, torch.ones(1, count))))  # first: its states serve the erased prompts
+    empty, *without = values((yield Probe(question, torch.cat([torch.zeros(1, count), 1 - torch.eye(count)]))))
     scores = whole - np.stack(without)
     cited = [standing_out(column) for column in scores.T]
     candidates: dict[int, Places] = {}  # of parts that need passages, but none of them alone
