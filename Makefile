@@ -85,6 +85,7 @@ test-random: install unicode chromium
 bench-speed: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/speed.py --write docs/reference/benchmarks.md
+	$(BIN)/python benchmarks/summary.py
 	$(BIN)/python benchmarks/accuracy.py --write docs/reference/benchmarks.md
 
 # The referee on other libraries, each in an environment of its own, and docs/reference/referee.md; minutes on two cores.
@@ -107,6 +108,7 @@ study-smoke: install
 docs: install
 	$(BIN)/python scripts/docs/document.py
 	$(BIN)/python scripts/studies/findings.py
+	$(BIN)/python scripts/studies/questions.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 
