@@ -58,14 +58,15 @@ pytest: install unicode chromium
 	$(PYTEST) -m "not full" $(TWO)
 
 # The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
-# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=… names one that has CPU builds`).
+# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=…` names one that has CPU builds).
+# Without gguf, which needs a newer transformers.
 LOWEST := build/lowest
 TORCH_INDEX ?=
 test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python scripts/lowest_versions.py > build/lowest.txt
+	$(LOWEST)/bin/python scripts/release/lowest_versions.py > build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
-	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
+	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo]'
 	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
 
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
@@ -88,10 +89,11 @@ test-random: install unicode chromium
 # Against other libraries, each in an environment of its own under build/peers; about 13 minutes on one core.
 bench-speed: install
 	$(BIN)/python benchmarks/install.py
-	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
-	$(BIN)/python benchmarks/accuracy.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/speed.py --write docs/reference/benchmarks.md
+	$(BIN)/python benchmarks/summary.py
+	$(BIN)/python benchmarks/accuracy.py --write docs/reference/benchmarks.md
 
-# The referee on other libraries, each in an environment of its own, and docs/referee.md; minutes on two cores.
+# The referee on other libraries, each in an environment of its own, and docs/reference/referee.md; minutes on two cores.
 referee: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/referee/table.py
@@ -109,8 +111,9 @@ study-smoke: install
 
 # The lists in docs/, then the site in build/site; every example on it is run. Needs no network, nor does reading it.
 docs: install
-	$(BIN)/python scripts/document.py
-	$(BIN)/python scripts/findings.py
+	$(BIN)/python scripts/docs/document.py
+	$(BIN)/python scripts/studies/findings.py
+	$(BIN)/python scripts/studies/questions.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 
@@ -118,7 +121,7 @@ docs: install
 wheel:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) 'setuptools>=77' wheel
-	$(BIN)/python scripts/release.py
+	$(BIN)/python scripts/release/release.py
 
 clean:
 	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache

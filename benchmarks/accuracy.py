@@ -1,6 +1,6 @@
 """How near the Shapley value KernelSHAP comes with so many samples: ours and the peers'.
 
-    python benchmarks/accuracy.py --write docs/benchmarks.md
+    python benchmarks/accuracy.py --write docs/reference/benchmarks.md
 
 A random model and a text of 12 tokens, so that the exact value can be had; 10 seeds. The error is the root mean square
 over tokens and seeds, as a share of the largest exact score.

@@ -1,7 +1,7 @@
 """Speed and memory against the libraries a user would otherwise take.
 
     python benchmarks/install.py                              # once: the peers, in environments of their own
-    python benchmarks/speed.py --write docs/benchmarks.md     # about 12 minutes on one core
+    python benchmarks/speed.py --write docs/reference/benchmarks.md     # about 12 minutes on one core
     python benchmarks/speed.py --only leave_one_out --only lime
     python benchmarks/speed.py --only "leave_one_out 12 × 768" --peers captum
 

@@ -1,4 +1,4 @@
-"""The gate's workflow and test in docs/ci.md work as they are printed."""
+"""The gate's workflow and test in docs/guide/ci.md work as they are printed."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import yaml
 
 from troth.cli import main
 
-PAGE = (Path(__file__).parents[1] / "docs" / "ci.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "ci.md").read_text(encoding="utf-8")
 (WORKFLOW,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 

@@ -50,11 +50,11 @@ new = "shown_alone or lost_share or average or irony or confidence_penalty or ev
 others = "roberta or albert or electra or deberta or modernbert or prompted or llama or bilstm"
 pytest.main(["-q", "-p", "no:cacheprovider", "-k", f"({new}) and not ({others})", *[f"tests/{f}" for f in files]],
             plugins=[Seen()])
-spec = importlib.util.spec_from_file_location("document", "scripts/document.py")
+spec = importlib.util.spec_from_file_location("document", "scripts/docs/document.py")
 document = sys.modules["document"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(document)
 pages = {"explainer": document.explainer_entry("shown_alone"), "metric": document.metric_entry("lost_share"),
-         "catalog": document.catalog_page()}
+         "catalog": document.maskings_page() + document.catalog_page()}
 pathlib.Path(sys.argv[1]).write_text(json.dumps({"tests": Seen.outcomes, "pages": pages}))
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from troth.core import catalog
 
 ROOT = Path(__file__).parent.parent
-_spec = importlib.util.spec_from_file_location("document", ROOT / "scripts" / "document.py")
+_spec = importlib.util.spec_from_file_location("document", ROOT / "scripts" / "docs" / "document.py")
 document = sys.modules["document"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(document)
 
@@ -49,10 +49,20 @@ def test_every_metric_says_what_a_reader_needs():
 
 
 def test_the_metrics_page_is_up_to_date():
-    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == document.metrics_page(), "run python scripts/document.py"
+    written = (ROOT / "docs" / "methods" / "metrics.md").read_text(encoding="utf-8")
+    assert written == document.metrics_page(), "run python scripts/docs/document.py"
 
 
-def test_the_catalog_page_is_up_to_date():
-    written = (ROOT / "docs" / "catalog.md").read_text(encoding="utf-8")
-    assert written == document.catalog_page(), "run python scripts/document.py"
+def test_the_maskings_and_catalog_pages_are_up_to_date():
+    written = (ROOT / "docs" / "methods" / "maskings.md").read_text(encoding="utf-8")
+    assert written == document.maskings_page(), "run python scripts/docs/document.py"
+    written = (ROOT / "docs" / "reference" / "catalog.md").read_text(encoding="utf-8")
+    assert written == document.catalog_page(), "run python scripts/docs/document.py"
+
+
+def test_the_glossary_explains_terms_as_the_report_does():
+    from troth.report.run_page import _GLOSSARY
+
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    missing = {term: text for term, text in _GLOSSARY.items() if f"| {term} | {text} |" not in page}
+    assert not missing, "docs/reference/glossary.md says something else"

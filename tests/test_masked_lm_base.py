@@ -1,4 +1,4 @@
-"""scripts/masked_lm_base.py: blocks and masks worked out by hand, and a small model that learns a small corpus."""
+"""scripts/models/masked_lm_base.py: blocks and masks worked out by hand; a small model learns a small corpus."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "models"))
 import masked_lm_base
 
 from fakes import masked_lm, tokenizer_for

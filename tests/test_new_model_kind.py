@@ -1,4 +1,4 @@
-"""docs/new_model_kind.md, worked through: its file in a temporary folder is a kind of model, nothing else touched."""
+"""docs/reference/new_model_kind.md, tried: a file in a temporary folder is all that a kind of model needs."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
 
-PAGE = Path(__file__).parents[1] / "docs" / "new_model_kind.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "new_model_kind.md"
 TEXT = "not a bad film"
 WORDS = ["good", "bad", "the"]
 SIZES = {

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -66,14 +66,13 @@ def lines_of(name):
 
 
 def test_the_picture_of_explain_is_up_to_date(pictures):
-    title = f'troth explain "{pictures.TEXT[:24]}…"'
-    same(lines_of("explain.svg"), f"{title} {pictures.explained().export_text()}", "scripts/pictures.py")
+    same(lines_of("explain.svg"), f"{pictures.TITLE} {pictures.explained().export_text()}", "scripts/docs/pictures.py")
 
 
 @pytest.mark.full
 def test_the_picture_of_bench_is_up_to_date(pictures, bench):
     printed = pictures.benched(str(bench)).export_text()
-    same(lines_of("bench.svg"), f"troth bench {printed}", "scripts/pictures.py RUN")
+    same(lines_of("bench.svg"), f"troth bench {printed}", "scripts/docs/pictures.py RUN")
 
 
 @pytest.mark.full
@@ -87,7 +86,7 @@ def test_the_photographs_of_the_pages_are_up_to_date(screens, bench, browser):
         }
         for name, page in pages.items():
             with Image.open(ROOT / "docs/images" / name) as picture:
-                same(picture.info[screens.SAYS], screens.seen(page, name), f"scripts/screens.py RUN ({name})")
+                same(picture.info[screens.SAYS], screens.seen(page, name), f"scripts/docs/screens.py RUN ({name})")
 
 
 @pytest.mark.parametrize("name", ["explain.svg", "bench.svg"])
@@ -108,4 +107,4 @@ def test_the_drawing_of_curves_is_up_to_date():
     now = drawings.curve(drawings.curves())
     kept = (ROOT / "docs/images/curve.svg").read_text(encoding="utf-8")
     points = [[float(number) for number in re.findall(r"\d+", picture)] for picture in (kept, now)]
-    assert points[0] == pytest.approx(points[1], abs=4), "draw it again with scripts/drawings.py"
+    assert points[0] == pytest.approx(points[1], abs=4), "draw it again with scripts/docs/drawings.py"

@@ -16,8 +16,8 @@ import troth
 from troth.core import catalog
 
 ROOT = Path(__file__).parents[1]
-WEBSITE = ROOT / "scripts" / "website"
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+WEBSITE = ROOT / "scripts" / "docs" / "website"
+TUTORIALS = sorted((ROOT / "docs" / "guide" / "tutorials").glob("*.ipynb"))
 NAV = ROOT / "mkdocs.yml"
 
 
@@ -29,7 +29,7 @@ def load(path):
 
 
 method_pages, notebook_pages = load(WEBSITE / "method_pages.py"), load(WEBSITE / "notebook_pages.py")
-shown_blocks = load(WEBSITE / "shown_blocks.py")
+shown_blocks, redirects = load(WEBSITE / "shown_blocks.py"), load(WEBSITE / "redirects.py")
 
 
 def pages_of(nav):
@@ -39,9 +39,32 @@ def pages_of(nav):
 
 def test_every_page_is_in_the_navigation():
     listed = set(pages_of(yaml.safe_load(NAV.read_text(encoding="utf-8"))["nav"]))
-    guides = {page.name for page in (ROOT / "docs").glob("*.md")}
-    assert guides <= listed, f"not in mkdocs.yml: {sorted(guides - listed)}"
-    assert {f"tutorials/{path.stem}.md" for path in TUTORIALS} <= listed
+    there = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert there <= listed, f"not in mkdocs.yml: {sorted(there - listed)}"
+    assert {f"guide/tutorials/{path.stem}.md" for path in TUTORIALS} <= listed
+
+
+def test_old_addresses_lead_to_pages_that_are_there():
+    for old, new in redirects.MOVED.items():
+        page = ROOT / "docs" / new.partition("#")[0].replace(".html", ".md")
+        assert page.exists(), f"{old} leads to {new}"
+        if "#" in new:
+            headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+            assert new.partition("#")[2] in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_stubs_are_written_for_old_addresses(tmp_path):
+    built = [*{new.partition("#")[0] for new in redirects.MOVED.values()}, "methods/metrics/sufficiency.html"]
+    for page in built:
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / page).write_text("a page")
+    redirects.write_stubs(tmp_path)
+    assert 'href="../papers/aml/results.html"' in (tmp_path / "results" / "aml.html").read_text()
+    assert 'href="../methods/metrics/sufficiency.html"' in (tmp_path / "metrics" / "sufficiency.html").read_text()
+    assert all((tmp_path / page).read_text() == "a page" for page in built)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AssertionError, match="which is not a page"):
+        redirects.write_stubs(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("kind", method_pages.KINDS)
@@ -97,7 +120,7 @@ def test_blocks_with_a_marker_are_run_and_shown():
 def test_home_shows_several_methods_with_their_proof():
     shown = shown_blocks.show_blocks((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
     assert "<!-- shown -->" not in shown
-    proofs = re.findall(r"without its top 20 %: positive ([\d.]+) % → ([\d.]+) % \(random words: → (\d+) %", shown)
+    proofs = re.findall(r"of \d+ words: ([\d.]+) % → ([\d.]+) %\. Without \d+ random words: (\d+)–\d+ %", shown)
     (_, without, random), (_, of_attention, _) = proofs
     assert float(without) < 5 < float(random)
     assert float(of_attention) >= float(random), "attention's words matter no more than random ones"
@@ -124,7 +147,7 @@ def test_a_notebook_is_shown_with_text_as_text(tmp_path):
 def test_tutorials_keep_what_they_show(path):
     code = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     kinds = [output["output_type"] for cell in code for output in cell["outputs"]]
-    assert kinds, "run python scripts/tutorials.py"
+    assert kinds, "run python scripts/docs/tutorials.py"
     assert "error" not in kinds
     assert all(cell["execution_count"] == place for place, cell in enumerate(code, start=1)), "run from top to bottom"
 
@@ -132,12 +155,12 @@ def test_tutorials_keep_what_they_show(path):
 @pytest.mark.full
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_tutorials_run(path):
-    fresh = load(ROOT / "scripts" / "tutorials.py").run(path)
+    fresh = load(ROOT / "scripts" / "docs" / "tutorials.py").run(path)
     kept = json.loads(path.read_text(encoding="utf-8"))["cells"]
     for cell, before in zip(fresh.cells, kept, strict=True):
         now = [(output.output_type, sorted(output.get("data", {}))) for output in cell.get("outputs", [])]
         then = [(output["output_type"], sorted(output.get("data", {}))) for output in before.get("outputs", [])]
-        assert now == then, f"{before['id']} shows something else now; run python scripts/tutorials.py {path.stem}"
+        assert now == then, f"{before['id']} shows something else now; run python scripts/docs/tutorials.py {path.stem}"
 
 
 OUTSIDE = re.compile(
@@ -182,11 +205,19 @@ def site(tmp_path_factory):
     return folder
 
 
+def addresses(site):
+    return {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+
+
 @pytest.mark.full
 def test_the_site_is_whole(site):
-    built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    methods = {f"{kind}/{name}.html" for kind in method_pages.KINDS for name in catalog.names(kind)}
-    assert methods | {f"tutorials/{path.stem}.html" for path in TUTORIALS} | {"index.html", "changelog.html"} <= built
+    built = addresses(site)
+    methods = {f"methods/{kind}/{name}.html" for kind in method_pages.KINDS for name in catalog.names(kind)}
+    assert (
+        methods | {f"guide/tutorials/{path.stem}.html" for path in TUTORIALS} | {"index.html", "changelog.html"}
+        <= built
+    )
+    assert redirects.moved(built).keys() <= built
     home = (site / "index.html").read_text(encoding="utf-8")
     assert "wonderful</span>" in home
 
@@ -217,8 +248,12 @@ def test_every_page_opens_in_a_browser_without_an_error_or_a_request(site):
         page.on("request", lambda request: request.url.startswith(("file:", "data:")) or wrong.append(request.url))
         page.on("console", lambda line: line.type != "error" or wrong.append(f"{page.url}: {line.text}"))
         page.on("pageerror", lambda error: wrong.append(f"{page.url}: {error}"))
+        moved = {site / old: site / new for old, new in redirects.moved(addresses(site)).items()}
         for file in sorted(site.rglob("*.html")):
-            if file.name != "404.html":  # its links are those of a server
+            if file in moved:
+                page.goto(f"{file.as_uri()}#a")
+                page.wait_for_url(f"{moved[file].as_uri().partition('%23')[0]}#a")
+            elif file.name != "404.html":  # its links are those of a server
                 page.goto(file.as_uri())
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                     wrong.append(f"{file.name} is wider than a phone")

@@ -1,10 +1,10 @@
-"""The referee on every library, each in its own environment, and docs/referee.md.
+"""Runs the referee on every library, each in its own environment, and writes docs/reference/referee.md.
 
     python benchmarks/install.py            # once: the environments
     python benchmarks/referee/table.py      # some minutes on two cores
 
-A library fails a property (✗) only where a script that knows nothing of troth shows the same (confirm/); a failure that
-no such script confirms is a question (?) to us.
+A library fails a property (✗) only if a script that does not use troth shows the same (confirm/). A failure without
+such a script is shown as ?, since our adapter may be at fault.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ sys.path[:0] = [str(HERE.parent), str(ROOT / "src")]
 from install import python_of  # noqa: E402  # a neighbor
 from known_issues import ISSUES, KNOWN, NOT_HERE  # noqa: E402
 
-LIBRARIES = ("captum", "shap", "lime", "ferret", "interpreto", "transformers_interpret", "solvex", "shapiq")
+LIBRARIES = (
+    "captum", "shap", "lime", "ferret", "interpreto", "transformers_interpret", "solvex", "shapiq", "inseq",
+    "context_cite", "troth",
+)  # fmt: skip
 RESULTS = ROOT / "build" / "referee"
-PAGE = ROOT / "docs" / "referee.md"
+PAGE = ROOT / "docs" / "reference" / "referee.md"
 MARKS = ("<!-- referee: written by benchmarks/referee/table.py -->", "<!-- /referee -->")
 SCRIPTS = "benchmarks/referee/confirm"
+CORE = ("class_asked_about", "same_length_batch", "padded_right", "padded_left", "completeness", "shapley_values")
 
 
 def run(script: str, library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +44,7 @@ def run(script: str, library: str, *arguments: str) -> subprocess.CompletedProce
 
 
 def measure(library: str) -> dict[str, Any]:
-    """What the referee says of a library; the reason where it does not run."""
+    """The referee's results for a library, or the reason why it does not run."""
     done = run("run.py", library, library)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
@@ -52,7 +56,7 @@ def measure(library: str) -> dict[str, Any]:
 
 
 def confirm(library: str, name: str) -> str | None:
-    """What a script of its own says of a failure; None where there is none, or where it shows nothing."""
+    """What the confirming script of a failure prints; None if there is no script, or if it shows nothing."""
     script = HERE / "confirm" / f"{library}_{name}.py"
     if not script.exists():
         return None
@@ -61,7 +65,7 @@ def confirm(library: str, name: str) -> str | None:
 
 
 def failures(results: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]:
-    """By library and property: the methods that fail it, and how."""
+    """The methods that fail, with their results, by library and property."""
     found: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
     for result in results:
         for method in result["methods"]:
@@ -80,13 +84,44 @@ def cell(result: dict[str, Any], name: str, confirmed: dict[tuple[str, str], str
     return "✓" if "holds" in statuses else "–"
 
 
+LEGEND = """
+**✓** Every method of the library to which the property applies has it. **✗** A method does not; the link leads to the
+details and to a script that shows the failure without troth. **–** The property does not apply; the reasons are
+[below](#what-was-not-checked). **?** The property fails, but no independent script confirms it, so our adapter may be
+at fault.
+"""
+
+
+def conclusion(cells: dict[tuple[str, str], str], methods: int) -> str:
+    """How many libraries fail what, in a few sentences. cells: the sign by library and property"""
+    libraries, names = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
+    fails = {key for key, sign in cells.items() if sign not in "✓–"}
+    by_name = {name: sum((library, name) in fails for library in libraries) for name in names}
+    often = sorted((name for name in names if by_name[name] > 1), key=lambda name: -by_name[name])
+    clean = [library for library in libraries if not any(library == failed for failed, _ in fails)]
+    applied = sum(sign != "–" for sign in cells.values())
+    lines = [
+        f"**{len(libraries)} libraries, {methods} methods, {len(names)} properties.** {applied - len(fails)} of the "
+        f"{applied} cells that apply hold and {len(fails)} fail. What fails in more than one library: "
+        + ", ".join(f"`{name}` ({by_name[name]})" for name in often)
+        + f". All libraries have {sum(not count for count in by_name.values())} of the properties, among them "
+        + ", ".join(f"`{name}`" for name in CORE if name in by_name and not by_name[name])
+        + ". "
+        + (f"{', '.join(clean)}: no failure." if clean else "Every library fails at least one property.")
+    ]
+    return "\n".join(lines)
+
+
 def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | None]) -> str:
-    names = [each["property"] for each in results[0]["methods"][0]["properties"]]
-    says = {each["property"]: each["says"] for each in results[0]["methods"][0]["properties"]}
+    rows_of = {each["property"]: each for each in results[0]["methods"][0]["properties"]}
     heads = [f"{result['library']} {next(iter(result['versions'].values()), '')}".strip() for result in results]
-    lines = [f"| property | {' | '.join(heads)} |", f"|---|{'---|' * len(results)}"]
-    for name in names:
-        lines.append(f"| `{name}` | {' | '.join(cell(result, name, confirmed) for result in results)} |")
+    cells = {(result["library"], name): cell(result, name, confirmed) for name in rows_of for result in results}
+    lines = [conclusion(cells, sum(len(result["methods"]) for result in results)), LEGEND]
+    lines += [f"| property | {' | '.join(heads)} |", f"|---|{'---|' * len(results)}"]
+    for name in rows_of:
+        lines.append(f"| `{name}` | {' | '.join(cells[result['library'], name] for result in results)} |")
+    lines += ["", "## The properties", "", "| property | what must hold |", "|---|---|"]
+    lines += [f"| `{name}` | {_plain(row['says'])}. |" for name, row in rows_of.items()]
     lines += ["", "## What fails", ""]
     found = failures(results)
     for (library, name), rows in found.items():
@@ -94,31 +129,31 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
         shown = confirmed.get((library, name))
         issue = ISSUES.get((library, name), "")
         confirmation = (
-            f"`{SCRIPTS}/{library}_{name}.py` shows it without troth: {_plain(shown)}."
+            f"without troth: `{SCRIPTS}/{library}_{name}.py` prints: {_plain(shown)}"
             if shown
-            else "No second script confirms it yet, so it may be our adapter."
+            else "No independent script confirms it, so our adapter may be at fault."
         )
         lines += [
             f"### {library}: {name}", "",
-            f"{methods}. {says[name]}", "",
+            f"{first['says']} This fails for {methods}.", "",
             f"- expected: {_plain(first['expected'])}",
-            f"- came: {_plain(first['came'])}",
+            f"- got: {_plain(first['got'])}",
             f"- text: `{str(first['text'])[:60] or 'the empty text'}`",
             f"- {confirmation}",
             *([f"- {issue}"] if issue else []), "",
         ]  # fmt: skip
     lines += [] if found else ["Nothing.", ""]
-    lines += ["", "## What was not judged", ""]
+    lines += ["## What was not checked", "", "Besides the properties that a method does not claim:", ""]
     for result in results:
         why: dict[str, list[str]] = {}
         for method in result["methods"]:
             for each in method["properties"]:
-                if each["status"] in ("not offered", "not judged"):
+                if each["status"] in ("not supported", "not judged"):
                     why.setdefault(each["why"], []).append(f"`{each['property']}` ({method['method']})")
         lines += [f"- {result['library']}: {', '.join(where)}: {_plain(reason)}" for reason, where in why.items()]
         if "error" in result:
             lines.append(f"- {result['library']} does not run: {_plain(result['error'])}")
-    lines += ["", "## Methods and versions", "", "| library | method | claims | explains | holds | seconds |"]
+    lines += ["", "## Methods and versions", "", "| library | method | claims | explains | properties held | seconds |"]
     lines.append("|---|---|---|---|---|--:|")
     for result in results:
         for method in result["methods"]:
@@ -128,7 +163,7 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
                 f"| {result['library']} | {method['method']} | {claims} | {method['of']} | {score} | "
                 f"{method['seconds']:.0f} |"
             )
-    lines += ["", "Environments: " + "; ".join(_versions(result) for result in results) + "."]
+    lines += ["", "Versions: " + "; ".join(_versions(result) for result in results) + "."]
     return "\n".join(lines) + "\n"
 
 
@@ -144,25 +179,32 @@ def _plain(text: str) -> str:
 
 
 def known() -> str:
-    """Bugs that users met, shown on the version that had them or shown fixed."""
+    """Bugs that users reported, run on a version that had them and on the newest."""
     lines = [
         "## Known bugs, run again",
         "",
-        "*Not shown*: fixed in the version here.",
+        "Bugs that users reported earlier. *Shown*: the version has the bug. *Not shown*: it is fixed in this version.",
         "",
-        "| issue | library | what | outcome |",
+        "| issue | version | bug | outcome |",
         "|---|---|---|---|",
     ]
-    for script, (library, issue, what) in KNOWN.items():
-        done = run(f"confirm/{script}.py", library)
-        last = (done.stdout.strip().splitlines() or [(done.stderr.strip().splitlines() or ["no output"])[-1]])[-1]
-        lines.append(f"| {issue} | {library} | {what} (`{SCRIPTS}/{script}.py`) | {_plain(last)} |")
+    for script, (environments, package, issue, what) in KNOWN.items():
+        for environment in environments:
+            done = run(f"confirm/{script}.py", environment)
+            last = (done.stdout.strip().splitlines() or [(done.stderr.strip().splitlines() or ["no output"])[-1]])[-1]
+            ask = f"from importlib.metadata import version; print(version({package!r}))"
+            version = subprocess.run(
+                [str(python_of(environment)), "-c", ask], capture_output=True, text=True, check=False
+            )
+            lines.append(
+                f"| {issue} | {package} {version.stdout.strip()} | {what} (`{SCRIPTS}/{script}.py`) | {_plain(last)} |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="libraries that were run are not run again")
+    parser.add_argument("--again", action="store_true", help="use the stored results of libraries that were run before")
     given = parser.parse_args()
     stored = {library: RESULTS / f"{library}.json" for library in LIBRARIES}
     with ThreadPoolExecutor(2) as workers:

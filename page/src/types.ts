@@ -1,4 +1,4 @@
-// What Python writes (report/page_data.py, report/page_examples.py); docs/report_page.md says it in words.
+// What Python writes (report/page_data.py, report/page_examples.py); docs/guide/report_page.md says it in words.
 
 export interface Report {
   version: number;

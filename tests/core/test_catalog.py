@@ -122,6 +122,8 @@ def test_what_cannot_be_read_is_one_line(spec):
         ("maskings", "qqqq", "no masking is called 'qqqq'; there are: attention, delete, "),
         ("explainers", "lime(sample=3)", "lime: no option is called 'sample'; did you mean samples? there are: "),
         ("explainers", "random(seed=3)", "random: no option is called 'seed'; there are: none"),
+        ("explainers", "lime(samples=9, n_samples=9)", "lime: n_samples and samples are the same option"),
+        ("metrics", "comprehensiveness(n_ratio=0.2)", "comprehensiveness: no option is called 'n_ratio'"),
         ("explainers", "lime(samples=many)", "lime: samples must be a whole number, not 'many'"),
         ("explainers", "lime(samples=1.5)", "lime: samples must be a whole number, not 1.5"),
         ("explainers", "lime(samples=True)", "lime: samples must be a whole number, not True"),
@@ -182,3 +184,10 @@ def test_a_file_is_read_as_it_is_written(tmp_path, monkeypatch):
     assert catalog.summary("explainers", "named_alike") == "What it says."
     with pytest.raises(TrothError, match="no explainer is called 'other_name'"):
         catalog.find("explainers", "other_name")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("integrated_gradients(n_steps=50)", "steps=50"), ("lime(n_samples=9)", "samples=9")]
+)
+def test_counts_may_have_the_names_of_other_libraries(theirs, ours):
+    assert ours in catalog.spec(catalog.build("explainers", theirs))

@@ -1,4 +1,4 @@
-"""What docs/stability.md promises: an old name works, and warns once with the new one."""
+"""What docs/reference/stability.md promises: an old name works, and warns once with the new one."""
 
 import warnings
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import troth
 from troth.core import errors
 
-PAGE = Path(__file__).parents[2] / "docs" / "stability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "stability.md"
 
 
 @pytest.fixture

@@ -149,8 +149,8 @@ def test_the_attention_of_the_model_is_put_back(monkeypatch):
 @pytest.mark.full
 def test_sharing_the_prompt_and_the_text_is_ten_times_faster():
     """A random Llama of SmolLM2-135M's shape, 400 tokens of prompt, 30 of text, CPU time of one thread."""
-    path = Path(__file__).parents[2] / "scripts" / "measure_prefix.py"
-    spec = importlib.util.spec_from_file_location("measure_prefix", path)
+    path = Path(__file__).parents[2] / "scripts" / "measure" / "prefix.py"
+    spec = importlib.util.spec_from_file_location("prefix", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     found = script.measure(None, repeats=2)

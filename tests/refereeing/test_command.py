@@ -53,7 +53,7 @@ def test_a_function_that_is_wrong(mine):
     assert code == 1
     assert "✗ class_asked_about" in out
     assert "expected another" not in out
-    assert "again    troth referee mine.py:of_class_zero --only class_asked_about" in out
+    assert "repeat   troth referee mine.py:of_class_zero --only class_asked_about" in out
 
 
 def test_json_html_and_badge(mine, tmp_path):
@@ -127,8 +127,8 @@ def test_scores_that_do_not_belong_to_the_text():
     def attribute(model, tokenizer, texts, target):
         return [[1.0, 2.0, 3.0] for _ in texts]
 
-    came = referee(attribute, only=["answers"])["answers"].came
-    assert came == "3 scores for a text of 4 or 2 tokens or words"
+    got = referee(attribute, only=["answers"])["answers"].got
+    assert got == "3 scores for a text of 4 or 2 tokens or words"
 
 
 def test_results_in_python():

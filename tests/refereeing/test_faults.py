@@ -16,8 +16,8 @@ def test_a_right_function_passes(method):
     verdicts = troth.referee(Right(method))
     assert verdicts.holds, verdicts
     # What is not claimed is not judged, and nothing else is left out.
-    assert {each.status for each in verdicts} - {"not offered"} == {"holds", "not claimed"}
-    assert {each.name for each in verdicts if each.status == "not offered"} <= _LONG
+    assert {each.status for each in verdicts} - {"not supported"} == {"holds", "not claimed"}
+    assert {each.name for each in verdicts if each.status == "not supported"} <= _LONG
     assert verdicts[method if method != "shapley" else "shapley_values"].status == "holds"
 
 
@@ -45,7 +45,7 @@ def test_no_other_property_fires_on_a_fault(name):
     assert [each.name for each in verdicts.failed] == [name], verdicts
     failed = verdicts[name]
     assert failed.expected
-    assert failed.came
+    assert failed.got
     assert failed.again == f"--only {name}"
     # What could not be judged says which property is why.
     assert {each.why for each in verdicts if each.status == "not judged"} <= {f"because {name} fails"}

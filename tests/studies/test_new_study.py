@@ -1,4 +1,4 @@
-"""docs/new_study.md, worked through: the study of the page is one new file that list, dry run and run find."""
+"""docs/reference/new_study.md, worked through: its study is one new file that list, dry run and run find."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import troth as package
 from troth import studies
 from troth.core import catalog
 
-PAGE = Path(__file__).parents[2] / "docs" / "new_study.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "new_study.md"
 
 
 @pytest.fixture

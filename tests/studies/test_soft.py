@@ -22,7 +22,7 @@ from troth.studies.soft._diagnosticity import METHODS, METRICS, PRINTED, Pairs, 
 from troth.verbs.explain import explain
 from troth.verbs.measure import measure
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "studies"))
 import keep_rows
 
 BASE = "scratch(layers=1, hidden=16, heads=2, dropout=0.0)"
@@ -107,7 +107,7 @@ def test_ties_are_told_before_scores_are_rounded(score, random, outcome):
 
 
 def test_kept_shares_are_those_of_the_kept_runs():
-    folder = Path(keep_rows.__file__).parents[1] / "docs" / "results" / "soft"
+    folder = Path(keep_rows.__file__).parents[2] / "docs" / "papers" / "soft" / "results"
     runs = list(folder.glob("*.json.gz"))
     with gzip.open(folder / "shares.csv.gz", "rt", encoding="utf-8") as file:
         kept = list(csv.DictReader(file))

@@ -23,7 +23,7 @@ from troth.studies.truth._explanations import MIXED, NOTHING, TRUTH, Planted, de
 from troth.studies.truth._sections import SECTIONS, KeptRows, believe
 from troth.studies.truth._shortcuts import SHORTCUTS, Planter, insert, plant, words_for
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "studies"))
 import truth_tables
 
 WORDS = ("amber", "cedar", "harbor", "velvet")
@@ -189,9 +189,10 @@ def test_random_values_agree_with_the_truth_by_chance():
 
 @pytest.mark.full
 def test_the_page_shows_what_its_rows_give():
-    assert truth_tables.page() == truth_tables.PAGE.read_text(encoding="utf-8"), "run python scripts/truth_tables.py"
-    for guide in ("which.md", "truth.md"):
-        assert truth_tables.believe() in (truth_tables.DOCS / guide).read_text(encoding="utf-8")
+    kept = truth_tables.PAGE.read_text(encoding="utf-8")
+    assert truth_tables.page() == kept, "run python scripts/studies/truth_tables.py"
+    for guide in truth_tables.GUIDES:
+        assert truth_tables.believe() in guide.read_text(encoding="utf-8")
 
 
 # The study

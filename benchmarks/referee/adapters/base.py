@@ -6,18 +6,21 @@ written here as their tutorials do it, so only what the library itself computes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 
-def claiming(*claims: str, of: str = "logit", tolerance: float = 0.0) -> Callable[[Any], Any]:
-    """What the library's documentation says of a method."""
+def claiming(
+    *claims: str, of: str = "logit", tolerance: float = 0.0, left_out: Mapping[str, str] | None = None
+) -> Callable[[Any], Any]:
+    """What the library's documentation says about a method, and the properties that do not apply, with the reason."""
 
     def mark(function: Any) -> Any:
         function.claims, function.of, function.tolerance = claims, of, tolerance
+        function.left_out = left_out or {}
         return function
 
     return mark

@@ -11,12 +11,12 @@ from adapters.base import claiming, single
 PACKAGES = ("ferret-xai",)
 
 
-def _explained(kind, model, tokenizer, texts, target, **options):
+def _explained(kind, model, tokenizer, texts, target, **call):
     if tokenizer.pad_token is None:
-        raise NotImplementedError("needs a tokenizer with a token of padding")
+        raise NotImplementedError("needs a tokenizer with a padding token")
     explainer, results = kind(model, tokenizer), []
     for text in texts:
-        explanation = explainer(single(text), target=target, **options)
+        explanation = explainer(single(text), target=target, call_args=dict(call))  # it empties the dict
         results.append((list(explanation.tokens), [float(score) for score in explanation.scores]))
     return results
 
@@ -33,7 +33,7 @@ def integrated_gradient(model, tokenizer, texts, target):
 
 @claiming(of="probability")
 def lime(model, tokenizer, texts, target):
-    return _explained(LIMEExplainer, model, tokenizer, texts, target, call_args={"num_samples": 300})
+    return _explained(LIMEExplainer, model, tokenizer, texts, target, num_samples=300)
 
 
 @claiming("completeness", "dummy", "linear", of="probability")

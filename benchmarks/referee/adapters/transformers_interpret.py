@@ -17,7 +17,7 @@ PACKAGES = ("transformers-interpret",)
 @claiming("dummy", "symmetry", of="probability")
 def sequence_classification(model, tokenizer, texts, target):
     if tokenizer.pad_token is None:
-        raise NotImplementedError("needs a tokenizer with a token of padding")
+        raise NotImplementedError("needs a tokenizer with a padding token")
     results = []
     for text in texts:
         if not isinstance(text, str):

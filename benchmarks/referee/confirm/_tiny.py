@@ -10,20 +10,20 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["good", "bad", "great", "dull", "very", "not", "film", "plot", "the", "a", "was", "it", "is", "and", "cast"]
 
 
-def tokenizer(longest: int = 24) -> PreTrainedTokenizerFast:
+def tokenizer(longest: int = 24, mask: bool = True) -> PreTrainedTokenizerFast:
     ids = {token: place for place, token in enumerate([*SPECIAL, *WORDS])}
     made = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     ends = [("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])]
     made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends)
-    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", *(["mask_token"] if mask else []))
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
         tokenizer_object=made,
         model_max_length=longest,
         model_input_names=inputs,
-        **dict(zip(names, SPECIAL, strict=True)),
+        **dict(zip(names, SPECIAL, strict=False)),
     )
 
 

@@ -1,8 +1,8 @@
-"""The training of an attribution model G: one, or several side by side on the same examples in the same order, each
-with weights of its own for the losses.
+"""The training of attribution models G: one, or several side by side on the same examples in the same order, each with
+its own weights of the losses.
 
-A single training of a small G leaves a GPU waiting for Python. Side by side, every copy of G takes the steps it would
-take alone; only what dropout draws differs.
+When a single small G is trained, a GPU mostly waits for Python. Side by side, every copy of G takes the same steps as
+if it were trained alone; only the dropout masks differ.
 """
 
 import time
@@ -26,16 +26,17 @@ from troth.training.corpus import Corpus
 from troth.training.loop import TrainingBar
 
 Found = Mapping[str, float]  # metric -> mean
-_SHARE = 0.1  # of a GPU's free memory that copies may take
-_COPIES = 5  # of a copy's weights: they, their gradient, two moments, and room to work
-_NUMBERS = 20  # that a layer keeps of a token for the way back, per dimension
+_SHARE = 0.1  # of a GPU's free memory that the copies may use
+_COPIES = 5  # memory per copy, in copies of its weights: weights, gradient, two moments and workspace
+_NUMBERS = 20  # numbers per token, layer and dimension that are kept for the backward pass
 
-Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]  # weights of all copies -> how good each is
+# From the weights of all copies to the validation result of each.
+Watch = Callable[[Mapping[str, Tensor]], Sequence[Found]]
 
 
 @dataclass(eq=False)
 class Course:
-    """A training: its loss, what chooses among its weights, how it went, and the weights that came of it."""
+    """One training: its loss, the metric that selects the best weights, its history, and those weights."""
 
     loss: DualMask
     better: Callable[[Found, Found], bool] | None = None
@@ -43,10 +44,10 @@ class Course:
     best: Found = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
-    weights: dict[str, Tensor] = field(default_factory=dict)  # the best by what was watched
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the best weights on validation
 
     def look(self, step: int, found: Found, weights: Mapping[str, Tensor]) -> None:
-        """Keeps weights that are the best so far."""
+        """Stores the weights if they are the best so far."""
         self.history.append({"step": step, **found})
         if not self.weights or (self.better is not None and self.better(found, self.best)):
             self.best_step, self.best = step, found
@@ -61,7 +62,7 @@ def train(
     epochs: float, watch: Callable[[AttributionModel], Found] | None = None,
     better: Callable[[Found, Found], bool] | None = None, progress: bool = False,
 ) -> Course:  # fmt: skip
-    """AdamW with linear decay; G ends with the weights that `watch` found best (without it, the last)."""
+    """Trains with AdamW and linear decay; G ends with the weights that `watch` found best, else the last."""
     begun, course = time.perf_counter(), Course(loss, better)
 
     def losses(rows: Rows, page: ReadBatch, said: Tensor) -> Tensor:
@@ -75,7 +76,7 @@ def train(
     take_steps(model, own, training, weights, losses, look, settings, epochs=epochs, progress=progress)
     if course.weights:
         own.load_state_dict(course.weights)
-        course.weights = {}  # G holds them now
+        course.weights = {}  # G holds these weights now
     own.eval()
     course.seconds = time.perf_counter() - begun
     return course
@@ -86,7 +87,7 @@ def take_steps(
     losses: Callable[[Rows, ReadBatch, Tensor], Tensor], look: Callable[[int, bool], None], settings: FitSettings, *,
     epochs: float, progress: bool,
 ) -> None:  # fmt: skip
-    """AdamW with linear decay on the losses of rows; `look` hears after each step whether it is time to validate."""
+    """AdamW with linear decay on the losses of rows; after each step `look` is told whether to validate."""
     corpus = Corpus(training.encodings, torch.zeros(len(training.encodings), dtype=torch.int64)).to(model.device)
     probabilities = training.probabilities.to(model.device)
     size = min(settings.batch_size, len(corpus))
@@ -99,13 +100,13 @@ def take_steps(
     most = settings.rows_per_pass
 
     def tried(index: Tensor) -> Tensor | None:
-        """Gradients of a step, and the last losses; None where memory ran out."""
+        """The gradients and losses of a step; None if memory ran out."""
         try:
             for part in parts_of(model, corpus, index, most):
                 lengths = corpus.lengths[part]
                 width = int(lengths.max())
                 rows = corpus.rows(part, torch.zeros_like(part), model)
-                # With lengths that need not be asked of the device.
+                # The lengths are passed along, so that they need not be copied from the device.
                 even = bool((lengths == width).all())
                 rows = replace(rows, width=width, is_even=even, lengths_after=lengths.numpy())
                 each = losses(rows, read(own, rows), probabilities[part.to(probabilities.device)])
@@ -136,7 +137,7 @@ def take_steps(
                 most = (most or len(index)) // 2
             for weight in weights:
                 if weight.grad is not None:
-                    weight.grad = weight.grad.contiguous()  # vmap may leave strides that the fused kernel refuses
+                    weight.grad = weight.grad.contiguous()  # vmap may return strides that the fused kernel refuses
             optimizer.step()
             optimizer.zero_grad()
             line.step(step // a_round + 1, -(-steps // a_round), float(each.mean()) if progress else 0.0)
@@ -144,7 +145,7 @@ def take_steps(
 
 
 def is_better(metric: str) -> Callable[[Found, Found], bool]:
-    """Whether one result beats another by a metric; undefined ones beat nothing."""
+    """Whether one result is better than another by a metric; an undefined result never is."""
     built: Any = catalog.build("metrics", metric)
     sign = -1.0 if built.higher_is_better is False else 1.0
 
@@ -155,14 +156,14 @@ def is_better(metric: str) -> Callable[[Found, Found], bool]:
 
 
 def batch(count: int, size: int, step: int, seed: int) -> Tensor:
-    """The examples of a step; every epoch has an order of its own."""
+    """The examples of a step; every epoch has its own order."""
     epoch, turn = divmod(step, -(-count // size))
     order = np.random.default_rng(draws.key(seed, "order of examples", epoch)).permutation(count)
     return torch.from_numpy(order[turn * size : (turn + 1) * size])
 
 
 def parts_of(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | None) -> Iterator[Tensor]:
-    """What goes through the models at a time; a model that cannot pad gets texts of one length."""
+    """The parts that go through the models at a time; a model that cannot pad gets texts of equal length."""
     groups = [index]
     if not model.pads:
         lengths = corpus.lengths[index]
@@ -172,7 +173,7 @@ def parts_of(model: TextClassifier, corpus: Corpus, index: Tensor, most: int | N
 
 
 def most_together(model: TextClassifier, own: AttributionModel, examples: Examples, settings: FitSettings) -> int:
-    """How many copies may be trained side by side; 1 where that is no gain (a CPU) or cannot be done."""
+    """How many copies can be trained side by side; 1 where that is impossible or no faster (on a CPU)."""
     if own.device.type != "cuda" or own.backbone.config.model_type not in families.MAPPED:
         return 1
     if settings.together is not None:
@@ -184,7 +185,7 @@ def most_together(model: TextClassifier, own: AttributionModel, examples: Exampl
 
 
 def _depth(network: Any) -> int:
-    """Bytes of a token's vectors, one per layer."""
+    """The bytes of a token's vectors in all layers."""
     config, dtype = getattr(network, "config", None), getattr(network, "dtype", torch.float32)
     dimensions, layers = getattr(config, "hidden_size", 768), getattr(config, "num_hidden_layers", 12)
     return int(dimensions * layers * dtype.itemsize)
@@ -194,7 +195,7 @@ def train_together(
     model: TextClassifier, own: AttributionModel, training: Examples, copies: Sequence[Course], settings: FitSettings,
     *, epochs: float, watch: Watch | None = None, progress: bool = False,
 ) -> None:  # fmt: skip
-    """As `fitting.train` for each copy; all begin with G's weights, which stay as they are."""
+    """As `train`, for several copies; all start from the weights of G, which are not changed."""
     begun = time.perf_counter()
     count, form = len(copies), copies[0].loss
     lambdas = torch.tensor([copy.loss.weights for copy in copies], device=own.device)  # [copies, 3]
@@ -225,7 +226,7 @@ def train_together(
 
 
 def stacked(each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Several sets of weights as one, [copies, …] each."""
+    """Stacks several sets of weights, [copies, …] each."""
     return {name: torch.stack([weights[name].detach() for weights in each]) for name in each[0]}
 
 

@@ -1,4 +1,4 @@
-"""The dual-mask loss: what F says of the masked input should stay, of the inversely masked one it should change."""
+"""The dual-mask loss: the prediction of F should stay for the masked input and change for the inversely masked one."""
 
 import math
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _SMALLEST = math.log(1e-30)
 
 @dataclass(frozen=True)
 class DualMask:
-    """λ_p L_p + λ_a L_a + λ_inv L_inv, and the forms of the last two that the paper tried."""
+    """λ_p L_p + λ_a L_a + λ_inv L_inv, with the variants of the last two that the paper tried."""
 
     prediction: float = 1.0  # λ_p
     sparsity: float = 1.0  # λ_a
@@ -38,7 +38,7 @@ class DualMask:
     def __call__(
         self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, probabilities: Tensor
     ) -> Tensor:
-        """[rows] the loss of each example, from scores before the sigmoid, [rows, units], and what F predicts."""
+        """[rows] the loss of each example, from scores before the sigmoid, [rows, units], and the prediction of F."""
         weights = scores.new_tensor(self.weights)
         return self.terms(model, rows, scores, present, probabilities) @ weights
 
@@ -50,7 +50,7 @@ class DualMask:
     def terms(
         self, model: TextClassifier, rows: Rows, scores: Tensor, present: Tensor, probabilities: Tensor
     ) -> Tensor:
-        """[rows, 3] L_p, L_a and L_inv of each example, before they are weighted."""
+        """[rows, 3] L_p, L_a and L_inv of each example, without their weights."""
         masked, inverted = dual_logits(model, rows, scores.sigmoid())
         return torch.stack(
             [
@@ -63,9 +63,9 @@ class DualMask:
 
 
 def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """What F says of the input mixed by the map and by its inverse. [rows, units] -> [rows, classes] twice
+    """The logits of F for the input mixed with the map and with its inverse. [rows, units] -> [rows, classes] twice
 
-    Special tokens and the prompt are in no unit, so both keep them whole.
+    Special tokens and the prompt are in no unit, so both inputs keep them whole.
     """
     both = repeated(rows, 2)
     kept = spread(torch.cat([keep, 1 - keep]), both.units)
@@ -76,19 +76,19 @@ def dual_logits(model: TextClassifier, rows: Rows, keep: Tensor) -> tuple[Tensor
 
 
 def prediction_loss(logits: Tensor, probabilities: Tensor) -> Tensor:
-    """L_p: cross-entropy of what F says of the masked input with what it said of the whole. -> [rows]"""
+    """L_p: the cross-entropy of F's prediction for the masked input with that for the whole input. -> [rows]"""
     return -(probabilities * logits.log_softmax(-1)).sum(-1)
 
 
 def inverse_loss(logits: Tensor, target: Tensor, form: Inverse = "log") -> Tensor:
-    """L_inv: −log(1 − p + 1e-30) of the class F chose, or p itself, or −entropy. [rows, classes] -> [rows]"""
+    """L_inv: −log(1 − p + 1e-30) of the class that F predicts, or p itself, or −entropy. [rows, classes] -> [rows]"""
     logs = logits.log_softmax(-1)
     chosen = torch.nn.functional.one_hot(target, logits.shape[-1]).bool()
     if form == "probability":
         return logs.exp()[chosen]
     if form == "negative_entropy":
         return (logs.exp() * logs).sum(-1)
-    # 1 − p is the sum of the others' probabilities: summed so, it does not round to 0 when p is nearly 1.
+    # 1 − p is computed as the sum of the other classes' probabilities, which does not round to 0 when p is close to 1.
     others = logs.masked_fill(chosen, -torch.inf).logsumexp(-1)
     return -torch.logaddexp(others, torch.full_like(others, _SMALLEST))
 
@@ -100,6 +100,6 @@ def sparsity_loss(scores: Tensor, present: Tensor, form: Sparsity = "cross_entro
 
 
 def repeated(rows: Rows, times: int) -> Rows:
-    """All rows, and all of them again."""
+    """The rows twice, one copy after the other."""
     after = None if rows.lengths_after is None else np.tile(rows.lengths_after, times)
     return replace(stacked([rows] * times), lengths_after=after)

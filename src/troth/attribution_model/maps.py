@@ -1,4 +1,6 @@
-"""Attribution maps of a batch of examples: by one pass of G (pAML), or by some steps on each example alone (fAML)."""
+"""Attribution maps of a batch of examples: by one pass of G (pAML), or by a few training steps on each example alone
+(fAML).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,9 +21,9 @@ from troth.models._row_edits import chosen
 
 Decay = Literal["linear", "constant"]
 
-_SHARE = 0.4  # of a GPU's free memory that examples side by side may take
+_SHARE = 0.4  # of a GPU's free memory that examples side by side may use
 _ON_CPU = 1 << 30  # bytes
-_COPIES = 5  # of an example's own weights: they, their gradient, two moments, and room to work
+_COPIES = 5  # memory per example, in copies of its weights: weights, gradient, two moments and workspace
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Map(Readout):
 
 @dataclass(frozen=True)
 class Tuned(Readout):
-    """The map of G and those after each step on the example alone, with weights of its own."""
+    """The map of G and the maps after each training step on the example alone, with its own copy of the weights."""
 
     backward: ClassVar[bool] = True
 
@@ -49,8 +51,8 @@ class Tuned(Readout):
     loss: DualMask
     steps: int
     learning_rate: float
-    decay: Decay = "linear"  # of the learning rate, from its whole at the first step toward 0 behind the last
-    together: int | None = None  # examples side by side at most; None = what memory holds
+    decay: Decay = "linear"  # of the learning rate, from its full value at the first step toward 0 after the last
+    together: int | None = None  # the largest number of examples side by side; None = what fits into memory
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         own = self.attribution_model
@@ -86,7 +88,7 @@ class Tuned(Readout):
                 loss = self.loss(model, rows, scores, page.present, prediction)
                 gradients = torch.autograd.grad(loss.sum(), list(weights.values()))
                 for weight, gradient in zip(weights.values(), gradients, strict=True):
-                    weight.grad = gradient.contiguous()  # vmap may leave strides that the fused kernel refuses
+                    weight.grad = gradient.contiguous()  # vmap may return strides that the fused kernel refuses
                 optimizer.step()
         with torch.no_grad():
             maps.append(own.scores_of_each(weights, page, label).sigmoid())
@@ -97,9 +99,10 @@ def whole_maps(
     own: AttributionModel, encodings: Sequence[Encoding], probabilities: Tensor,
     scores: Callable[[ReadBatch, Tensor], Tensor], size: int,
 ) -> list[Tensor]:  # fmt: skip
-    """Of every text [copies, units], where F's predictions are known; `scores` reads a page. [texts, classes]
+    """The maps of whole texts, [copies, units], where F's predictions [texts, classes] are known; `scores` reads a
+    batch.
 
-    `size` texts go through G at a time, those about as long together; fewer where they do not fit into memory.
+    `size` texts of similar length go through G at a time; fewer if they do not fit into memory.
     """
     maps: list[Tensor] = [torch.empty(0)] * len(encodings)
     waiting = sorted(range(len(encodings)), key=lambda place: encodings[place].n_tokens)
@@ -124,7 +127,9 @@ def whole_maps(
 
 
 def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Tensor) -> tuple[ReadBatch, Tensor]:
-    """What G reads of these rows, and the prediction it is given: F's, or the class asked about where it is another."""
+    """The rows as G reads them, and the prediction given to G: that of F, or the class asked about if it is another
+    one.
+    """
     own.require_fit(model)
     if own.device != model.device:
         own.to(model.device)
@@ -136,7 +141,7 @@ def _ready(own: AttributionModel, model: TextClassifier, rows: Rows, logits: Ten
 
 
 def _fitting(own: AttributionModel) -> int:
-    """How many examples' own weights fit into memory together."""
+    """How many examples with weights of their own fit into memory together."""
     size = sum(weight.numel() * weight.element_size() for weight in own.own_weights().values()) * _COPIES
     if own.device.type != "cuda":
         return max(1, _ON_CPU // size)

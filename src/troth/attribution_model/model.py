@@ -31,7 +31,7 @@ from troth.models._encoding import encode
 from troth.models.targets import require_exclusive
 
 Variant = Literal["paper", "released"]
-NEVER = -1e4  # a score before the sigmoid that is 0 behind it
+NEVER = -1e4  # a score before the sigmoid that is 0 after it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +40,22 @@ class ReadText:
 
     ids: Tensor  # [length]
     types: Tensor  # [length]
-    reach: Tensor  # [units, width] places of the tokens that lie in each unit, -1 = none
+    reach: Tensor  # [units, width] indices of the tokens in each unit, padded with -1
 
 
 @dataclass(frozen=True, eq=False)
 class ReadBatch:
-    """A batch of them, with a place for the prediction behind each text."""
+    """A batch of examples, with a position for the prediction after each text."""
 
     ids: Tensor  # [rows, length]
     types: Tensor  # [rows, length]
-    real: Tensor  # [rows, length] attended to
-    label: Tensor  # [rows, length] True at the prediction's place
+    real: Tensor  # [rows, length] the attention mask
+    label: Tensor  # [rows, length] True at the position of the prediction
     reach: Tensor  # [rows, units, width]
-    present: Tensor  # [rows, units] False at padding and where F has no token
+    present: Tensor  # [rows, units] False at padding and for units without a token of F
 
     def per_unit(self, scores: Tensor) -> Tensor:
-        """The highest of each unit's tokens. [rows, length] -> [rows, units]"""
+        """The highest value among each unit's tokens. [rows, length] -> [rows, units]"""
         found = scores.gather(1, self.reach.clamp(min=0).flatten(1)).view_as(self.reach)
         return found.masked_fill(self.reach < 0, NEVER).amax(-1)
 
@@ -68,7 +68,7 @@ class ReadBatch:
 
 
 class AttributionModel(nn.Module):
-    """Scores before the sigmoid, one per token; the label encoding is frozen while one example is fine-tuned."""
+    """Scores before the sigmoid, one per token; the label encoding is frozen during fine-tuning on one example."""
 
     def __init__(self, backbone: Any, tokenizer: Any, labels: tuple[str, ...], variant: Variant = "paper") -> None:
         super().__init__()
@@ -80,8 +80,8 @@ class AttributionModel(nn.Module):
             )
         self.backbone, self.tokenizer, self.labels, self.variant = backbone, tokenizer, labels, variant
         if getattr(backbone, "pooler", None) is not None:
-            backbone.pooler = None  # what it gives is not read
-        backbone.set_attn_implementation("eager")  # the fused kernels cannot be mapped over examples
+            backbone.pooler = None  # its output is not used
+        backbone.set_attn_implementation("eager")  # fused kernels cannot be mapped over examples
         words, size = backbone.get_input_embeddings().weight.shape[1], config.hidden_size
         spread = getattr(config, "initializer_range", 0.02)
         self.hidden = nn.Linear(size, size)
@@ -90,8 +90,9 @@ class AttributionModel(nn.Module):
         self.classes = nn.Parameter(torch.randn(len(labels), words) * spread)  # zⱼ
         for parameter in (getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()).parameters():
             parameter.requires_grad_(False)
-        self.fitted_to: str | None = None  # fingerprint of the classifier, once it is fitted
-        self.texts: weakref.WeakKeyDictionary[Encoding, ReadText] = weakref.WeakKeyDictionary()  # read before
+        self.fitted_to: str | None = None  # the fingerprint of the classifier, once G is fitted
+        # Texts that were read before.
+        self.texts: weakref.WeakKeyDictionary[Encoding, ReadText] = weakref.WeakKeyDictionary()
 
     @property
     def device(self) -> torch.device:
@@ -99,7 +100,7 @@ class AttributionModel(nn.Module):
 
     @property
     def max_length(self) -> int:
-        """How many tokens it reads besides the prediction."""
+        """The number of tokens that G reads, without the prediction."""
         config = self.backbone.config
         limits = [min(self.tokenizer.model_max_length, 10**6)]
         positions = getattr(config, "max_position_embeddings", None)
@@ -108,7 +109,7 @@ class AttributionModel(nn.Module):
         return int(min(limits))
 
     def require_fit(self, model: TextClassifier) -> None:
-        """Refuses a model of other classes than it was fitted for; warns of another model of the same."""
+        """Refuses a model with other classes than G was fitted for; warns about another model with the same classes."""
         require_exclusive(model, "attributive_masking")
         if tuple(model.labels) != self.labels:
             raise TrothError(
@@ -123,7 +124,7 @@ class AttributionModel(nn.Module):
             )
 
     def label_vector(self, probabilities: Tensor) -> Tensor:
-        """What F predicts as one word vector, z₀ + Σ pⱼ zⱼ. [rows, classes] -> [rows, words]"""
+        """The prediction of F as one word vector, z₀ + Σ pⱼ zⱼ. [rows, classes] -> [rows, words]"""
         return self._label_vector(self.prediction, self.classes, probabilities)
 
     def _label_vector(self, prediction: Tensor, classes: Tensor, probabilities: Tensor) -> Tensor:
@@ -133,7 +134,9 @@ class AttributionModel(nn.Module):
     def forward(
         self, ids: Tensor, types: Tensor, real: Tensor, label: Tensor, label_vector: Tensor, *, mapped: bool = False
     ) -> Tensor:
-        """[rows, length] ids, token types, what is attended to and where the prediction goes -> [rows, length]"""
+        """Token ids, token types, attention mask and position of the prediction, [rows, length] each -> scores [rows,
+        length]
+        """
         vectors = self.backbone.get_input_embeddings()(ids)
         vectors = torch.where(label[..., None], label_vector[:, None], vectors)
         inputs: dict[str, Tensor] = {"inputs_embeds": vectors}
@@ -142,7 +145,7 @@ class AttributionModel(nn.Module):
         elif mapped and hasattr(self.backbone.config, "type_vocab_size"):
             inputs["token_type_ids"] = torch.zeros_like(types)
         if mapped:
-            # Building a mask from a 2-D one looks at its values, which cannot be mapped; a 4-D one is taken as it is.
+            # transformers inspects the values of a 2-D mask, which vmap does not allow; a 4-D mask is used as it is.
             lowest = torch.finfo(vectors.dtype).min
             bias = torch.zeros_like(vectors[..., 0]).masked_fill(~real, lowest)
             inputs["attention_mask"] = bias[:, None, None].expand(-1, 1, ids.shape[1], -1)
@@ -160,12 +163,12 @@ class AttributionModel(nn.Module):
         return page.per_unit(self(page.ids, page.types, page.real, page.label, self.label_vector(probabilities)))
 
     def own_weights(self) -> dict[str, Tensor]:
-        """What fine-tuning on one example changes: all that is trained but the label encoding."""
+        """The parameters that fine-tuning on one example changes: all trained ones but the label encoding."""
         kept = ("prediction", "classes")
         return {name: weight for name, weight in self.trained_weights().items() if name not in kept}
 
     def scores_of_each(self, weights: dict[str, Tensor], page: ReadBatch, label_vector: Tensor) -> Tensor:
-        """As `scores`, every row through weights of its own, [rows, …] each."""
+        """As `scores`, with separate weights for every row, [rows, …] each."""
         inputs = (page.ids, page.types, page.real, page.label, label_vector)
         if self.backbone.config.model_type in families.MAPPED:
 
@@ -184,23 +187,23 @@ class AttributionModel(nn.Module):
         return page.per_unit(torch.cat(rows))
 
     def trained_weights(self) -> dict[str, Tensor]:
-        """What fitting changes."""
+        """The parameters that fitting changes."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
     def scores_of_copies(self, weights: dict[str, Tensor], page: ReadBatch, probabilities: Tensor) -> Tensor:
-        """As `scores`, all rows through each of several sets of weights, [copies, …] each. [copies, rows, units]"""
+        """As `scores`, for all rows with each of several sets of weights, [copies, …] each. [copies, rows, units]"""
 
         def call(own: dict[str, Tensor]) -> Tensor:
             label_vector = self._label_vector(own["prediction"], own["classes"], probabilities)
             inputs = (page.ids, page.types, page.real, page.label, label_vector)
             return page.per_unit(functional_call(self, own, inputs, {"mapped": True}))
 
-        found: Tensor = vmap(call, randomness="different")(weights)  # every copy has its own dropout
+        found: Tensor = vmap(call, randomness="different")(weights)  # every copy has its own dropout masks
         return found
 
 
 def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
-    """On a copy of the explained model's own encoder (the released code's way; see `start`)."""
+    """Builds G on a copy of the explained model's encoder, as in the released code (see `start`)."""
     body, tokenizer = getattr(model.model, "base_model", None), model.tokenizer
     if body is None or tokenizer is None or not families.reads_both_ways(body.config):
         raise TrothError(
@@ -212,7 +215,7 @@ def from_model(model: TextClassifier, seed: int, variant: Variant = "paper") -> 
 
 
 def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant = "paper") -> AttributionModel:
-    """On a pretrained encoder from a folder or the hub, with its own tokenizer."""
+    """Builds G on a pretrained encoder from a folder or the hub, with its own tokenizer."""
     hub.require(path, "as the backbone of an attribution model")
     with _pretrained.loading(f"{path} as the backbone of an attribution model"):
         backbone, _ = _pretrained.network_of("AutoModel", path, torch.float32)
@@ -222,7 +225,7 @@ def from_backbone(path: str, model: TextClassifier, seed: int, variant: Variant 
 
 
 def read(model: AttributionModel, rows: Rows) -> ReadBatch:
-    """The rows' examples as G reads them, on its device."""
+    """The examples of the rows as G reads them, on its device."""
     page = read_whole(model, list(rows.encodings))
     if rows.kept is not None and bool((kept := rows.kept.cpu() == 0).any()):
         _erase(model, page, rows, kept)
@@ -254,7 +257,7 @@ def read_whole(model: AttributionModel, encodings: Sequence[Encoding]) -> ReadBa
 
 
 def _erase(model: AttributionModel, page: ReadBatch, rows: Rows, erased: Tensor) -> None:
-    """Tokens of units that are gone become the mask token or, where the masking shortened the row, are not seen."""
+    """Tokens of erased units become the mask token or, if the masking shortened the row, are not attended to."""
     mask, lengths = model.tokenizer.mask_token_id, rows.lengths.tolist()
     for row, encoding in enumerate(rows.encodings):
         gone = torch.zeros(page.reach.shape[1], dtype=torch.bool)
@@ -278,14 +281,14 @@ def _texts(model: AttributionModel, encodings: Sequence[Encoding]) -> list[ReadT
 
 
 def _reach(encoding: Encoding, own: Encoding) -> NDArray[np.int64]:
-    """[units, width] places of G's tokens that share a character with each unit of F, -1 = none."""
+    """[units, width] indices of G's tokens that share a character with each unit of F, padded with -1."""
     places = np.empty(own.n_units, dtype=np.int64)
     at = np.flatnonzero(own.units.numpy() >= 0)
     places[own.units.numpy()[at]] = at
     units, tokens = (_spans(one) for one in (encoding, own))
     inside = (np.maximum(units[:, None, 1], tokens[:, 1]) < np.minimum(units[:, None, 2], tokens[:, 2])) | (
         units[:, None, 1:] == tokens[:, 1:]
-    ).all(-1)  # a token without characters is the same one
+    ).all(-1)  # a token without characters belongs to the unit with the same position
     inside &= units[:, None, 0] == tokens[:, 0]
     width = max(1, int(inside.sum(1).max(initial=0)))
     if own.n_units == 0:
@@ -295,6 +298,6 @@ def _reach(encoding: Encoding, own: Encoding) -> NDArray[np.int64]:
 
 
 def _spans(encoding: Encoding) -> NDArray[np.int64]:
-    """[units, 3] segment, first character, one after the last."""
+    """[units, 3] segment, first character, and one past the last character."""
     spans = [(segment, *span) for segment, span in zip(encoding.unit_segments, encoding.unit_spans, strict=True)]
     return np.array(spans, dtype=np.int64).reshape(-1, 3)

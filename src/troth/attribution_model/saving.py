@@ -1,5 +1,5 @@
-"""A fitted attribution model as a folder: weights as safetensors, its tokenizer, and attributive.json, which says how
-it was made.
+"""A fitted attribution model as a folder: weights as safetensors, its tokenizer, and attributive.json, which records
+how it was fitted.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _WEIGHTS = "attributive.safetensors"
 
 
 def save(folder: Path, model: AttributionModel, facts: Mapping[str, Any]) -> None:
-    """Writes the model; the facts come last, so a folder that has them is whole."""
+    """Writes the model; attributive.json is written last, so its presence means that the folder is complete."""
     with writing_into(folder) as aside:
         model.backbone.config.save_pretrained(aside)
         model.tokenizer.save_pretrained(aside)
@@ -33,10 +33,11 @@ def save(folder: Path, model: AttributionModel, facts: Mapping[str, Any]) -> Non
 
 
 def facts(folder: str | Path) -> dict[str, Any]:
-    """What attributive.json says."""
+    """The contents of attributive.json."""
     path = Path(folder) / FACTS
     if not path.is_file():
-        there = Path(folder).exists()  # then it is somebody's, and a fit would refuse to write into it
+        # An existing folder belongs to somebody else; fitting would refuse to write into it.
+        there = Path(folder).exists()
         found, out = ("no attribution model is in", "NEW_FOLDER") if there else ("there is no folder", folder)
         raise TrothError(f"{found} {folder}; fit one: troth fit attributive_masking --out {out}")
     try:
@@ -50,20 +51,20 @@ def facts(folder: str | Path) -> dict[str, Any]:
 
 
 def load(folder: str | Path) -> AttributionModel:
-    """The model, loaded once; it moves to the device of what it explains."""
+    """Loads the model once; it is moved to the device of the classifier."""
     path = Path(folder)
     facts(path)
     return _load(str(path.resolve()), (path / FACTS).stat().st_mtime_ns)
 
 
 def content(folder: str | Path) -> str:
-    """A hash of all files of a fitted model: its weights, its tokenizer and how it was made."""
+    """A hash of all files of a fitted model: weights, tokenizer and record of the fit."""
     facts(folder)
     return files_digest(Path(folder))
 
 
 def loss_of(about: Mapping[str, Any]) -> DualMask:
-    """The loss it was fitted with."""
+    """The loss that the model was fitted with."""
     return DualMask(**about["loss"])
 
 

@@ -1,7 +1,8 @@
-"""The search for the weights λ of AML's losses: one for all metrics, each keeping its best trial, or one each.
+"""The search for the weights λ of AML's losses: one search for all metrics, each with its own best trial, or one per
+metric.
 
-Optuna's TPE where it is installed, else Sobol points; or as asked: TPE, Sobol points or random ones. Which of them is
-recorded. A trial that is written down is not done again.
+It uses Optuna's TPE where Optuna is installed, else Sobol points, or the sampler that was asked for: TPE, Sobol or
+random. The sampler is recorded. Trials that are stored are not repeated.
 """
 
 import importlib.util
@@ -30,9 +31,9 @@ def search(
     attempt: Callable[[Sequence[DualMask]], Sequence[Mapping[str, float]]], file: Path, identity: Mapping[str, Any],
     say: Callable[[str], None] | None = None, sampler: Sampler = "auto", together: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
-    """The trials and the best loss for each metric; `without` names the losses that are left out.
+    """The trials and the best loss for each metric; `without` names losses that are left out.
 
-    `attempt` gets up to `together` losses at once, where no trial's point depends on the trials before it.
+    `attempt` receives up to `together` losses at once, if the point of a trial does not depend on earlier trials.
     """
     free = [name for name in LAMBDAS if name not in without]
     kind = sampler_for(sampler, say)
@@ -55,10 +56,10 @@ def search(
 
 
 def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str:
-    """tpe, sobol or random: what was asked for, or by default the paper's TPE where Optuna is installed."""
+    """tpe, sobol or random: as asked for, by default the paper's TPE if Optuna is installed."""
     there = importlib.util.find_spec("optuna") is not None
     if asked == "tpe" and not there:
-        raise TrothError("the TPE search needs Optuna, which is not installed: pip install optuna, or --search sobol")
+        raise TrothError("the TPE search needs Optuna: pip install 'troth[hpo]', or use --search sobol")
     if asked == "auto" and not there and say is not None:
         say("Optuna is not installed: the weights of the losses are searched by Sobol points instead of its TPE")
     return asked if asked != "auto" else "tpe" if there else "sobol"
@@ -95,7 +96,7 @@ def _best(trials: Sequence[Trial], metric: str) -> Trial:
 
 
 def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], seed: int) -> dict[str, float]:
-    """The next point, which only the trials so far and the seed decide."""
+    """The next point, which depends only on the earlier trials and the seed."""
     import optuna
 
     spaces: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in free}
@@ -118,7 +119,7 @@ def _tpe(free: Sequence[str], metrics: Sequence[str], done: Sequence[Trial], see
 
 
 def _point(kind: str, free: Sequence[str], number: int, seed: int) -> dict[str, float]:
-    """The point of a trial, which does not depend on the others' scores."""
+    """The point of a trial, which does not depend on the scores of other trials."""
     if kind == "random":
         point = np.random.default_rng(draws.key(seed, "lambdas", number)).random(len(free))
     else:
@@ -132,7 +133,7 @@ def _point(kind: str, free: Sequence[str], number: int, seed: int) -> dict[str, 
 def _resumed(
     file: Path, identity: Mapping[str, Any], sampler: str, say: Callable[[str], None] | None = None
 ) -> list[Trial]:
-    """The trials of the same search that are written down; a file that is damaged is set aside."""
+    """The stored trials of the same search; a damaged file is set aside."""
     if not file.is_file():
         return []
     try:

@@ -1,8 +1,8 @@
-"""What a fit starts from: its settings, the examples to train and to validate on, and the attribution model.
+"""The start of a fit: settings, examples for training and validation, and the attribution model.
 
-That is the pretrained encoder that its classifier was fine-tuned from (the paper), the classifier's own encoder (the
-released code), or any encoder the user names. Where no record leads to a pretrained encoder (models/_bases.py), the
-classifier's own is taken and the reason is given.
+By default G starts from the pretrained encoder that its classifier was fine-tuned from (the paper); it can also start
+from the classifier's own encoder (the released code) or from any encoder that the user names. If no record leads to a
+pretrained encoder (models/_bases.py), the classifier's own is used and the reason is given.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ Sampler = Literal["auto", "tpe", "sobol", "random"]  # of the search for the wei
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The paper's for encoders; it explains a large language model with learning rate 8e-5 and batches of 4 × 5."""
+    """The paper's settings for encoders. For a large language model it uses learning rate 8e-5 and batches of 4 × 5."""
 
     examples: int = 1000
     validation: int = 200
     epochs: float = 10
     batch_size: int = 20
-    rows_per_pass: int | None = None  # at most so many at a time, if memory is short
+    rows_per_pass: int | None = None  # the most rows at a time, if memory is short
     learning_rate: float = 4e-5
     weight_decay: float = 0.01
     validate_every: float = 0.32  # epochs
     trials: int = 30
     trial_examples: int = 450
     trial_epochs: float = 2
-    trials_per_metric: bool = False  # a search of so many trials for every metric, as in the paper, not one for all
+    # A search with this many trials for each metric, as in the paper, instead of one for all.
+    trials_per_metric: bool = False
     search: Sampler = "auto"  # TPE where Optuna is installed, else Sobol points
-    together: int | None = 1  # trainings side by side on a GPU at most; None = what memory holds
+    together: int | None = 1  # the most trainings side by side on a GPU; None = what fits into memory
     units: UnitName = "token"
     # Released: the prediction's encoding is divided by the number of classes; G starts from the explained model.
     variant: Variant = "paper"
@@ -69,12 +70,12 @@ class FitSettings:
             raise unknown("search", self.search, get_args(Sampler))
 
     def steps(self, examples: int, epochs: float) -> int:
-        """Of a training on so many examples."""
+        """The number of steps for the given number of examples."""
         return max(1, round(epochs * -(-examples // min(self.batch_size, examples))))
 
 
 def settings_of(**options: Any) -> FitSettings:
-    """Settings from options by name; None leaves the default."""
+    """Builds settings from options by name; None keeps the default."""
     known = {field.name for field in fields(FitSettings)}
     for name in options:
         if name not in known:
@@ -84,18 +85,18 @@ def settings_of(**options: Any) -> FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Texts as the classifier reads them, and what it says of each whole."""
+    """Texts as the classifier reads them, and its predictions on the whole texts."""
 
     encodings: Sequence[Encoding]
     probabilities: Tensor  # [examples, classes]
 
     def first(self, count: int) -> Examples:
-        """The first so many; they are in an order that mixes the classes."""
+        """The first examples; their order mixes the classes."""
         return Examples(self.encodings[:count], self.probabilities[:count])
 
 
 def choose(model: TextClassifier, examples: Sequence[Example], settings: FitSettings) -> tuple[Examples, Examples]:
-    """Stratified examples to train and to validate on; where there are too few, a sixth of them is to validate on."""
+    """Stratified examples for training and validation; if there are too few, a sixth of them is for validation."""
     if len(examples) < 6:
         raise TrothError(f"{len(examples)} examples are too few to fit an attribution model on; give at least 6")
     if all(example.label is not None for example in examples):
@@ -134,7 +135,7 @@ def stratified(strata: Sequence[str], seed: int) -> list[int]:
 
 
 def _probabilities(model: TextClassifier, encodings: Sequence[Encoding]) -> Tensor:
-    """What the classifier says of whole texts. [examples, classes]"""
+    """The classifier's predictions on whole texts. [examples, classes]"""
     return outputs.probabilities(logits_of(model, encodings), model.outputs)
 
 
@@ -144,11 +145,11 @@ class Start:
 
     model: AttributionModel
     source: str  # a folder, a hub name, or "explained"
-    words: str  # the same for people, with the reason
+    words: str  # a description for people, with the reason
 
 
 def start(model: TextClassifier, backbone: str | None, seed: int, variant: Variant = "paper") -> Start:
-    """From `backbone`, or by default from the pretrained encoder (released variant: from the explained one)."""
+    """Starts from `backbone`, by default from the pretrained encoder (released variant: the explained model)."""
     model.embedding_matrix  # noqa: B018  (a black box refuses by name: the masks mix word vectors)
     if backbone == EXPLAINED or (backbone is None and variant == "released"):
         return Start(from_model(model, seed, variant), EXPLAINED, f"{_COPY}, as in the released code")

@@ -54,7 +54,7 @@ def cite(
         export.require_place(html)
     found = troth.cite(model, question, texts, answer, **options)
     if html is not None:
-        export.write_page(html, "What the answer rests on", [cited_answer.html(found)])
+        export.write_page(html, "What the answer rests on", [export.made_by(model), cited_answer.html(found)])
     if as_json:
         _options.print_json(found.to_dict())
         return

@@ -23,20 +23,20 @@ def referee(
     claims: Annotated[
         list[str] | None,
         "What the method claims, so that it is checked: completeness, dummy, symmetry, linearity, linear, shapley, "
-        "leave_one_out, integrated_gradients, input_x_gradient; by default what the function's attribute claims says.",
+        "leave_one_out, integrated_gradients, input_x_gradient. Default: the function's attribute claims.",
     ] = None,
     of: Annotated[
-        str | None, "What is explained: logit, probability or log_probability; by default the function's attribute of."
+        str | None, "What is explained: logit, probability or log_probability. Default: the function's attribute of."
     ] = None,
     tolerance: Annotated[
-        float | None, "How near an approximation comes, as a share of the largest score; exact by default."
+        float | None, "The error allowed for an approximation, as a share of the largest score. Default: exact."
     ] = None,
-    only: Annotated[list[str] | None, "Check only these properties, and what they depend on."] = None,
-    html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
+    only: Annotated[list[str] | None, "Check only these properties, and the ones that they depend on."] = None,
+    html: Annotated[Path | None, "Write a self-contained HTML page to this path."] = None,
     badge: Annotated[bool, "Print only the text of a badge."] = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Is your attribution function right? Exit code 0 if every property holds that was checked, 1 if one fails.
+    """Checks whether an attribution function is right. Exit code 0 if all checked properties hold, 1 if one fails.
 
     Example: troth referee leave_one_out
 
@@ -67,14 +67,14 @@ def referee(
 
 
 def _function(name: str) -> Attribute:
-    """What a reference names, or one of troth's explainers as such a function."""
+    """The referenced function, or one of troth's explainers as such a function."""
     reference = user_code.read(name)
     if reference is None:
         from troth.refereeing.ours import as_function
 
         return as_function(name)
     if reference.options:
-        raise TrothError(f"{reference.head} takes no options here; name a function that has them built in")
+        raise TrothError(f"{reference.head} takes no options here; pass a function that sets them itself")
     function: Attribute = user_code.load(reference, Path.cwd())
     return function
 
@@ -83,8 +83,8 @@ def _show(console: Console, verdict: Judgment, function: str) -> None:
     style = {"fails": "bold", "holds": ""}.get(verdict.status, "dim")
     console.print(f"{verdict.sign} {verdict.name:22}{verdict.says}", markup=False, style=style)
     details = {
-        "expected": verdict.expected, "came": verdict.came, "text": repr(verdict.text) if verdict.expected else "",
-        "again": f"troth referee {function} {verdict.again}" if verdict.again else "", "–": verdict.why,
+        "expected": verdict.expected, "got": verdict.got, "text": repr(verdict.text) if verdict.expected else "",
+        "repeat": f"troth referee {function} {verdict.again}" if verdict.again else "", "–": verdict.why,
     }  # fmt: skip
     for name, words in details.items():
         if words:

@@ -1,4 +1,4 @@
-"""Examples from a catalog entry, a file, a folder, the hub or memory; every guess on the way is in `notes`."""
+"""Loads examples from a catalog entry, a file, a folder, the hub or memory; every guess is recorded in `notes`."""
 
 import math
 import os
@@ -21,16 +21,16 @@ from troth.data.sources.readers import Table, is_data_file, read_file, read_hub,
 
 __all__ = ["Data", "Dataset", "entry_of", "load_data"]
 
-Source = str | os.PathLike[str] | Dataset | Iterable[Any] | Any  # `_from_memory` refuses what holds no examples
-# Objects with columns or of one dimension are known by their shape: pandas, pyarrow and the like are not imported.
+Source = str | os.PathLike[str] | Dataset | Iterable[Any] | Any  # `_from_memory` refuses objects that hold no examples
+# Objects with columns or with one dimension are recognized by their attributes, without importing pandas or pyarrow.
 Texts = (
     str | tuple[str, str] | Example | Iterable[Any] | Any
-)  # tables of other libraries, too; `read_texts` refuses the rest
+)  # also tables of other libraries; `read_texts` refuses anything else
 _WANTED = {
     "texts": "a text, an Example, a pair of texts, a list of them, a DataFrame or a dict of lists",
     "data": "a name, a path, a list of texts or Examples, a DataFrame or a dict of lists",
 }
-_REFUSED = (bytes, bytearray, memoryview, set, frozenset)  # iterable, but not of texts in an order
+_REFUSED = (bytes, bytearray, memoryview, set, frozenset)  # iterable, but not an ordered collection of texts
 
 
 def load_data(
@@ -84,7 +84,7 @@ def _class_names(labels: Any) -> tuple[str, ...]:
 
 
 def entry_of(source: object) -> Dataset | None:
-    """The catalog entry a source stands for, if it does."""
+    """The catalog entry that a source names, or None."""
     if isinstance(source, Dataset):
         return source
     if not isinstance(source, str) or _word(source) not in catalog.names("data"):
@@ -94,7 +94,7 @@ def entry_of(source: object) -> Dataset | None:
 
 
 def _entry_or_refused(source: object) -> Dataset | None:
-    """As `entry_of`; a bare word that is neither an entry nor a path is refused as an unknown name."""
+    """As `entry_of`, but refuses a bare word that is neither an entry nor a path."""
     if isinstance(source, str) and _word(source).isidentifier() and not os.path.exists(source):
         catalog.find("data", _word(source))
     return entry_of(source)
@@ -105,7 +105,7 @@ def _word(source: str) -> str:
 
 
 def find_data(source: str) -> None:
-    """One line for data that are not there, or of a kind that cannot be read; nothing is read."""
+    """Raises an error if the data are missing or of a kind that cannot be read, without reading them."""
     path = Path(source)
     if _entry_or_refused(source) is not None:
         return
@@ -151,12 +151,14 @@ def _limited(data: Data, limit: int | None, seed: int | None) -> Data:
 
 
 def as_examples(texts: Texts) -> Iterator[Example]:
-    """Examples of examples, texts, pairs or rows; a bare tuple of two texts is one pair, a text's id its position."""
+    """Converts examples, texts, pairs or rows to examples; a bare tuple of two texts is one pair, and a text's id is
+    its position.
+    """
     return iter(read_texts(texts))
 
 
 def read_texts(texts: Texts) -> Data | Iterator[Example]:
-    """As `as_examples`; rows, which may have labels, as the data that they are."""
+    """As `as_examples`, but rows, which may have labels, are returned as data."""
     if isinstance(texts, Data):
         return texts
     table = _table(texts, None)
@@ -212,9 +214,9 @@ def _is_pair(item: Any) -> bool:
 
 
 def _table(source: Any, split: str | None) -> Table | None:
-    """The rows of what has columns; None of what has none."""
+    """The rows of an object with columns; None for other objects."""
     name = f"this {type(source).__name__}"
-    if hasattr(source, "column_names") and hasattr(source, "cache_files"):  # of the `datasets` library
+    if hasattr(source, "column_names") and hasattr(source, "cache_files"):  # an object of the `datasets` library
         if isinstance(source, Mapping):
             split = choose_split(name, source, split)
             source = source[split]
@@ -229,7 +231,7 @@ def _table(source: Any, split: str | None) -> Table | None:
     if hasattr(source, "__arrow_c_stream__") and (hasattr(source, "column_names") or hasattr(source, "columns")):
         import pyarrow
 
-        rows = pyarrow.table(source)  # also of polars and duckdb
+        rows = pyarrow.table(source)  # also reads polars and duckdb
         return _of_rows(name, rows.column_names, zip(*(column.to_pylist() for column in rows.columns), strict=True))
     if isinstance(source, list | tuple) and source and all(isinstance(item, Mapping) for item in source):
         return Table.of("memory", [{str(key): _plain(value) for key, value in row.items()} for row in source])
@@ -237,7 +239,7 @@ def _table(source: Any, split: str | None) -> Table | None:
 
 
 def _of_columns(name: str, columns: Mapping[str, list[Any] | None]) -> Table:
-    """A dict of lists."""
+    """The rows of a dict of lists."""
     single = [column for column, values in columns.items() if values is None]
     if single or not columns:
         found = f"has no list under {single[0]!r}" if single else "is empty"
@@ -258,7 +260,7 @@ def _of_rows(name: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -
 
 
 def _column(values: Any) -> list[Any] | None:
-    """The values of a list, an array or a Series; None of anything else."""
+    """The values of a list, an array or a Series; None for other objects."""
     if isinstance(values, str | bytes | Mapping) or getattr(values, "ndim", 1) != 1:
         return None
     plain = _values(values)
@@ -266,7 +268,7 @@ def _column(values: Any) -> list[Any] | None:
 
 
 def _values(holder: Any) -> Any:
-    """Those of an array or a Series as a list; anything else as it is."""
+    """The values of an array or a Series as a list; other objects unchanged."""
     for method in ("tolist", "to_pylist", "to_list"):  # numpy and pandas, pyarrow, polars
         if hasattr(holder, method):
             return getattr(holder, method)()
@@ -274,7 +276,7 @@ def _values(holder: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A missing value as None, whatever library's it is, and numpy's numbers as Python's."""
+    """Missing values of any library become None, and numpy's numbers become Python's."""
     if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
         return None
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value

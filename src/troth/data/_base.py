@@ -1,4 +1,4 @@
-"""What data is: examples with a name; and what an entry of the catalog says of itself before it loads any."""
+"""Data, which are examples with a name, and what a catalog entry says about itself before it loads any."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SPLIT_NAMES = {"val": "validation", "valid": "validation", "validate": "validat
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Data(Shown, Sequence[Example]):
-    """Examples of one split, the names of their classes (empty where unknown) and what was guessed or left out."""
+    """The examples of one split, the names of their classes (empty if unknown) and notes on guesses and omissions."""
 
     name: str
     examples: Sequence[Example]
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     split: str = ""
-    whole: Sequence[Example] = field(default=(), repr=False)  # what a limit took the examples from
+    whole: Sequence[Example] = field(default=(), repr=False)  # the examples before a limit was applied
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -67,14 +67,14 @@ class Data(Shown, Sequence[Example]):
         yield f'<p class="muted">{markup.escape("; ".join(self.notes))}</p>' if self.notes else ""
 
     def _label(self, example: Example) -> str:
-        """The names of its classes, as far as they are known."""
+        """The names of an example's classes, as far as they are known."""
         own = example.label if isinstance(example.label, tuple) else () if example.label is None else (example.label,)
         known = range(len(self.labels))
         return ", ".join(self.labels[each] if isinstance(each, int) and each in known else str(each) for each in own)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the examples: equal where they are equal, in the same order."""
+        """A hash of the examples in their order."""
         digest = hashlib.blake2b(digest_size=16)
         for example in self.examples:
             parts = [example.id, example.text, example.text_pair, example.label, example.rationale]
@@ -83,7 +83,7 @@ class Data(Shown, Sequence[Example]):
         return digest.hexdigest()
 
     def limit(self, n: int, seed: int | None = None) -> Data:
-        """The first n examples, as they stand or after a shuffle with a seed; fewer where there are fewer."""
+        """The first n examples, in order or after a shuffle with a seed; fewer if there are fewer."""
         arguments.of_kind("limit", n, int, "a whole number")
         if n < 1:
             raise TrothError(f"limit must be at least 1, not {n}")
@@ -91,7 +91,7 @@ class Data(Shown, Sequence[Example]):
         return replace(self, examples=[self.examples[place] for place in order], whole=self.examples)
 
     def sample(self, n: int, seed: int = 0) -> Data:
-        """n examples drawn with a seed, every class by its share, in their old order; fewer where there are fewer."""
+        """A stratified sample of n examples, drawn with a seed, in their original order; fewer if there are fewer."""
         if n < 1:
             raise TrothError(f"limit must be at least 1, not {n}")
         if n >= len(self):
@@ -124,21 +124,21 @@ def shared_out(n: int, sizes: Sequence[int]) -> list[int]:
 
 
 def rows(**splits: int | None) -> Mapping[str, int | None]:
-    """The splits of an entry with the official number of rows, None where that is open."""
+    """The splits of an entry with their official number of rows, None if it is unknown."""
     return MappingProxyType(splits)
 
 
 @dataclass(frozen=True)
 class Dataset(ABC):
-    """An entry of the catalog; an instance is its configuration and holds no examples."""
+    """A catalog entry; an instance is its configuration and holds no examples."""
 
     labels: ClassVar[tuple[str, ...]]
     splits: ClassVar[Mapping[str, int | None]]
-    metric: ClassVar[str] = "accuracy"  # how well a model does on it: accuracy, macro_f1, micro_f1 or matthews
-    text_column: ClassVar[str] = "text"  # the source's name for what becomes `text`: explained and erased
-    auxiliary: ClassVar[str | None] = None  # the source's name for what becomes `text_pair`: never erased
+    metric: ClassVar[str] = "accuracy"  # the usual score of a model: accuracy, macro_f1, micro_f1 or matthews
+    text_column: ClassVar[str] = "text"  # the source's column that becomes `text`, which is explained and erased
+    auxiliary: ClassVar[str | None] = None  # the source's column that becomes `text_pair`, which is never erased
     license: ClassVar[str] = ""
-    sorted_by_label: ClassVar[bool] = False  # a limit then shuffles first
+    sorted_by_label: ClassVar[bool] = False  # so a limit shuffles first
 
     @property
     def name(self) -> str:
@@ -149,12 +149,12 @@ class Dataset(ABC):
         return tuple(self.splits)
 
     def load(self, split: str | None = None) -> Data:
-        """The examples of a split; without one, those to evaluate on: validation, else test, else the only one."""
+        """The examples of a split; by default those for evaluation: validation, else test, else the only split."""
         return self.read(choose_split(self.name, self.split_names, split))
 
     @abstractmethod
     def read(self, split: str) -> Data:
-        """The examples of a split that exists."""
+        """The examples of an existing split."""
 
 
 def standard_split(name: str) -> str:
@@ -167,7 +167,7 @@ def standard_split(name: str) -> str:
 
 
 def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
-    """The split wanted, or the one to evaluate on."""
+    """The requested split, or the one for evaluation."""
     known = list(names)
     if wanted is not None:
         arguments.of_kind("split", wanted, str, "the name of a split")
@@ -184,7 +184,9 @@ def choose_split(source: str, names: Iterable[str], wanted: str | None) -> str:
 
 
 def hold_out(data: Data, share: float) -> tuple[Data, Data]:
-    """Two parts, the second of this share: the same examples for every seed, so that seeds are judged alike."""
+    """Divides the examples; the second part has the given share and is the same for every seed, so that seeds are
+    comparable.
+    """
     if not 0 < share < 1:
         raise TrothError(f"hold_out must be a share between 0 and 1, not {share}")
     count = round(len(data) * share)

@@ -1,4 +1,4 @@
-"""Questions with choices: read from a file, or made here (sums, comparisons, orders), with one right answer each."""
+"""Multiple-choice questions with one right answer each, read from a file or generated (sums, comparisons, orders)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _THINGS = ("apples", "books", "coins", "stamps")
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """A question, its choices, and the number of the right one where it is known."""
+    """A question, its choices, and the index of the right one if it is known."""
 
     id: str
     text: str
@@ -28,14 +28,14 @@ class ChoiceQuestion:
     answer: int | None = None
 
     def shuffled(self, seed: int) -> ChoiceQuestion:
-        """The choices in an order of the seed's own."""
+        """The choices in an order that depends on the seed."""
         order = draws.Draws(draws.key(seed, self.id, "choices")).generator().permutation(len(self.choices)).tolist()
         right = None if self.answer is None else order.index(self.answer)
         return ChoiceQuestion(self.id, self.text, tuple(self.choices[place] for place in order), right)
 
 
 def made(count: int, seed: int = 0) -> list[ChoiceQuestion]:
-    """Questions of three choices that a calculation or a comparison answers, kind by kind in turn."""
+    """Generates questions with three choices that need a calculation or a comparison, one kind after the other."""
     kinds = (_largest, _sum, _chain, _order)
     questions: list[ChoiceQuestion] = []
     seen: set[str] = set()
@@ -51,7 +51,7 @@ def made(count: int, seed: int = 0) -> list[ChoiceQuestion]:
 
 
 def read(path: str | Path, limit: int | None = None) -> list[ChoiceQuestion]:
-    """From a file with the columns question, choices (a list, or a text cut by |) and, perhaps, answer."""
+    """Reads a file with the columns question, choices (a list, or a text separated by |) and, optionally, answer."""
     table = read_file(Path(path))
     for column in ("question", "choices"):
         if column not in table.columns:
@@ -79,7 +79,7 @@ def _read_row(where: str, number: int, row: Mapping[str, Any]) -> ChoiceQuestion
 
 
 def _of_numbers(name: str, text: str, right: int, random: np.random.Generator) -> ChoiceQuestion:
-    """Wrong choices near the right one."""
+    """Wrong choices close to the right one."""
     offsets = random.permutation([-10, -2, -1, 1, 2, 10])[:2]
     choices = (right, *(abs(right + int(offset)) for offset in offsets))
     if len(set(choices)) < 3:

@@ -1,4 +1,4 @@
-"""Whose class is it? The classes of data, matched with a model's by name, or by number where one side has no names."""
+"""Matches the classes of data with those of a model, by name, or by number if one side has no names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from troth.core.types import Example, LabelSet
 from troth.data._base import Data
 
 Names = tuple[str, ...]
-_SHOWN = 12  # names in an error
-SORTED = "(words in sorted order)"  # of a note on how words were numbered
+_SHOWN = 12  # names shown in an error
+SORTED = "(words in sorted order)"  # part of a note on how words were numbered
 
 
 class Label(int):
@@ -40,22 +40,22 @@ class Label(int):
 
 
 def name_of(label: int | str | LabelSet | None) -> int | str | LabelSet | None:
-    """A label as words where it has any: what another model understands; of a set each."""
+    """A label as words if it has any, which another model understands; for a set of labels, each of them."""
     if isinstance(label, tuple):
         return tuple(label_name(each) for each in label)
     return None if label is None else label_name(label)
 
 
 def label_name(label: int | str) -> int | str:
-    """One label as words, where it has any."""
+    """One label as words, if it has any."""
     return label.name if isinstance(label, Label) and label.names else label
 
 
 def match_labels(data: Data, classes: Sequence[str], model: str, outputs: Outputs = "classes") -> Data:
-    """The data with its labels numbered as the model's classes are; what has no class there is an error.
+    """The data with labels numbered like the model's classes; a label without a class in the model is an error.
 
-    Names win over numbers: {0: positive, 1: negative} and a csv of "neg" and "pos" agree. Numbers without names stay.
-    Of a multi-label model every example has a set of them; a model that gives values has none.
+    Names take precedence over numbers: {0: positive, 1: negative} and a csv of "neg" and "pos" agree. Numbers without
+    names are kept. For a multi-label model, every example has a set of labels; a model that returns values has none.
     """
     model_names = tuple(classes)
     if outputs == "values":
@@ -97,7 +97,7 @@ def match_labels(data: Data, classes: Sequence[str], model: str, outputs: Output
 
 
 def not_one_class(example: Example, model: str) -> TrothError:
-    """The error for a set of labels where exactly one class holds."""
+    """The error for a set of labels where exactly one class is expected."""
     held = example.label if isinstance(example.label, tuple) else ()
     shown = "|".join(str(label_name(each)) for each in held) or "none"
     return TrothError(
@@ -107,18 +107,18 @@ def not_one_class(example: Example, model: str) -> TrothError:
 
 
 def without_labels(data: Data) -> Data:
-    """The same texts for a model of other classes."""
+    """The same texts without labels, for a model with other classes."""
     return replace(data, examples=[replace(example, label=None) for example in data], labels=())
 
 
 def order_of(names: Sequence[str], classes: Sequence[str]) -> list[int] | None:
-    """The class that each name stands for; None where the two lists are not of the same classes, one to one."""
+    """The class of each name; None if the two lists do not name the same classes one to one."""
     places = [place for place in _places(tuple(names), tuple(classes), ordered=True) if place is not None]
     return places if len(names) == len(classes) and sorted(places) == [*range(len(classes))] else None
 
 
 def class_number(label: int | str, classes: Names) -> int:
-    """The number of a label's class; the error says which label has none, and why."""
+    """The index of a label's class; the error names the label that has none, and the reason."""
     if isinstance(label, Label) and label.names:
         place, name = _places(label.names, classes, label.ordered)[label], label.name
     elif isinstance(label, str):
@@ -149,9 +149,9 @@ def _with_names(label: int | str, names: Names, words: Names) -> int | str:
 
 @lru_cache(maxsize=1024)
 def _places(names: Names, classes: Names, ordered: bool) -> tuple[int | None, ...]:
-    """The class of each name; None where there is none, or more than one."""
+    """The class of each name; None if there is none or more than one."""
     whole = [_only(_same(name, classes)) for name in names]
-    # A beginning stands for a class that nobody else means: "positive" and "positive (strong)" are two.
+    # A prefix matches a class that no other name matches: "positive" and "positive (strong)" stay two classes.
     taken = {place for place in whole if place is not None}
     found = [
         place if place is not None else _only([other for other in _alike(name, classes) if other not in taken])
@@ -165,12 +165,12 @@ def _places(names: Names, classes: Names, ordered: bool) -> tuple[int | None, ..
         if None not in numbers:
             return tuple(number if number is not None and number < len(classes) else None for number in numbers)
         if ordered and [_bare_number(name) for name in classes] == list(range(len(names))):
-            return tuple(range(len(names)))  # nobody named the model's classes
+            return tuple(range(len(names)))  # the model's classes have no names
     return tuple(found)
 
 
 def _by_numeral(number: int, classes: Names) -> int | None:
-    """A plain number counts from 0, unless the classes bear other numbers ("1 star" is class 0)."""
+    """A plain number counts from 0, unless the classes contain other numbers ("1 star" is class 0)."""
     numerals = [_numeral(name) for name in classes]
     if None not in numerals and len(set(numerals)) == len(classes) and number in numerals:
         return numerals.index(number)
@@ -183,7 +183,7 @@ def _same(name: str, classes: Names) -> list[int]:
 
 
 def _alike(name: str, classes: Names) -> list[int]:
-    """Classes of the same name or, if there are none, those whose name it begins, or that begin it."""
+    """The classes of the same name or, if there are none, those that begin with it or with which it begins."""
     if same := _same(name, classes):
         return same
     plain = _plain(name)
@@ -195,19 +195,19 @@ def _alike(name: str, classes: Names) -> list[int]:
 
 
 def _plain(name: str) -> str:
-    """Letters and digits in lower case; false is no, true is yes."""
+    """Letters and digits in lower case; "false" becomes "no" and "true" becomes "yes"."""
     plain = re.sub(r"[\W_]+", "", name.casefold()) or name
     return {"false": "no", "true": "yes"}.get(plain, plain)
 
 
 def _numeral(name: str) -> int | None:
-    """The number a name is or begins with: 5 of "5" and of "5 stars"."""
+    """The number that a name is or begins with: 5 for "5" and "5 stars"."""
     found = re.fullmatch(r"(\d{1,9})(?:[\W_].*)?", name.strip())
     return None if found is None else int(found[1])
 
 
 def _bare_number(name: str) -> int | None:
-    """The number that stands in a name's place: 0 of "0" and of LABEL_0."""
+    """The number of a name that is nothing but a number: 0 for "0" and LABEL_0."""
     found = re.fullmatch(r"(?:label|class)?[\W_]*(\d{1,9})", name.strip(), re.IGNORECASE)
     return None if found is None else int(found[1])
 

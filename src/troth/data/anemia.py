@@ -10,7 +10,7 @@ from troth.data.sources.published import Published, rows
 
 @dataclass(frozen=True)
 class Mimic(Published):
-    """What the hospital notes of MIMIC-III have in common, which nobody may pass on."""
+    """The common base of the data sets of hospital notes from MIMIC-III, which may not be redistributed."""
 
     metric = "macro_f1"
     license = "PhysioNet credentialed health data license"

@@ -34,14 +34,14 @@ GRAB = ("got", "grabbed", "took", "picked up")
 DROP = ("left", "dropped", "discarded", "put down")
 
 _SPLITS = ("train", "validation", "test")
-_RECENT = 5  # a question is about a person or thing that one of the last five sentences names
+_RECENT = 5  # a question is about a person or thing that one of the last five sentences mentions
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Babi(Dataset):
-    """`size` stories a split; a larger size adds to the end. No story is in two splits, whatever size and seed."""
+    """`size` stories per split; a larger size appends stories. No story is in two splits, whatever size and seed."""
 
     labels = ROOMS
     splits = rows(train=None, validation=None, test=None)
@@ -63,7 +63,7 @@ class Babi(Dataset):
         seen: set[tuple[str, str | None]] = set()
         while len(examples) < self.size:
             example = _tell(f"{self.task}-{split}-{len(examples)}", self.task, uniforms)
-            # The text itself decides the split it may be in.
+            # The text itself decides which split it may be in.
             digest = hashlib.blake2b(example.text.encode(), digest_size=8).digest()
             own = _SPLITS[int.from_bytes(digest, "big") % 3]
             if own == split and (example.text, example.text_pair) not in seen:
@@ -75,34 +75,37 @@ class Babi(Dataset):
 class _Question(NamedTuple):
     text: str
     answer: str
-    facts: tuple[int, ...]  # places of sentences
+    facts: tuple[int, ...]  # indices of sentences
 
 
 @dataclass
 class _World:
-    """Where everybody and everything is, and the sentences told so far."""
+    """The position of everybody and everything, and the sentences so far."""
 
     task: int
     uniforms: Iterator[float]
     sentences: list[str] = field(default_factory=list)
     moves: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: {person: [] for person in PEOPLE})
-    grabbed: dict[str, int] = field(default_factory=dict)  # sentence that last took a thing up
-    touched: dict[str, tuple[int, str]] = field(default_factory=dict)  # sentence and person that last took or left it
+    grabbed: dict[str, int] = field(default_factory=dict)  # the sentence in which a thing was last taken
+    # The sentence and person that last took or left a thing.
+    touched: dict[str, tuple[int, str]] = field(default_factory=dict)
     holder: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.room = {being: self.pick(ROOMS) for being in (*PEOPLE, *THINGS)}  # hidden until somebody moves
+        # Unknown to the reader until somebody moves.
+        self.room = {being: self.pick(ROOMS) for being in (*PEOPLE, *THINGS)}
 
     def pick(self, choices: Sequence[T]) -> T:
         return choices[int(next(self.uniforms) * len(choices))]
 
     def act(self) -> None:
-        """One more sentence: somebody moves, takes something up or leaves it."""
+        """Adds a sentence: somebody moves, takes something or leaves it."""
         person, place = self.pick(PEOPLE), len(self.sentences)
         held = [thing for thing in THINGS if self.holder.get(thing) == person]
         lying = [thing for thing in THINGS if thing not in self.holder and self.room[thing] == self.room[person]]
         things = self.task > 1
-        # Taking counts double: of the weights tried, the nearest to the published mix of sentences and lengths.
+        # Taking has twice the weight: of the weights tried, this came closest to the published mix of sentences and
+        # lengths.
         action = self.pick(["move"] + ["grab"] * 2 * bool(things and lying) + ["drop"] * bool(things and held))
         if action == "move":
             room = self.pick([room for room in ROOMS if room != self.room[person]])
@@ -122,7 +125,7 @@ class _World:
         self.sentences.append(f"{person} {verb} the {thing}{' there' if there else ''}.")
 
     def questions(self) -> list[_Question]:
-        """What can be asked now and answered from the sentences alone."""
+        """The questions that the sentences so far can answer."""
         recent = len(self.sentences) - _RECENT
         if self.task == 1:
             last = [(person, *moves[-1]) for person, moves in self.moves.items() if moves]
@@ -139,14 +142,16 @@ class _World:
         carried = [move for move in moves if move[0] > self.grabbed[thing]]
         found = []
         for index, ((before, origin), (after, room)) in enumerate(pairwise(carried)):
-            # Of several visits to a room the last is meant, so only that one is asked about.
+            # Among several visits to a room, a question means the last one.
             if room not in [later for _, later in carried[index + 2 :]]:
                 found.append(_Question(f"Where was the {thing} before the {room}?", origin, (place, after, before)))
         return found
 
 
 def _tell(id: str, task: int, uniforms: Iterator[float]) -> Example:
-    """A story up to its first to fifth question; like the published ones it may ask after every second sentence."""
+    """A story up to one of its first five questions; like the published stories it may ask after every second
+    sentence.
+    """
     world = _World(task, uniforms)
     questions_to_go = world.pick(range(1, 6))
     while questions_to_go:
@@ -201,7 +206,9 @@ class OfficialBabi(PaperSplits):
 
 
 def read_stories(path: Path) -> Table:
-    """A file of the archive: numbered lines, a story begins at 1, a question has its answer and facts behind tabs."""
+    """Reads a file of the archive: lines are numbered, a story begins at 1, and tabs separate a question, its answer
+    and its facts.
+    """
     found: list[dict[str, Any]] = []
     story: dict[int, str] = {}
     for number, line in enumerate(reading.lines(path), start=1):

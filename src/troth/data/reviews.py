@@ -14,7 +14,7 @@ from troth.data._classes import Label
 
 @dataclass(frozen=True)
 class Reviews(Dataset):
-    """All of them, or those of one domain or with one trait."""
+    """All reviews, or those of one domain or with one trait."""
 
     labels = ("negative", "positive")
     splits = rows(test=None)
@@ -50,7 +50,7 @@ def unmark(marked: str) -> tuple[str, tuple[Span, ...]]:
     """
     text, spans = "", []
     for place, piece in enumerate(re.split(r"\[\[(.*?)\]\]", marked)):
-        if place % 2:  # what the group caught stands at the odd places
+        if place % 2:  # the groups that were captured are at the odd positions
             spans.append((len(text), len(text) + len(piece)))
         text += piece
     return text, tuple(spans)

@@ -11,7 +11,7 @@ from typing import Literal
 from troth.data._base import Data, rows
 from troth.data.sources.published import PaperSplits
 
-_SHORTEST = 6  # tokens, signs counted
+_SHORTEST = 6  # tokens, including punctuation
 _SIGNS = re.compile(r"-[lr]rb-|\W+", re.IGNORECASE)  # the treebank writes brackets as -LRB- and -RRB-
 
 

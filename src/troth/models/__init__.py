@@ -52,20 +52,20 @@ def load_model(
 ) -> TextClassifier:
     """A model folder, a hub name, a model or pipeline in memory, a callable from texts to probabilities, or "embedded".
 
-    Or a URL: `load_model("https://…/v1", model="…", prompt=…, class_words=…)` asks a server (docs/remote.md).
+    Or a URL: `load_model("https://…/v1", model="…", prompt=…, class_words=…)` asks a server (docs/guide/remote.md).
 
     What has predict_proba (scikit-learn) is such a callable. The user's model is never altered; `labels` names the
     classes where the model does not. With a `prompt` that holds {text} (and {text_pair}) any causal language model is
     asked for one of the `class_words`; `shots` are labeled examples shown first, `chat` is the tokenizer's chat
     template (used where there is one), `mask_text` what erased words become; `continuation` (or `generate`, a number
     of tokens) explains what it wrote after the text or prompt, `against` rather than which other continuation
-    (docs/prompted.md). `multi_label` makes every label a
+    (docs/guide/prompted.md). `multi_label` makes every label a
     question of its own, which holds above `threshold`; `candidate_labels` (and a `hypothesis_template`) ask an NLI
-    model which of them the text entails (docs/multi_label.md). `windows=True` reads texts longer than `max_length` in
-    overlapping windows (docs/units.md). `device_map="auto"` (with `max_memory`, `offload_folder`) splits a model over
-    devices, `quantization="4bit"` shrinks it; `pooling` and `choices` belong to kinds of
-    docs/heads.md. `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are those of other kinds
-    of model (docs/new_model_kind.md).
+    model which of them the text entails (docs/guide/multi_label.md). `windows=True` reads texts longer than
+    `max_length` in overlapping windows (docs/guide/units.md). `device_map="auto"` (with `max_memory`, `offload_folder`)
+    splits a model over devices, `quantization="4bit"` shrinks it; `pooling` and `choices` belong to kinds of
+    docs/guide/heads.md. `precision="fast"` lets a BERT-like encoder multiply in bfloat16. `options` are those of other
+    kinds of model (docs/reference/new_model_kind.md).
     """
     if "trust_remote_code" in options:
         raise TrothError(
@@ -98,14 +98,14 @@ def load_model(
 
 
 def load_named(model: str, home: Path | None = None, **options: Any) -> TextClassifier:
-    """As load_model, for what the user has named: a reference, whose code is run, or any other name."""
+    """As load_model, for a name given by the user: a reference, whose code is run, or any other name."""
     reference = user_code.read(model)
     return load_model(model, **options) if reference is None else from_reference(reference, home or Path.cwd(), options)
 
 
 def from_reference(reference: user_code.Reference, home: Path, options: dict[str, Any]) -> TextClassifier:
-    """A black box keeps its file's text in its fingerprint: another text, another model. Classes are named by
-    `labels`, or by an attribute of that name on the function.
+    """A black box whose fingerprint contains the text of its file: if the text changes, it is another model. Its
+    classes are named by `labels`, or by an attribute of that name on the function.
     """
     from troth.models.black_box import BlackBox
 
@@ -130,19 +130,20 @@ def _in_windows(model: TextClassifier, windows: Any) -> TextClassifier:
 
 
 def kinds() -> dict[str, type[TextClassifier]]:
-    """Every kind of model by its name: the files of this folder that hold a class of the file's name."""
+    """All kinds of models by name: the files of this folder that define a class of the file's name."""
     classes = {}
     for folder in __path__:
         for file in sorted(Path(folder).glob("[!_]*.py")):
             class_name = "".join(part.capitalize() for part in file.stem.split("_"))
-            # Read before it is imported: a file that holds no kind may take seconds.
+            # The file's text is checked before it is imported, because importing a file that holds no kind may take
+            # seconds.
             if re.search(rf"^class {class_name}\b", file.read_text(encoding="utf-8"), re.MULTILINE):
                 classes[file.stem] = getattr(importlib.import_module(f"{__name__}.{file.stem}"), class_name)
     return classes
 
 
 def _kind_of(source: Any, options: Mapping[str, Any], every: Sequence[type[TextClassifier]]) -> type[TextClassifier]:
-    """The one kind that takes a source and has all options."""
+    """The one kind that accepts a source and has all of the options."""
     owners = {name: [kind for kind in every if name in kind.options] for name in options}
     for name in options:
         if not owners[name]:

@@ -1,4 +1,4 @@
-"""The pretrained encoder that a model was fine-tuned from, as its files record it: train.json (ours),
+"""Finds the pretrained encoder that a model was fine-tuned from in the model's files: train.json (ours),
 adapter_config.json (LoRA), `_name_or_path` in config.json (Hugging Face).
 """
 
@@ -15,12 +15,12 @@ from troth.core.hub import offline_where_unreachable
 
 
 def place_of(name: str) -> str:
-    """Where a backbone lies: the shipped model by its name, anything else as it is."""
+    """The path of a backbone: the shipped model by its name, any other source unchanged."""
     return str(files("troth.models") / "embedded_model") if name == "embedded" else name
 
 
 def pretrained_of(name: str) -> tuple[str | None, str]:
-    """The encoder a model was fine-tuned from, as its files record it, and which record; or None and the reason."""
+    """The encoder that a model was fine-tuned from and the file that records it; or None and the reason."""
     if name == "embedded":
         return None, "the encoder that the shipped model was fine-tuned from is not shipped"
     why = f"no file of {name} says which encoder it was fine-tuned from"
@@ -42,7 +42,7 @@ def pretrained_of(name: str) -> tuple[str | None, str]:
 
 
 def _of_training(record: dict[str, Any]) -> str | None:
-    """Of our own train.json; empty for a model that was built for its data."""
+    """The base in our own train.json; empty for a model that was built for its data."""
     identity = record.get("identity")
     spec = identity.get("base") if isinstance(identity, dict) else None
     if not isinstance(spec, str):
@@ -64,7 +64,9 @@ _RECORDS: dict[str, Callable[[dict[str, Any]], str | None]] = {
 
 
 def _found(base: str, name: str) -> str | None:
-    """A base as it can be loaded: a folder seen from here or from the model, or a name of the hub."""
+    """A base in a form that can be loaded: a folder, relative to the working directory or to the model, or a hub
+    name.
+    """
     if base == "embedded":
         return base
     places = (Path(base), Path(name).parent / base)
@@ -77,7 +79,7 @@ def _found(base: str, name: str) -> str | None:
 
 
 def _cached(name: str, file: str, **options: Any) -> str | None:
-    """A file of the hub, or of its cache; None where there is none."""
+    """The path of a file on the hub or in its cache; None if there is none."""
     from transformers.utils.hub import cached_file
 
     try:
@@ -88,7 +90,7 @@ def _cached(name: str, file: str, **options: Any) -> str | None:
 
 
 def _read(name: str, file: str) -> dict[str, Any] | None:
-    """A JSON file of a model's folder or of the hub's cache."""
+    """The content of a JSON file in a model's folder or in the hub's cache."""
     if Path(name).is_dir():
         path: str | None = str(Path(name) / file)
     else:

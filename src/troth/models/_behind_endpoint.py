@@ -22,6 +22,12 @@ from troth.models._protocols import Messages, Protocol, Request, api_of, protoco
 from troth.models.base import Output, Segments, TextClassifier
 from troth.models.black_box import BlackBox, erased_texts
 
+# What an option is, how the command line takes it, and an example in Python.
+_OPTIONS = {
+    "model": ("the model's name", "--model {url}#gpt-4o-mini", '"gpt-4o-mini"'),
+    "prompt": ("a prompt", '--prompt "… {{text}} …"', '"… {text} …"'),
+    "class_words": ("class words", "--class-words good,bad", '["good", "bad"]'),
+}
 _CHARACTERS = 4  # per token, roughly: for estimates before anything is sent
 
 
@@ -31,7 +37,7 @@ class BehindEndpoint(BlackBox):
     kind = "a model behind an endpoint"
     dtype = torch.float32
     examples_under_way = 16
-    needs: ClassVar[Mapping[str, str]] = {"model": '"gpt-4o-mini"', "prompt": '"… {text} …"'}  # options, with examples
+    needs: ClassVar[Sequence[str]] = ("model", "prompt")  # names of options
     shared: ClassVar[tuple[str, ...]] = (
         "model", "prompt", "system", "explain_parts", "mask_text", "api", "top", "parallel", "retries", "timeout",
         "backoff", "key_variable", "prices", "max_requests", "cache", "extra",
@@ -86,9 +92,12 @@ class BehindEndpoint(BlackBox):
         url, _, after = source.partition("#")
         if after:
             options = {"model": after, **options}
-        for name, example in cls.needs.items():
+        for name in cls.needs:
             if not options.get(name):
-                raise TrothError(f"the endpoint {url} needs {name}: load_model(url, {name}={example}, …)")
+                what, option, example = _OPTIONS[name]
+                raise TrothError(
+                    f"the endpoint {url} needs {what}: {option.format(url=url)} (in Python: {name}={example})"
+                )
         return cls(url, **options)
 
     @cached_property

@@ -1,6 +1,6 @@
-"""What is changed in a model or tokenizer while it is used; each change is taken back, also after an exception.
+"""Temporary changes of a model or tokenizer; each one is undone afterwards, also after an exception.
 
-Both belong to the user and are shared, by wrappers and by threads: whoever changes one holds its lock.
+Both belong to the user and are shared by wrappers and threads, so every change is made while holding their lock.
 """
 
 import threading
@@ -19,7 +19,7 @@ _GUARD = threading.Lock()
 
 
 def lock_of(shared: Any) -> threading.RLock:
-    """The one lock of a model or tokenizer; two classifiers on one encoder have one lock."""
+    """The lock of a model or tokenizer; two classifiers on one encoder share it."""
     owner = getattr(shared, "base_model", shared)
     with _GUARD:
         return _LOCKS.setdefault(owner, threading.RLock())
@@ -27,9 +27,10 @@ def lock_of(shared: Any) -> threading.RLock:
 
 @contextmanager
 def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
-    """The tokenizer to oneself; a call without truncation and padding takes those settings off for good.
+    """Locks the tokenizer and restores its settings: calling it without truncation and padding would remove them
+    permanently.
 
-    It may be the user's, and a library's may panic: what is called inside is called as user code is.
+    The tokenizer may be the user's, and a library's may panic, so it is called like user code.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     with calling(type(tokenizer).__name__, given), lock_of(tokenizer):
@@ -49,7 +50,7 @@ def borrowed(tokenizer: Any, given: str = "") -> Iterator[None]:
 
 @contextmanager
 def frozen(model: Any) -> Iterator[None]:
-    """Evaluation mode, and no parameter collects gradients."""
+    """Evaluation mode, and parameters without gradients."""
     training = [module for module in model.modules() if module.training]
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     offloaded = (
@@ -73,13 +74,13 @@ def frozen(model: Any) -> Iterator[None]:
             module.training = True
         for parameter in trained:
             parameter.requires_grad = True
-        for module, name in offloaded:  # each pass puts another parameter in their place
+        for module, name in offloaded:  # each forward pass replaces these parameters
             getattr(module, name).requires_grad = True
 
 
 @contextmanager
 def eager(model: Any) -> Iterator[None]:
-    """Attention whose weights can be read."""
+    """Eager attention, which returns its weights."""
     before = model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:
@@ -90,7 +91,7 @@ def eager(model: Any) -> Iterator[None]:
 
 @contextmanager
 def swapped(owner: Any, **values: Any) -> Iterator[None]:
-    """Attributes with other values: a configuration's attention function, for one of ours."""
+    """Replaces attributes, such as the attention function of a configuration."""
     before = {name: getattr(owner, name) for name in values}
     try:
         for name, value in values.items():
@@ -103,7 +104,7 @@ def swapped(owner: Any, **values: Any) -> Iterator[None]:
 
 @contextmanager
 def unhooked(model: Any) -> Iterator[None]:
-    """Takes off the hooks that transformers leaves on a model once it has given attentions or hidden states."""
+    """Removes the hooks that transformers leaves on a model after it has returned attentions or hidden states."""
     before = {module: set(module._forward_hooks) for module in model.modules()}
     mark = "_output_capturing_hooks_installed"
     unmarked = [module for module in before if mark not in vars(module)]
@@ -119,7 +120,7 @@ def unhooked(model: Any) -> Iterator[None]:
 
 @contextmanager
 def own_attention_type(model: Any) -> Iterator[None]:
-    """BigBird gives up its sparse attention for good once it has read a short text; this gives it back."""
+    """Restores BigBird's sparse attention, which it gives up permanently after reading a short text."""
     body = model.base_model
     before = getattr(body, "attention_type", None)
     try:
@@ -131,7 +132,7 @@ def own_attention_type(model: Any) -> Iterator[None]:
 
 @contextmanager
 def scaled_output(model: Any, name: str, factor: Tensor) -> Iterator[None]:
-    """What the embedding layer gives, multiplied by `factor`."""
+    """Multiplies the output of the embedding layer by `factor`."""
     layer = getattr(model.base_model, "embeddings", None)
     if layer is None:
         raise refuse(name, "embedding layer of its own", 'use at="word"')

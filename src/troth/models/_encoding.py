@@ -1,8 +1,9 @@
-"""Texts to encodings: the tokenizer's own template, units by character overlap, the end of the first text cut off.
+"""Converts texts to encodings: applies the tokenizer's template, assigns tokens to units by character overlap, and
+truncates the first text.
 
-The units of every kind of model come from the text, and tokens join them. Most texts are plain: ASCII alone, without a
-pair, and their units are words. Those become encodings in a few array operations for all of them together
-(`plain_encodings`), the others one by one (`Units`).
+The units of every kind of model come from the text, and tokens are assigned to them. Most texts are plain (ASCII only,
+no pair, units are words) and are encoded together by a few array operations (`plain_encodings`); the others are encoded
+one by one (`Units`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,12 +31,12 @@ _NO_LIMIT = 10**6
 def encode(
     tokenizer: Any, examples: Iterable[Example], units: UnitKind, segments: Segments, max_length: int
 ) -> list[Encoding]:
-    """Every example as the tokenizer's model reads it."""
+    """Encodes every example as the tokenizer's model reads it."""
     check_choices(units, segments)
     require_fast(tokenizer)
     examples = list(examples)
     encodings: dict[int, Encoding] = {}
-    # Token types are what a plain call returns, so singles and pairs are tokenized apart.
+    # Singles and pairs are tokenized separately, because token types depend on it.
     for is_pair in (False, True):
         chosen = [index for index, example in enumerate(examples) if (example.text_pair is not None) == is_pair]
         if not chosen:
@@ -52,13 +53,13 @@ def encode(
 
 
 class _Arrays(NamedTuple):
-    """What a tokenizer returned: the tokens of all texts, one after another."""
+    """The output of a tokenizer: the tokens of all texts, concatenated."""
 
-    counts: NDArray[np.int64]  # [texts] tokens of each
+    counts: NDArray[np.int64]  # [texts] number of tokens
     ids: NDArray[np.int64]
     types: NDArray[np.int64] | None
     sequence: NDArray[np.float64]  # 0 for the first text, 1 for the second, NaN for a special token
-    offsets: NDArray[np.int64]  # [tokens, 2] characters
+    offsets: NDArray[np.int64]  # [tokens, 2] character offsets
 
 
 def _arrays(tokenizer: Any, batch: Any, texts: int) -> _Arrays:
@@ -81,13 +82,15 @@ def _arrays(tokenizer: Any, batch: Any, texts: int) -> _Arrays:
 
 
 def require_fast(tokenizer: Any) -> None:
-    """Refuses a tokenizer that does not say which characters a token stands for."""
+    """Refuses a tokenizer that does not return character offsets."""
     if not getattr(tokenizer, "is_fast", False):
         raise TrothError(f"{type(tokenizer).__name__} gives no character offsets; use the fast tokenizer of this model")
 
 
 def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> int:
-    """How many tokens are read: what the user says, else what the tokenizer says; at most the model's positions."""
+    """The number of tokens that are read: the user's, else the tokenizer's, and at most the model's number of
+    positions.
+    """
     positions = int(getattr(model.config, "max_position_embeddings", None) or 0)
     positions = positions - (first_position(model) or 0) if positions > 0 else _NO_LIMIT
     if max_length is None:
@@ -105,7 +108,7 @@ def longest(model: Any, tokenizer: Any, max_length: int | None, name: str) -> in
 def _encodings(
     examples: Sequence[Example], arrays: _Arrays, units: UnitKind, segments: Segments, max_length: int
 ) -> Iterator[Encoding]:
-    """The examples of one call of the tokenizer, whose tokens lie one after another in every array here."""
+    """The examples of one call of the tokenizer; all arrays here hold their tokens concatenated."""
     counts, sequence = arrays.counts, arrays.sequence
     stays = _stays(examples, sequence == 0, counts, max_length)
     ids = arrays.ids[stays]
@@ -150,7 +153,7 @@ def _encodings(
 def _stays(
     examples: Sequence[Example], is_first: NDArray[np.bool_], counts: NDArray[np.int64], max_length: int
 ) -> NDArray[np.bool_]:
-    """Which tokens stay: all, or the first text's less its end."""
+    """The tokens that are kept: all, or without the end of the first text."""
     excess = counts - max_length
     if (excess <= 0).all():
         return np.ones(len(is_first), dtype=np.bool_)
@@ -164,7 +167,7 @@ def _stays(
             f"example {example.id}: {others} take {fixed} of {max_length} tokens, so no room is left for the text; "
             f"{remedy}"
         )
-    before = np.cumsum(firsts) - firsts  # tokens of the first texts of the examples before
+    before = np.cumsum(firsts) - firsts  # number of first-text tokens of the preceding examples
     rank = np.cumsum(is_first) - 1 - before[of_text]
     stays: NDArray[np.bool_] = ~is_first | (rank < (firsts - np.maximum(excess, 0))[of_text])
     return stays
@@ -175,12 +178,12 @@ def _flat(lists: Iterable[Iterable[Any]]) -> NDArray[np.int64]:
 
 
 class Units:
-    """Collects the units of one example, text by text, and the unit of each of its tokens."""
+    """Collects the units of one example, one text at a time, and the unit of each token."""
 
     def __init__(self, kind: UnitKind, tokens: int = 0, outside: int = -1) -> None:
         self.own = None if isinstance(kind, str) else kind  # spans of the first text
         self.kind = kind if isinstance(kind, str) else OWN
-        self.of_token = np.full(tokens, outside)  # what no text claims stays `outside`
+        self.of_token = np.full(tokens, outside)  # tokens that belong to no text keep `outside`
         self.spans: list[Span] = []
         self.segments: list[int] = []
         self.texts: list[str] = []
@@ -197,9 +200,9 @@ class Units:
         lost_tokens: int = 0,
         whole: bool = False,
     ) -> None:
-        """One text, the numbers of its tokens and their characters in it; beyond `end` it was not read.
+        """Adds a text with the indices and characters of its tokens; what lies beyond `end` was not read.
 
-        With `whole` it is one unit; tokens that were not read are units only where units are tokens.
+        With `whole`, the text is one unit. Tokens that were not read are units only if units are tokens.
         """
         if whole:
             spans = [(0, len(text))]
@@ -226,7 +229,7 @@ class Units:
         return own_spans(self.own, text) if segment == 0 else []
 
     def encoding(self, example: Example, ids: Tensor | None = None, **more: Any) -> Encoding:
-        """The example with these units; without ids each unit is its own token, whose id is its number."""
+        """The example with these units; without ids, each unit is its own token, and the token's id is its index."""
         return Encoding(
             example,
             ids=torch.arange(len(self.spans)) if ids is None else ids,
@@ -242,7 +245,7 @@ class Units:
 
 
 class PlainEncoding(Encoding):
-    """An encoding whose words are numbers until somebody asks for them."""
+    """An encoding that stores the spans of its words and creates the words on demand."""
 
     _spans: NDArray[np.int64]  # [units, 2]
 
@@ -277,13 +280,15 @@ def plain_encodings(
     ends: NDArray[np.int64],
     is_cut: NDArray[np.bool_],
 ) -> list[Encoding]:
-    """The examples, given their tokens one after another: `counts` of each, and from which character to which."""
+    """The encodings of examples from their concatenated tokens: `counts` per example, and the character span of each
+    token.
+    """
     word_starts, word_ends, begins = ascii_words([example.text for example in examples])
     of_token = np.repeat(np.arange(len(examples)), counts)
     of_word = np.searchsorted(begins, word_starts, side="right") - 1
     truncated = np.zeros(len(examples), np.int64)
     if is_cut.any():
-        # Beyond the last token that was read, a text was not read.
+        # A text was read up to its last token.
         last = np.zeros(len(examples), np.int64)
         np.maximum.at(last, of_token[in_text], ends[in_text])
         read = ~is_cut[of_word] | (word_starts - begins[of_word] < last[of_word])
@@ -291,7 +296,8 @@ def plain_encodings(
         word_starts, word_ends, of_word = word_starts[read], word_ends[read], of_word[read]
     sizes = np.bincount(of_word, minlength=len(examples))
     first = np.cumsum(sizes) - sizes
-    # The first word that ends after the token's start either overlaps it or is the next one; behind the last, the last.
+    # The first word that ends after the token's start overlaps the token or follows it; behind the last word, the last
+    # word.
     number = np.searchsorted(word_ends, starts + begins[of_token], side="right") - first[of_token]
     number = np.where(in_text, np.clip(number, 0, sizes[of_token] - 1), -1)
     has_token = np.zeros(len(word_starts), np.bool_)

@@ -1,6 +1,7 @@
-"""What a network shows on first use: what it can do, how it must be called, and where it reads.
+"""Probes a network on first use: what it can do, how it must be called, and which positions it classifies.
 
-It is tried, never looked up in a list of families; what it cannot do is refused by name before anything is computed.
+The network is tried, never looked up in a list of families; what it cannot do is refused by name before any
+computation.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from troth.models.encoder import Encoder
 
 
-_FAR = 128  # tokens; to try longer texts would take seconds
+_FAR = 128  # tokens; longer texts would take seconds to try
 
 
 def pads(model: Encoder) -> bool:
-    """Whether the model says the same of a text however much padding follows it."""
+    """Whether the output for a text is the same however much padding follows it."""
     return not families.is_block_sparse(model.model) and _trial.once(model, f"pads up to {model.max_length}", _pads)
 
 
 def require(model: Encoder, level: str, *, backward: bool) -> None:
-    """Refuses what this network was found not to do: to read word vectors, to give gradients, to take a soft mask."""
+    """Refuses what this network was found unable to do: read word vectors, give gradients, or take a soft mask."""
     trials: dict[str, Callable[[Encoder], str]] = {}
     if backward or level == "embeddings":
         trials["vectors"] = _why_no_vectors
@@ -48,7 +49,7 @@ def require(model: Encoder, level: str, *, backward: bool) -> None:
 
 
 def takes_attention_mask(model: Encoder) -> bool:
-    """Whether it adds a mask of ours to its attention logits."""
+    """Whether it adds our mask to its attention logits."""
     return not _trial.once(model, _mask_trial(model), _why_no_attention_mask)
 
 
@@ -57,7 +58,7 @@ def _mask_trial(model: Encoder) -> str:
 
 
 def embedding_output_size(model: Encoder) -> int:
-    """How long a vector is that the embedding layer gives."""
+    """The size of the vectors that the embedding layer returns."""
     return _trial.once(model, "embedding output", _output_size)
 
 
@@ -67,7 +68,7 @@ def _pads(model: Encoder) -> bool:
     short, long = _trial.short_and_long(model, model.call_convention.width)
     length = long.ids.shape[1]
     if short.ids.shape[1] == length:
-        return False  # it reads so few tokens that both are cut alike: nothing could be shown
+        return False  # it reads so few tokens that both texts are truncated alike, and nothing can be shown
     rows = [short, _trial.shortened(long, length // 3), _trial.shortened(long, length * 2 // 3), long]
     alone = torch.cat([_trial.logits(model, row) for row in rows])
     if _trial.agree(model, alone[:1], alone[-1:]):
@@ -79,7 +80,7 @@ def _pads(model: Encoder) -> bool:
         ways.append((replace(together, embeddings=together.vectors(model)), alone))
     try:
         if 0 < (reach := families.reach(model.model.config)) <= min(_FAR, model.max_length - 1):
-            # Padding may harm only what is longer than a chunk or window.
+            # Padding may only matter for texts longer than a chunk or window.
             longer = _trial.of_length(long, reach + 1)
             wide = filled(model, longer, min(3 * reach, model.max_length))
             ways.append((wide, _trial.logits(model, longer)))
@@ -112,8 +113,8 @@ def _why_no_gradients(model: Encoder) -> str:
 
 
 def _why_no_attention_mask(model: Encoder) -> str:
-    """It adds a mask to the attention logits if a number added everywhere changes nothing, added somewhere something,
-    and if fully masked tokens cannot change the logits.
+    """A network adds the mask to its attention logits if adding a constant changes nothing, adding it to some positions
+    does, and fully masked tokens cannot change the logits.
     """
     network, kind = model.model, model._implementation
     head = ", mean pooling" if model.call_convention.reads == "all" else ""
@@ -158,12 +159,12 @@ def _name(model: Encoder) -> str:
 
 
 def call_convention(model: Encoder) -> CallConvention:
-    """How the network must be called; while it is tried, what is being tried."""
+    """How the network must be called; during the trial, the convention that is being tried."""
     return _trial.once(model, "call convention", lambda model: _Finding(model).find())
 
 
 class _Finding:
-    """Calls a network in one way after the other. A way is a convention that differs from a plain call."""
+    """Calls the network with one convention after the other, each a difference from a plain call."""
 
     def __init__(self, model: Encoder) -> None:
         self.model = model
@@ -177,11 +178,11 @@ class _Finding:
         if _trial.agree(model, alone, self._says(self.long)):
             _trial.note_silence(model)
             return replace(self.plain, first_position=first)
-        # A mask of ones counts where tokens that look like padding would otherwise be left out, too.
+        # An explicit mask of ones matters if tokens that look like padding would otherwise be ignored.
         padding = model.tokenizer.pad_token_id
         if not self._same(self.long if padding is None else _trial.with_inside(self.long, padding), needs_mask=True):
             self.plain = replace(self.plain, needs_mask=True)
-        # Positions come from the ids if a padding id in the text shifts those after it.
+        # Positions are derived from ids if a padding id within the text shifts those after it.
         if first is not None and self._same(self.long, first_position=first):
             shifts = not self._same(_trial.with_inside(self.long, first - 1), first_position=first)
             self.plain = replace(self.plain, first_position=first if shifts else None)
@@ -194,7 +195,7 @@ class _Finding:
         return replace(self.plain, reads=self._reads())
 
     def _first_answer(self) -> Tensor:
-        """What it says of the short text, called as plainly as it can be."""
+        """The output for the short text from a call as plain as possible."""
         try:
             return self._says(self.short)
         except TrothError as error:
@@ -208,7 +209,7 @@ class _Finding:
             raise error from None
 
     def _widths(self) -> list[int]:
-        """Numbers in the configuration that may be the one length a network reads."""
+        """Numbers in the configuration that may be the only length the network reads."""
         numbers = {value for value in vars(self.model.model.config).values() if type(value) is int}
         return sorted(number for number in numbers if self.short.ids.shape[1] < number <= self.model.max_length)
 
@@ -217,13 +218,13 @@ class _Finding:
         return _trial.logits(self.model, rows)
 
     def _same(self, rows: Rows, **way: Any) -> bool:
-        """Whether this way to call it gives what the plain one gives; it does not where it cannot be gone."""
+        """Whether a convention gives the same output as the plain call; False if it raises an error."""
         with suppress(TrothError):
             return _trial.agree(self.model, self._says(rows), self._says(rows, **way))
         return False
 
     def _reads(self) -> Reads:
-        """The positions at which its last states reach the logits."""
+        """The positions of the last hidden states that influence the logits."""
         slopes = self._slopes()
         if slopes is None:
             return self.plain.reads
@@ -235,7 +236,9 @@ class _Finding:
         return cast(Reads, names.get(tuple(places), self.plain.reads))
 
     def _slopes(self) -> Tensor | None:
-        """[1, length, hidden] how the logits change with the states below the head; None where that cannot be seen."""
+        """[1, length, hidden] the gradient of the logits with respect to the states below the head; None if it cannot
+        be read.
+        """
         states: list[Any] = []
         hook = self.model.model.base_model.register_forward_hook(lambda _module, _inputs, output: states.append(output))
         try:

@@ -1,9 +1,9 @@
-"""The files of a model are checked before anything is built from them: whoever wrote them may have made a mistake, or
-may want to fill the memory, to stop the program or to run code.
+"""Checks the files of a model before anything is built from them: they may contain mistakes, or be written to fill the
+memory, to stop the program or to run code.
 
-Numbers in config.json are bounded before transformers reads them, since some of them become lists and loops there. The
-sizes that they describe are counted without allocating anything. A tokenizer with a regular expression or a compiled
-table of characters is tried out in a process of its own (`_tokenizer_trial`), where it can hang, panic or abort.
+Numbers in config.json are bounded before transformers reads them, because some become the length of lists and loops.
+The sizes they describe are computed without allocating memory. A tokenizer with a regular expression or a compiled
+character map is tried in a process of its own (`_tokenizer_trial`), where it may hang, panic or abort.
 """
 
 import re
@@ -19,9 +19,9 @@ from troth.core.errors import TrothError
 from troth.models import _tokenizer_trial
 
 _MOST_BYTES = 32 << 20  # of config.json
-_MOST = 1 << 40  # of any whole number in it
-# The largest value by the end of a number's name. The largest models have about a hundred layers; every layer, head,
-# expert and class becomes an object while a model is built.
+_MOST = 1 << 40  # of any integer in it
+# Upper bounds by the ending of a number's name. The largest models have about a hundred layers; every layer, head,
+# expert and class becomes an object when a model is built.
 _COUNTS = (
     (re.compile(r"(layers?|blocks|depths?|stages|groups?|group_num)$"), 1_000),
     (re.compile(r"(heads?|experts)$"), 10_000),
@@ -31,17 +31,17 @@ _SIZES = (
     "hidden_size", "d_model", "n_embd", "dim", "embedding_size", "vocab_size", "num_attention_heads", "num_heads",
     "n_head", "n_heads",
 )  # fmt: skip
-# They make a tokenizer run what its author wrote on every text; everything else in the file is a table.
+# Parts that make a tokenizer run its author's patterns on every text; everything else in the file is a table.
 _TRIED = (b'"Regex"', b'"precompiled_charsmap"')
-_PATIENCE = 10.0  # seconds for a trial that takes a tenth of one
+_PATIENCE = 10.0  # seconds; a trial normally takes a tenth of a second
 
 
 class BadFileError(TrothError):
-    """A file of a model cannot be used; the message begins with its name."""
+    """A file of a model cannot be used; the message begins with the file's name."""
 
 
 def config_of(source: str) -> dict[str, Any]:
-    """What config.json holds, every number within its bounds; nothing where there is no such file."""
+    """The content of config.json with all numbers within their bounds; empty if there is no such file."""
     path = file_of(source, "config.json")
     if path is None:
         return {}
@@ -51,7 +51,7 @@ def config_of(source: str) -> dict[str, Any]:
 
 
 def adapter_of(folder: Path) -> dict[str, Any]:
-    """What adapter_config.json holds; it may name a base model, but no code."""
+    """The content of adapter_config.json, which may name a base model, but no code."""
     check_files(folder)
     config = _settings(folder / "adapter_config.json")
     for name in ("megatron_config", "tokenizer_kwargs"):
@@ -61,7 +61,7 @@ def adapter_of(folder: Path) -> dict[str, Any]:
 
 
 def check_rank(config: Mapping[str, Any], shapes: Iterable[Sequence[int]]) -> None:
-    """Matrices of an adapter's rank are allocated before its weights are read: no weight is that large."""
+    """Bounds the rank of an adapter, because matrices of that size are allocated before its weights are read."""
     most = max((size for shape in shapes for size in shape), default=0)
     patterns = config.get("rank_pattern")
     for rank in (config.get("r"), *(patterns.values() if isinstance(patterns, dict) else ())):
@@ -89,7 +89,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def check_config(config: dict[str, Any]) -> None:
-    """One line for a value that no model can be built with."""
+    """Raises an error for a value with which no model can be built."""
     for name, value in _numbers(config):
         most = next((high for ends, high in _COUNTS if ends.search(name)), _MOST)
         least = 1 if name in _SIZES else -_MOST
@@ -102,7 +102,7 @@ def check_config(config: dict[str, Any]) -> None:
     vocabulary, padding = config.get("vocab_size"), config.get("pad_token_id")
     if isinstance(vocabulary, int) and isinstance(padding, int) and padding >= vocabulary:
         raise BadFileError(f"config.json: pad_token_id is {padding}, but vocab_size is {vocabulary}: ids end before")
-    names = config.get("id2label")  # of the classes, by their numbers as JSON writes them
+    names = config.get("id2label")  # class names by their number, a string in JSON
     if names is None:
         return
     if not isinstance(names, Mapping) or not names:
@@ -116,7 +116,7 @@ def check_config(config: dict[str, Any]) -> None:
 
 
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
-    """Every whole number of a configuration with its name; those of a list have the list's."""
+    """Every integer of a configuration with its name; those in a list have the list's name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _numbers(inner, key)
@@ -128,18 +128,18 @@ def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
 
 
 def check_files(folder: Path) -> None:
-    """A pipe or a device in a model's folder would be read for ever."""
+    """Refuses pipes and devices in a model's folder, which would be read forever."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         try:
             mode = path.stat().st_mode
-        except OSError:  # a link to nothing
+        except OSError:  # a broken link
             continue
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise BadFileError(f"{path.name} is a pipe or a device; a model's folder holds plain files")
 
 
 def check_size(network: Any, dtype_bytes: int) -> None:
-    """Refuses a network without memory of its own (on the meta device) that would not fit into what is free."""
+    """Refuses a network (on the meta device, without memory) that would not fit into the free memory."""
     import psutil  # type: ignore[import-untyped]  # comes with accelerate
 
     needed = sum(parameter.numel() for parameter in network.parameters()) * dtype_bytes
@@ -152,7 +152,7 @@ def check_size(network: Any, dtype_bytes: int) -> None:
 
 
 def check_tokenizer(source: str) -> None:
-    """Tries out a tokenizer whose file could hang, panic or abort; takes 0.1 s, and nothing for the others."""
+    """Tries a tokenizer whose file could hang, panic or abort; takes 0.1 s, and no time for other tokenizers."""
     path = file_of(source, "tokenizer.json")
     text = reading.content(path, reading.DATA) if path is not None else b""
     if not any(mark in text for mark in _TRIED):
@@ -172,7 +172,7 @@ def check_tokenizer(source: str) -> None:
 
 
 def check_vocabulary(tokenizer: Any) -> None:
-    """A token for what is unknown that the vocabulary lacks fails on the first unknown word."""
+    """Refuses an unknown token that is not in the vocabulary, which would fail at the first unknown word."""
     model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     unknown = getattr(model, "unk_token", None)
     if isinstance(unknown, str) and model is not None and model.token_to_id(unknown) is None:
@@ -180,7 +180,7 @@ def check_vocabulary(tokenizer: Any) -> None:
 
 
 def file_of(source: str, name: str) -> Path | None:
-    """A file of a folder, or of a model on the hub (fetched if need be); None where there is none."""
+    """The path of a file of a folder or of a model on the hub (downloaded if necessary); None if there is none."""
     folder = Path(source)
     if folder.is_dir():
         return folder / name if (folder / name).is_file() else None
@@ -188,7 +188,7 @@ def file_of(source: str, name: str) -> Path | None:
 
     try:
         found = cached_file(source, name, _raise_exceptions_for_missing_entries=False)
-    except (OSError, ValueError):  # loading it says what is wrong
+    except (OSError, ValueError):  # loading it reports the problem
         return None
     return None if found is None else Path(found)
 

@@ -1,4 +1,4 @@
-"""What a classification head gives: exclusive classes, labels of their own, or values; and what each is called."""
+"""The meaning of a classification head's outputs: exclusive classes, independent labels, or values; and their names."""
 
 import re
 from typing import Any
@@ -8,7 +8,8 @@ from troth.core.outputs import THRESHOLD, Outputs
 
 
 def meaning_of(config: Any, name: str = "", multi_label: bool | None = None) -> Outputs:
-    """As the configuration says: problem_type, else one output is a regression and several are classes.
+    """The meaning according to the configuration: problem_type, else regression for one output and classes for
+    several.
 
     `multi_label` overrides it.
     """
@@ -21,7 +22,7 @@ def meaning_of(config: Any, name: str = "", multi_label: bool | None = None) -> 
 
 
 def names_of(config: Any, name: str, labels: tuple[str, ...] | None, outputs: Outputs) -> tuple[str, ...]:
-    """The names of a head's classes, labels or values: the user's, else its own."""
+    """The names of a head's classes, labels or values: those given by the user, else the model's own."""
     count = int(config.num_labels)
     if labels is not None and len(labels) != count:
         raise TrothError(f"{name} has {count} {outputs}, but {len(labels)} labels were given: {', '.join(labels)}")
@@ -32,7 +33,7 @@ def names_of(config: Any, name: str, labels: tuple[str, ...] | None, outputs: Ou
 
 
 def checked_threshold(name: str, outputs: Outputs, threshold: float | None) -> float:
-    """The threshold of labels; one line for a number outside (0, 1), or where there are no labels."""
+    """Checks the threshold of labels; an error for a number outside (0, 1), or if there are no labels."""
     if threshold is None:
         return THRESHOLD
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold < 1:

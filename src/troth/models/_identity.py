@@ -1,8 +1,8 @@
-"""What a model is: all of its weights, its configuration, its tokenizer, and code of the user's.
+"""The identity of a model: all of its weights, its configuration, its tokenizer, and user code.
 
-A model has the same identity in memory and in a folder, in every process and on every device. Another number format is
-another identity, since it gives other numbers. What says nothing about the answers is left out: where the model came
-from, the version it was saved with, which attention kernel computes it.
+A model has the same identity in memory and in a folder, in every process and on every device. Another dtype is another
+identity, because it gives other numbers. Facts that do not change outputs are left out: where the model came from, the
+version it was saved with, the attention kernel.
 """
 
 import copy
@@ -22,7 +22,7 @@ from troth.core.hashing import fingerprint as code_of
 from troth.models import _placement
 from troth.models._changes import borrowed
 
-# Of a configuration: the number format is that of the weights, the others change no answer.
+# Fields of a configuration that are left out: the dtype is that of the weights, the others change no output.
 _UNRELATED = {
     "_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "_commit_hash", "use_cache",
     "_attn_implementation", "attn_implementation", "_attn_implementation_internal", "output_attentions",
@@ -32,7 +32,7 @@ _HASHED: weakref.WeakKeyDictionary[nn.Module, tuple[Any, str]] = weakref.WeakKey
 
 
 def network(model: nn.Module) -> list[Any]:
-    """Of a network: its class, code of the user's in it, its configuration and every byte of its weights."""
+    """The identity of a network: its class, user code in it, its configuration and every byte of its weights."""
     users = {type(module) for module in model.modules() if is_users(type(module))}
     code = sorted((cls.__qualname__, code_of(cls)) for cls in users)
     config = configuration(getattr(model, "config", None))
@@ -45,12 +45,14 @@ def fingerprint(model: nn.Module) -> str:
 
 
 def configuration(config: Any) -> Any:
-    """Where a configuration is not the default of its class: a later version may add settings, which change nothing."""
+    """The settings that differ from the defaults of the configuration's class; settings added by later versions change
+    nothing.
+    """
     if not hasattr(config, "to_dict"):
         return None
     try:
         usual = type(config)().to_dict()
-    except Exception:  # it may need arguments, and raise anything without
+    except Exception:  # its constructor may need arguments, and raise any error without
         usual = {}
     own = _related(config.to_dict())
     kept = {name: value for name, value in own.items() if name not in usual or value != _related(usual)[name]}
@@ -58,7 +60,7 @@ def configuration(config: Any) -> Any:
 
 
 def tokenizer(source: Any) -> Any:
-    """All that decides which tokens a text becomes; truncation and padding are set by each call."""
+    """Everything that decides how a text is tokenized, except truncation and padding, which each call sets."""
     if source is None:
         return None
     backend: Any = getattr(source, "backend_tokenizer", None)
@@ -76,7 +78,7 @@ def tokenizer(source: Any) -> Any:
 
 
 def stamp(model: nn.Module) -> Any:
-    """What changes with every ordinary change of the weights; None where that cannot be seen."""
+    """A value that changes with every ordinary change of the weights; None if changes cannot be seen."""
     tensors = model.state_dict()
     if any(tensor.is_inference() for tensor in tensors.values()):
         return None
@@ -86,13 +88,13 @@ def stamp(model: nn.Module) -> Any:
 
 
 def forget(model: Any) -> None:
-    """Lets the weights of a network be read again, also where nothing has noted that they changed."""
+    """Discards the fingerprint of a network's weights, so that they are read again."""
     if isinstance(model, nn.Module):
         _HASHED.pop(model, None)
 
 
 def is_older(known: str) -> bool:
-    """Whether a fingerprint was made by an earlier version of troth, which read a sample of the weights only."""
+    """Whether a fingerprint was made by an earlier version of troth, which read only a sample of the weights."""
     return len(known.partition("-")[0]) < DIGITS
 
 
@@ -109,7 +111,7 @@ def _weights(model: nn.Module) -> str:
 
 
 def _edits(model: nn.Module) -> list[Any]:
-    """What was changed by hand after the model was built: layers, their settings, hooks and forward functions.
+    """Manual changes after the model was built: layers, their settings, hooks and forward functions.
 
     It is compared with a model that is built without weights, so an unchanged one has none in any version.
     """
@@ -118,7 +120,7 @@ def _edits(model: nn.Module) -> list[Any]:
         hooks = [vars(module).get("forward"), *module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         edits += [[name, code_of(hook)] for hook in hooks if hook is not None and is_users(hook)]
     if is_users(type(model)) or not hasattr(model, "config"):
-        return edits  # its source says how it is built
+        return edits  # its source code says how it is built
     try:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             built: Any = type(model)(copy.deepcopy(model.config))
@@ -145,9 +147,11 @@ def _related(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _files_of(source: Any) -> list[Any]:
-    """Of a tokenizer written in Python: its vocabulary files, its vocabulary, and its code where it is the user's."""
+    """The identity of a tokenizer written in Python: its vocabulary files, its vocabulary, and its code if it is the
+    user's.
+    """
     code = code_of(type(source)) if is_users(type(source)) else ""
     with tempfile.TemporaryDirectory() as folder:
-        with suppress(NotImplementedError, AttributeError, ValueError):  # one of characters or bytes has none
+        with suppress(NotImplementedError, AttributeError, ValueError):  # tokenizers of characters or bytes have none
             source.save_vocabulary(folder)
         return [code, files_digest(Path(folder)), getattr(source, "get_vocab", dict)()]

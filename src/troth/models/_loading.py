@@ -1,4 +1,6 @@
-"""Models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory: no pickle, no foreign code."""
+"""Loads models and tokenizers from a folder, a hub name, an adapter, a GGUF file or memory, without pickle and without
+remote code.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +22,12 @@ from troth.models._endpoint import is_url
 
 
 class Network(NamedTuple):
-    """What is loaded from a folder: its name in errors, and the transformers class that loads it."""
+    """A kind of network in a folder: its name in errors, and the transformers class that loads it."""
 
     words: str
     auto: str
-    half_on_gpu: bool = False  # bfloat16 by default where there is a GPU
-    tried: bool = False  # it shows on first use how it reads (`_first_use`)
+    half_on_gpu: bool = False  # bfloat16 by default on a GPU
+    tried: bool = False  # probed on first use (`_first_use`)
 
 
 CLASSIFIER = Network("text classifier", "AutoModelForSequenceClassification", tried=True)
@@ -46,13 +48,13 @@ def bring(
     dtype: torch.dtype | str | None = None,
     **placing: Any,
 ) -> tuple[Any, Any, str]:
-    """Model, tokenizer and name of a source; only what is loaded here is moved and cast."""
+    """The model, tokenizer and name of a source; only models that are loaded here are moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
         options = _placement.loading_options(placing, device)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        elif str(device).partition(":")[0] in ("", "meta"):  # a device that holds no numbers
+        elif str(device).partition(":")[0] in ("", "meta"):  # a device without memory
             raise TrothError(f"device must be cpu, cuda or cuda:1, not {str(device)!r}")
         if dtype is None and network.half_on_gpu and str(device).startswith("cuda"):
             dtype = torch.bfloat16
@@ -84,7 +86,9 @@ def bring(
 
 
 def architecture(source: Any) -> str:
-    """The class that a model in memory has, or that a folder's or hub model's config.json names; "" where none does."""
+    """The class of a model in memory, or the one that config.json of a folder or hub model names; "" if there is
+    none.
+    """
     network = _in_memory(source)
     if network is not None:
         return type(network).__name__
@@ -93,7 +97,7 @@ def architecture(source: Any) -> str:
 
 
 def is_encoder_decoder(source: Any) -> bool:
-    """Whether a model in memory, or one that config.json describes, writes with a decoder what an encoder has read."""
+    """Whether a model in memory, or the one that config.json describes, is an encoder-decoder that generates text."""
     network = _in_memory(source)
     if network is not None:
         return bool(getattr(getattr(network, "config", None), "is_encoder_decoder", False))
@@ -102,7 +106,7 @@ def is_encoder_decoder(source: Any) -> bool:
 
 
 def saved_config(source: Any) -> dict[str, Any]:
-    """The config.json of a folder or a hub model; nothing of anything else."""
+    """The config.json of a folder or a hub model; empty for other sources."""
     if not isinstance(source, str | Path) or is_url(source):
         return {}
     if not Path(source).is_dir() and str(source).count("/") != 1:
@@ -110,23 +114,23 @@ def saved_config(source: Any) -> dict[str, Any]:
     try:
         with offline_where_unreachable(str(source)), quiet():
             return _folder_checks.config_of(str(source))
-    except (TrothError, OSError):  # loading it says what is wrong
+    except (TrothError, OSError):  # loading it reports the problem
         return {}
 
 
 def _in_memory(source: Any) -> Any:
-    """The network of a model or pipeline in memory; None of anything else."""
+    """The network of a model or pipeline in memory; None for other objects."""
     source = source.model if is_pipeline(source) else source
     return _without_adapters(source) if isinstance(source, nn.Module) else None
 
 
 def _without_adapters(model: Any) -> Any:
-    """The transformers model itself, its adapters in place."""
+    """The transformers model inside a peft model, with its adapters in place."""
     return model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
 
 
 def is_transformers(model: Any) -> bool:
-    """A transformers model or pipeline, which is also callable."""
+    """Whether an object is a transformers model or pipeline, which are also callable."""
     return isinstance(model, nn.Module) or is_pipeline(model)
 
 
@@ -138,7 +142,7 @@ def is_pipeline(model: Any) -> bool:
 def from_pretrained(
     name: str, tokenizer: Any, dtype: torch.dtype | str | None, network: Network, **placing: Any
 ) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, a hub name, a LoRA adapter's folder or a GGUF file."""
+    """The model and tokenizer of a folder, a hub name, the folder of a LoRA adapter or a GGUF file."""
     folder, has_tokenizer = Path(name), tokenizer is not None
     is_gguf = folder.suffix == ".gguf" and folder.is_file()
     is_adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
@@ -164,13 +168,13 @@ def from_pretrained(
             if not folder.is_dir() and (away := unreachable()):
                 raise OSError(f"it is not a folder here, and not in the cache ({away})") from None
             raise
-    # Without its files transformers makes a tokenizer that knows no word.
+    # Without its files, transformers would build a tokenizer with an empty vocabulary.
     files = {"tokenizer.json", *getattr(tokenizer, "vocab_files_names", {}).values()}
     place = Path(name if own_files else source)
     if not has_tokenizer and not is_gguf and place.is_dir() and not any((place / file).is_file() for file in files):
         raise TrothError(f"{name} has no tokenizer ({', '.join(sorted(files))}); save it there, or pass tokenizer=…")
     if network is SENTENCES:
-        missing = [key for key in missing if not key.startswith("pooler.")]  # which nothing here reads
+        missing = [key for key in missing if not key.startswith("pooler.")]  # the pooler is not used here
     if missing:
         if network is MASKED:
             raise NoHeadError(
@@ -191,9 +195,9 @@ def from_pretrained(
 
 
 def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any) -> tuple[Any, list[str], str]:
-    """A base model with its adapter merged in, so that its layers are plain ones, and where the base is."""
+    """A base model with its adapter merged into plain layers, and the path of the base."""
     if find_spec("peft") is None:
-        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft")
+        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install 'troth[peft]'")
     config = _folder_checks.adapter_of(folder)
     source = str(config.get("base_model_name_or_path") or "")
     if not source:
@@ -211,16 +215,16 @@ def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any)
         options["num_labels"] = heads[0]
     _folder_checks.check_rank(config, saved.values())
     base, missing = _pretrained.network_of(network.auto, source, dtype, **options, **placing)
-    # Heads that the adapter brings along are missing in the base only.
+    # Heads that come with the adapter are missing only in the base.
     missing = [key for key in missing if not any(f".{key}".replace(".weight", "") in name for name in saved)]
     return _pretrained.adapted(base, folder), missing, source
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Models are loaded and saved without transformers' bars and reports, which would hide our own.
+    """Hides the progress bars and reports of transformers while models are loaded and saved.
 
-    The user's settings are put back. Bars of downloads, which may take long, stay as they are.
+    The user's settings are restored. Bars of downloads, which may take long, are kept.
     """
     from transformers.utils import logging
 
@@ -242,7 +246,7 @@ def quiet() -> Iterator[None]:
 
 
 def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:
-    """A number format by name; single precision by default."""
+    """A dtype by its name; single precision by default."""
     if isinstance(dtype, str):
         number_format = getattr(torch, dtype, None)
         if not isinstance(number_format, torch.dtype):
@@ -252,5 +256,5 @@ def as_dtype(dtype: torch.dtype | str | None) -> torch.dtype:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, in one line."""
+    """The first line of a library's error message."""
     return str(error).strip().split("\n")[0]

@@ -1,4 +1,4 @@
-"""A masked language model next to the classifier: what could stand where a text has masked tokens."""
+"""A masked language model beside the classifier: proposes tokens for the masked positions of a text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from troth.models._encoding import longest
 from troth.models._loading import MASKED, bring
 from troth.models.base import TextClassifier
 
-_ON_CPU, _ON_GPU = 1 << 25, 1 << 30  # bytes that the logits of one call may take
-_WITH_NOISE = 16  # bytes of each logit, with the random number that is added to it
+_ON_CPU, _ON_GPU = 1 << 25, 1 << 30  # the most bytes that the logits of one call may take
+_WITH_NOISE = 16  # bytes per logit, including the random number that is added to it
 
 
 class MaskedLM:
-    """Its logits at masked places alone: the head is by far the most expensive part on long rows."""
+    """Computes logits at masked positions only, because the head is by far the most expensive part for long rows."""
 
     def __init__(self, network: Any, tokenizer: Any, name: str) -> None:
         if tokenizer.mask_token_id is None:
@@ -40,7 +40,7 @@ class MaskedLM:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash of its weights and of what its tokens are."""
+        """A hash of its weights and of its tokenizer."""
         return digest([tensors_digest(self.network.state_dict()), sorted(self.vocabulary.items())])
 
     @property
@@ -50,9 +50,10 @@ class MaskedLM:
     def logits(
         self, ids: Tensor, real: Tensor, types: Tensor | None, where: Tensor
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Some places at a time: their rows, their positions and [places, vocabulary] logits; special tokens −inf.
+        """Yields some masked positions at a time: their rows, positions and [positions, vocabulary] logits; special
+        tokens get −inf.
 
-        A row without such a place is not read.
+        A row without masked positions is not read.
         """
         if ids.shape[1] > self.max_length:
             raise TrothError(
@@ -72,10 +73,11 @@ class MaskedLM:
             yield number[own], position, logits
 
     def _read(self, given: Mapping[str, Any], at: Tensor) -> Tensor:
-        """[places, vocabulary]"""
+        """[positions, vocabulary]"""
 
         def only_there(module: Any, inputs: Any, output: Any) -> Any:
-            output["last_hidden_state"] = output["last_hidden_state"][at][None]  # heads read every place alone
+            # The heads treat all positions independently.
+            output["last_hidden_state"] = output["last_hidden_state"][at][None]
             return output
 
         with self._lock, torch.no_grad():
@@ -88,7 +90,7 @@ class MaskedLM:
 
 
 def _parts(counts: list[int], most: int) -> Iterator[list[int]]:
-    """Row numbers whose places are at most so many together, without rows that have none."""
+    """Groups of row indices with a limited number of masked positions, without rows that have none."""
     part: list[int] = []
     total = 0
     for row, count in enumerate(counts):
@@ -104,19 +106,20 @@ def _parts(counts: list[int], most: int) -> Iterator[list[int]]:
 
 @lru_cache(maxsize=4)
 def load(name: str, device: str) -> MaskedLM:
-    """From a folder or a hub name; a checkpoint without a trained head is refused."""
+    """Loads a folder or hub name; refuses a checkpoint without a trained language-model head."""
     network, tokenizer, _ = bring(place_of(name), None, MASKED, device=device)
     return MaskedLM(network, tokenizer, name)
 
 
-_USUAL: weakref.WeakKeyDictionary[TextClassifier, str] = weakref.WeakKeyDictionary()  # the name of each one's own
+# The default of each classifier, by name.
+_USUAL: weakref.WeakKeyDictionary[TextClassifier, str] = weakref.WeakKeyDictionary()
 _FITTING: weakref.WeakKeyDictionary[TextClassifier, weakref.WeakSet[MaskedLM]] = weakref.WeakKeyDictionary()
 
 
 def masked_lm(name: str | None, model: TextClassifier) -> MaskedLM:
-    """The masked language model of this name, or by default the base of the classifier, or the shipped model.
+    """The masked language model of this name; by default the base of the classifier, or else the shipped model.
 
-    It must have the classifier's vocabulary: token ids are passed from one to the other.
+    It must have the classifier's vocabulary, because token ids are passed between them.
     """
     if model.tokenizer is None:
         raise model.lacks("tokens that a masked language model could infill", "use masking delete or mask_token")
@@ -128,7 +131,7 @@ def masked_lm(name: str | None, model: TextClassifier) -> MaskedLM:
 
 
 def _usual(model: TextClassifier) -> MaskedLM:
-    """The first that has a trained head and the classifier's vocabulary."""
+    """The first candidate with a trained head and the classifier's vocabulary."""
     own = str(getattr(model.model, "name_or_path", "") or "")
     base = pretrained_of(own)[0] if own else None
     reasons = []
@@ -149,7 +152,7 @@ def _usual(model: TextClassifier) -> MaskedLM:
 
 
 def require_same_vocabulary(masked: MaskedLM, model: TextClassifier) -> None:
-    """Refuses a masked language model to which the classifier's token ids mean something else."""
+    """Refuses a masked language model with another vocabulary than the classifier's."""
     fitting = _FITTING.setdefault(model, weakref.WeakSet())
     if masked in fitting:
         return

@@ -1,7 +1,7 @@
-"""Where the weights of a network are: on one device, on several, or offloaded to the CPU or the disk (by accelerate).
+"""The placement of a network's weights: on one device, on several, or offloaded to the CPU or disk (by accelerate).
 
-One rule for all of them: inputs go to the device that reads the word vectors, and what the network gives is brought
-back there. Offloaded weights are on the meta device until the forward pass of their layer needs them.
+One rule holds for all: inputs go to the device of the word embeddings, and outputs are brought back there. Offloaded
+weights are on the meta device until the forward pass of their layer needs them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,9 @@ _BITS = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
 
 
 def loading_options(placing: Mapping[str, Any], device: Any) -> dict[str, Any]:
-    """What transformers is given for these options of `load_model`; one line for those that do not go together."""
+    """The arguments of from_pretrained for these options of `load_model`; an error for options that exclude each
+    other.
+    """
     given = {name: value for name, value in placing.items() if value is not None}
     if unknown := given.keys() - set(OPTIONS):
         raise TrothError(f"no option of load_model is called {sorted(unknown)[0]}")
@@ -34,7 +36,7 @@ def loading_options(placing: Mapping[str, Any], device: Any) -> dict[str, Any]:
 
 
 def _quantization(kind: Any) -> Any:
-    """A configuration of transformers, or bitsandbytes' by name."""
+    """A quantization configuration, given as an object of transformers or by a name for bitsandbytes."""
     if hasattr(kind, "quant_method"):
         return kind
     if not isinstance(kind, str) or kind not in _BITS:
@@ -47,12 +49,12 @@ def _quantization(kind: Any) -> Any:
 
 
 def is_placed(network: Any) -> bool:
-    """Whether somebody else has put the weights where they are: accelerate, or a quantization. They stay there."""
+    """Whether accelerate or a quantization has placed the weights, which then must not be moved."""
     return is_split(network) or bool(getattr(network, "is_quantized", False))
 
 
 def is_split(network: Any) -> bool:
-    """Whether accelerate moves inputs or weights of this network while it runs."""
+    """Whether accelerate moves inputs or weights of this network during the forward pass."""
     return any("_hf_hook" in vars(module) for module in network.modules())
 
 
@@ -68,12 +70,13 @@ def require_readable(network: Any, name: str) -> None:
 
 
 def input_device(network: Any) -> torch.device:
-    """Where token ids and word vectors go."""
+    """The device for token ids and word vectors."""
     try:
         layer = network.get_input_embeddings()
-    except NotImplementedError:  # of CANINE, which hashes characters
+    except NotImplementedError:  # raised by CANINE, which hashes characters
         layer = None
-    for module in filter(None, (layer, network)):
+    # Perceiver returns its latent vectors, a parameter.
+    for module in (each for each in (layer, network) if isinstance(each, nn.Module)):
         for hook in _hooks(module):
             if (found := getattr(hook, "execution_device", None)) is not None:
                 return torch.device(found)
@@ -84,7 +87,7 @@ def input_device(network: Any) -> torch.device:
 
 
 def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
-    """A weight of one module, fetched where it is offloaded; None where there is none."""
+    """A weight of one module, fetched if it is offloaded; None if there is none."""
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor) or not weight.is_meta:
         return weight if isinstance(weight, Tensor) else None
@@ -106,7 +109,7 @@ def weight_named(network: nn.Module, name: str) -> Tensor:
 
 
 def _hooks(module: nn.Module) -> Iterator[Any]:
-    """The hooks of accelerate on one module."""
+    """The accelerate hooks of one module."""
     hook = vars(module).get("_hf_hook")
     if hook is not None:
         yield from getattr(hook, "hooks", (hook,))

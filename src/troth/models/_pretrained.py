@@ -1,7 +1,7 @@
-"""The one place where transformers and peft build something from files.
+"""The only module in which transformers and peft build objects from files.
 
-The files are checked first. Code that they bring along is never run: `trust_remote_code=False` is passed everywhere, so
-that nobody is asked on standard input either. Whatever goes wrong is one line that names the file.
+The files are checked first. Code in them is never run: `trust_remote_code=False` is passed everywhere, so that
+transformers does not ask on standard input either. Any error becomes one line that names the file.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from packaging.version import Version
 
 from troth.core.errors import TrothError
 from troth.models import _folder_checks, families
 from troth.models._folder_checks import BadFileError
 
+_GGUF_FROM = Version("5.6.2")  # of transformers
 _LONGEST = 300  # characters of a library's message
 _OWN_CODE = (
     "needs code of its own (auto_map), which is never run; load the model and its tokenizer with transformers yourself "
@@ -25,7 +27,7 @@ _OWN_CODE = (
 
 @contextmanager
 def loading(what: str, way_out: str = "") -> Iterator[None]:
-    """Whatever is raised inside becomes `cannot load <what>: <why>`; a panic in Rust is not even an Exception."""
+    """Turns any error into `cannot load <what>: <why>`; a panic in Rust is not even an Exception."""
     try:
         yield
     except (KeyboardInterrupt, TrothError) as error:
@@ -37,7 +39,7 @@ def loading(what: str, way_out: str = "") -> Iterator[None]:
 
 
 def config_of(source: str, **options: Any) -> Any:
-    """The configuration of a folder or a hub name, every number within its bounds."""
+    """The configuration of a folder or a hub name, with all numbers within their bounds."""
     from transformers import AutoConfig
 
     if "gguf_file" not in options:
@@ -63,19 +65,32 @@ def tokenizer_of(source: str, **options: Any) -> Any:
 
 
 def network_of(auto: str, source: str, dtype: torch.dtype, **options: Any) -> tuple[Any, list[str]]:
-    """The network with its weights, and the names of those that its files lack; `auto` is the class that loads it."""
+    """The network with its weights, and the names of weights that are missing in its files; `auto` is the class that
+    loads it.
+    """
     of_config = {name: options.pop(name) for name in ("num_labels", "id2label", "label2id") if name in options}
     gguf = {"gguf_file": options["gguf_file"]} if "gguf_file" in options else {}
     config = config_of(source, **of_config, **gguf)
-    placed = "device_map" in options or "quantization_config" in options  # where it fits is decided there
+    # The placement is then decided by transformers.
+    placed = "device_map" in options or "quantization_config" in options
     _empty(auto, config, dtype, fits=placed or bool(getattr(config, "quantization_config", None)))
-    if not gguf:
+    if gguf:
+        _require_gguf_reader()
+    else:
         options["use_safetensors"] = True
     with _of(gguf.get("gguf_file", "model.safetensors")):
         model, report = _class(auto).from_pretrained(
             source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
         )
     return model, sorted(report["missing_keys"])
+
+
+def _require_gguf_reader() -> None:
+    """Up to 5.5, transformers reads the weights of GGUF files wrongly, without an error."""
+    import transformers
+
+    if Version(transformers.__version__) < _GGUF_FROM:
+        raise TrothError(f"transformers {transformers.__version__} misreads GGUF files; pip install 'troth[gguf]'")
 
 
 def untrained(auto: str, source: str, dtype: torch.dtype) -> Any:
@@ -87,7 +102,7 @@ def untrained(auto: str, source: str, dtype: torch.dtype) -> Any:
 
 
 def adapted(base: Any, folder: Path) -> Any:
-    """The base with the adapter of a folder merged in; peft loads no code, and weights as safetensors."""
+    """The base with the adapter of a folder merged in; peft loads only safetensors and no code."""
     from peft import PeftModel
 
     with _of("adapter_model.safetensors"):
@@ -95,20 +110,23 @@ def adapted(base: Any, folder: Path) -> Any:
 
 
 def _check_folder(source: str) -> None:
-    """Refuses files that cannot be read; lets the Auto classes know a model of ours, where the folder holds one."""
+    """Refuses files that cannot be read; registers a model class of ours with the Auto classes if the folder needs
+    it.
+    """
     _folder_checks.check_files(Path(source))
     model_type = _folder_checks.config_of(source).get("model_type")
     module = families.OWN.get(model_type) if isinstance(model_type, str) else None
     if module is not None:
-        import_module(module)  # registers itself
+        import_module(module)  # importing it registers the class
 
 
 def _empty(auto: str, config: Any, dtype: torch.dtype, *, fits: bool = False) -> None:
-    """Builds the network without memory of its own, which takes 10 to 40 ms: can it be built, and would it fit?"""
+    """Builds the network without memory, in 10 to 40 ms, to find out whether it can be built and would fit."""
     from transformers.initialization import no_init_weights
 
-    empty, quiet = torch.device("meta"), no_init_weights()
-    with _of("config.json"), torch.random.fork_rng(devices=[]), empty, quiet:
+    # no_init_weights imports torch._dynamo, which some versions of PyTorch cannot do under the meta device.
+    quiet, empty = no_init_weights(), torch.device("meta")
+    with _of("config.json"), torch.random.fork_rng(devices=[]), quiet, empty:
         network = _class(auto).from_config(config, trust_remote_code=False)
         if not fits:
             _folder_checks.check_size(network, dtype.itemsize)
@@ -122,7 +140,7 @@ def _class(auto: str) -> Any:
 
 @contextmanager
 def _of(file: str) -> Iterator[None]:
-    """Names the file that something is built from, where that fails; a missing model is no file's fault."""
+    """Names the file in errors while something is built from it; a missing model is not a file's fault."""
     try:
         yield
     except (KeyboardInterrupt, TrothError, OSError):
@@ -136,7 +154,7 @@ def _of(file: str) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """What an error of a library says, in one line."""
+    """The message of a library's error in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else lines[0] if lines else ""
     plain = isinstance(error, OSError | ValueError | RuntimeError) or type(error) is Exception

@@ -1,4 +1,4 @@
-"""A prompt around a text: a template with {text}, {text_pair} and shots, wrapped in a chat template where wanted."""
+"""A prompt around a text: a template with {text}, {text_pair} and shots, inside a chat template if wanted."""
 
 import contextlib
 import re
@@ -15,11 +15,11 @@ from troth.data._classes import class_number, name_of
 
 TEXT, PAIR, SHOTS = 0, 1, 2  # segments; shot i is segment SHOTS + i, the system message and the task come after them
 _FIELD = re.compile(r"\{(text|text_pair|shots)\}")
-# Characters for private use: no chat template changes them, and each field is recognized by its mark.
+# Private-use characters: no chat template changes them, and each field is recognized by its mark.
 _MARK = re.compile("\ue000(\\d+)\ue001")
 _EXAMPLE = "'Review: {text} Sentiment:'"
 
-# Where the message of a role begins, in the template of an endpoint that is sent messages.
+# Marks where a role's message begins, in the template for an endpoint that receives messages.
 _ROLE = re.compile("\ue002(\\w+)\ue003")
 
 Part = tuple[int | None, str]  # (None, the prompt's own words), (TEXT, ""), (PAIR, "") or another segment's words
@@ -27,7 +27,7 @@ Part = tuple[int | None, str]  # (None, the prompt's own words), (TEXT, ""), (PA
 
 @dataclass(frozen=True)
 class Filled:
-    """A prompt with an example's texts in it, and where each segment stands."""
+    """A prompt filled with an example's texts, and the position of each segment."""
 
     text: str
     spans: dict[int, Span]
@@ -35,13 +35,15 @@ class Filled:
 
 @dataclass(frozen=True)
 class Template:
-    """What stands around the texts, in order."""
+    """The words around the texts, in order."""
 
     parts: tuple[Part, ...]
-    frozen: frozenset[int] = frozenset()  # TEXT or PAIR, where parts to explain were named and these were not
+    # TEXT or PAIR, if the parts to explain were named and these were not among them.
+    frozen: frozenset[int] = frozenset()
     explains_pair: bool = False
-    divided: frozenset[int] = frozenset()  # segments besides the texts that have units inside; others are one unit
-    written: int | None = None  # the segment of what the model wrote, where that is explained, too
+    # Segments other than the texts that are divided into units; any other segment is one unit.
+    divided: frozenset[int] = frozenset()
+    written: int | None = None  # the segment of the model's own output, if that is explained, too
 
     @property
     def shown(self) -> tuple[Part, ...]:
@@ -53,7 +55,7 @@ class Template:
         return any(segment == PAIR for segment, _ in self.parts)
 
     def fill(self, example: Example) -> Filled:
-        """The prompt for one example; a pair and {text_pair} go together."""
+        """The prompt for one example; a pair requires {text_pair} and vice versa."""
         if self.has_pair != (example.text_pair is not None):
             raise TrothError(
                 f"example {example.id}: the prompt holds {{text_pair}}, but there is no second text"
@@ -69,7 +71,9 @@ class Template:
         return Filled(text, spans)
 
     def messages(self, texts: Mapping[int, str]) -> list[tuple[str, str]]:
-        """(role, content) of each message, given the text of each segment; one without a role where there are none."""
+        """(role, content) of each message, given the text of each segment; one message without a role if there are no
+        roles.
+        """
         messages = [("", "")]
         for segment, words in self.parts:
             for role, content in _by_role(words) if segment is None else [("", texts[segment])]:
@@ -81,7 +85,7 @@ class Template:
 
 
 class Roles:
-    """In place of a tokenizer: marks where each message begins, for an endpoint that has a chat template itself."""
+    """Stands in for a tokenizer and marks where each message begins, for an endpoint with its own chat template."""
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, str]], **_: Any) -> str:
         return "".join(f"\ue002{message['role']}\ue003{message['content']}" for message in messages)
@@ -94,7 +98,7 @@ def _by_role(words: str) -> Iterator[tuple[str, str]]:
 
 
 class Tokens:
-    """A tokenized prompt; what the tokenizer adds after it (an end token) is left out: a word is to follow."""
+    """A tokenized prompt without the tokens that the tokenizer appends (an end token), because a word follows."""
 
     def __init__(self, encoding: Any) -> None:
         added = np.array([number is None for number in encoding.sequence_ids], dtype=bool)
@@ -107,7 +111,7 @@ class Tokens:
         return len(self.ids)
 
     def inside(self, span: Span, free: np.ndarray[Any, Any] | bool = True) -> tuple[np.ndarray[Any, Any], list[Span]]:
-        """Numbers of the tokens that overlap a span of characters, and the span of each, counted from its start."""
+        """The indices of the tokens that overlap a span of characters, and each token's span relative to its start."""
         (start, end), (starts, ends) = span, self.offsets.T
         empty = (starts == ends) & (starts >= start) & (starts < end)
         here = np.flatnonzero((((starts < end) & (ends > start) & (starts < ends)) | empty) & self.own & free)
@@ -188,7 +192,7 @@ def _explained(parts: Sequence[str] | None, names: Mapping[str, list[int]], expl
 
 
 def _in_messages(marked: str, system: str, tokenizer: Any) -> str:
-    """A prompt after the system message, in the tokenizer's chat template where there is one."""
+    """A prompt after the system message, in the tokenizer's chat template if there is one."""
     if tokenizer is None:
         return f"{system}\n\n{marked}" if system else marked
     messages = [{"role": "user", "content": marked}]
@@ -196,7 +200,7 @@ def _in_messages(marked: str, system: str, tokenizer: Any) -> str:
         messages.insert(0, {"role": "system", "content": system})
     try:
         return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-    except Exception as error:  # a template is a program of its own
+    except Exception as error:  # a chat template is a program of its author's
         if not system:
             raise
         raise TrothError(
@@ -206,7 +210,7 @@ def _in_messages(marked: str, system: str, tokenizer: Any) -> str:
 
 
 def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[str]) -> list[tuple[Example, str]]:
-    """Examples, mappings of their fields or (text, label) pairs, each with the word of its class."""
+    """Examples, mappings of their fields or (text, label) pairs, each with the class word of its label."""
     pairs = []
     for number, shot in enumerate(shots):
         if isinstance(shot, dict):
@@ -220,7 +224,7 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
 
 
 def require_words(class_words: Sequence[str]) -> None:
-    """Refuses class words between which there is nothing to choose."""
+    """Refuses class words that cannot be told apart."""
     if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
         raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
 
@@ -240,7 +244,9 @@ def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> 
 
 
 def _apart(prompt: str) -> tuple[str, str]:
-    """The task, and the block that is repeated for every shot: from the line that holds the first text on."""
+    """Separates the task from the block that is repeated for every shot, which begins with the line of the first
+    text.
+    """
     first = next(match.start() for match in _FIELD.finditer(prompt) if match[1] != "shots")
     start = prompt.rfind("\n", 0, first) + 1
     shots = prompt.rfind("{shots}", 0, first)

@@ -1,4 +1,4 @@
-"""What a transformers classifier is called with, given what was found about it on first use (`_first_use`)."""
+"""The arguments of a call of a transformers classifier, given what was found on first use (`_first_use`)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 Start = Literal["config", "last"]
 Reads = Literal["first", "last", "end", "all"]
 
-# What a model that cannot read its input raises; what it says is passed on.
+# Errors of a model that cannot read its input; their message is passed on.
 FAILURES = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
 
 
 @dataclass(frozen=True)
 class CallConvention:
-    """How a network reads; without any, a plain call is all it needs."""
+    """How a network must be called; the defaults are a plain call."""
 
-    reads: Reads = "first"  # whose state is classified; end: that of the last end-of-text token
-    needs_mask: bool = False  # no mask is not the same as a mask of ones
-    first_position: int | None = None  # it counts positions by ids, so they are passed, beginning here
-    decoder_start: Start | None = None  # a decoder reads the text, too, one token later, after this token
-    width: int | None = None  # it reads rows of this many tokens only; shorter ones are filled up
+    reads: Reads = "first"  # the position that is classified; end: that of the last end-of-text token
+    needs_mask: bool = False  # no mask gives another result than a mask of ones
+    # Set if it derives positions from ids, so they are passed explicitly, starting here.
+    first_position: int | None = None
+    decoder_start: Start | None = None  # set if a decoder also reads the text, shifted by one, after this token
+    width: int | None = None  # set if it reads only rows of this length, to which shorter ones are padded
 
 
 def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dic
     network, convention = model.model, model.call_convention
     given: dict[str, Any] = {"output_attentions": attentions, "output_hidden_states": hidden}
     if rows.embeddings is not None:
-        # A copy: CTRL scales what it is given in place.
+        # A copy, because CTRL scales its input in place.
         given["inputs_embeds"] = rows.embeddings.clone()
     if rows.embeddings is None or families.reads_ids_beside_vectors(network):
         given["input_ids"] = rows.ids
@@ -49,10 +50,10 @@ def inputs(model: Encoder, rows: Rows, *, attentions: bool, hidden: bool) -> dic
         given["token_type_ids"] = rows.token_types
     steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
     if convention.first_position is not None:
-        # Derived from the ids, positions after a padding id in the text would shift.
+        # If derived from the ids, positions after a padding id within the text would shift.
         given["position_ids"] = (steps + convention.first_position).expand_as(rows.ids)
     if families.takes(network, "global_attention_mask"):
-        # Longformer's default, the first token, is derived from ids, which word vectors lack.
+        # Longformer's default, the first token, is derived from ids, which are missing beside word vectors.
         given["global_attention_mask"] = (steps == 0).long().expand_as(rows.ids)
     given["attention_mask"] = _attention_mask(model, rows)
     return given
@@ -107,13 +108,13 @@ def through_decoder(model: Encoder, rows: Rows, given: dict[str, Any], start: St
 
 
 def end_place(rows: Rows, end: int) -> Tensor:
-    """[rows] where each row's last end-of-text token is."""
+    """[rows] the position of each row's last end-of-text token."""
     steps = torch.arange(rows.ids.shape[1], device=rows.ids.device)
     return torch.where((rows.ids == end) & rows.real, steps, 0).amax(1)
 
 
 def filled(model: Encoder, rows: Rows, width: int | None) -> Rows:
-    """The rows with padding behind them up to this width, where they are shorter."""
+    """Pads shorter rows to this length."""
     missing = (width or 0) - rows.ids.shape[1]
     if missing <= 0:
         return rows
@@ -121,7 +122,7 @@ def filled(model: Encoder, rows: Rows, width: int | None) -> Rows:
 
 
 def cut(output: Output, length: int, width: int) -> Output:
-    """What was given for rows of this width, without what belongs to their padding."""
+    """Outputs for rows of this length, without those for padding."""
     if length == width:
         return output
     return Output(
@@ -132,13 +133,13 @@ def cut(output: Output, length: int, width: int) -> Output:
 
 
 def brought_back(output: Output, device: torch.device) -> Output:
-    """The same on the device of the inputs: parts of a network may be on others."""
+    """The outputs on the device of the inputs; parts of a network may be on other devices."""
     attentions, hidden = (tuple(layer.to(device) for layer in layers) for layers in (output.attentions, output.hidden))
     return Output(output.logits.to(device), attentions, hidden)
 
 
 def are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
-    """Whether each layer says how much of every token is attended to: shares, not the scores before the softmax."""
+    """Whether the values of each layer are attention weights rather than logits before the softmax."""
     return bool(weights) and all(
         layer is not None
         and layer.dim() == 4
@@ -149,7 +150,7 @@ def are_attention(weights: tuple[Any, ...], rows: Rows) -> bool:
 
 
 def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
-    """What a network that cannot read these rows means to a user."""
+    """The error for a network that cannot read these rows, in the user's terms."""
     does, why = f"{model.name} ({model.model.config.model_type}) cannot", first_line(error) or type(error).__name__
     length, width = rows.ids.shape[1], model.call_convention.width
     if width is not None and length > width:
@@ -163,7 +164,9 @@ def refusal(model: Encoder, rows: Rows, error: BaseException) -> TrothError:
 
 
 def bytes_per_row(config: Any, length: int, held: int, *, scores: bool, backward: bool) -> int:
-    """About what a row takes: so many hidden vectors per token and layer, perhaps attention scores."""
+    """The approximate memory of a row: a number of hidden vectors per token and layer, plus attention weights if
+    needed.
+    """
     layers = config.num_hidden_layers if backward else 2
     heads = getattr(config, "num_attention_heads", 1)
     weights = 4 * heads * length * layers * (3 if backward else 1) if scores else 0

@@ -1,4 +1,6 @@
-"""Other rows out of a batch: some of them, with other tokens, or with more; only this file lists what tokens have."""
+"""Derives rows from a batch: a selection, other tokens, or more tokens. The only module that lists the per-token
+fields.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -11,11 +13,11 @@ from troth.core.types import Encoding, Rows
 from troth.models.base import TextClassifier
 
 _OF_TOKENS = ("ids", "units", "token_types", "embeddings", "attention", "output_factor", "asked")  # [rows, length, …]
-_OUTDATED: dict[str, Any] = {"width": None, "is_even": None, "lengths_after": None}  # of rows with other tokens
+_OUTDATED: dict[str, Any] = {"width": None, "is_even": None, "lengths_after": None}  # reset when tokens change
 
 
 def chosen(rows: Rows, which: Tensor | slice) -> Rows:
-    """These rows alone, by their numbers or as a slice."""
+    """A selection of the rows, by index or slice."""
     if isinstance(which, slice):
         after = None if rows.lengths_after is None else rows.lengths_after[which]
         tensors: dict[str, Any] = {name: value[which] for name, value in _tensors(rows).items()}
@@ -26,14 +28,14 @@ def chosen(rows: Rows, which: Tensor | slice) -> Rows:
 
 
 def distinct_encodings(rows: Rows) -> tuple[list[Encoding], Tensor]:
-    """Each encoding once, and which of them each row has. [rows]"""
+    """The distinct encodings, and the index of each row's encoding. [rows]"""
     distinct = {id(encoding): encoding for encoding in rows.encodings}
     number = {key: place for place, key in enumerate(distinct)}
     return list(distinct.values()), torch.tensor([number[id(encoding)] for encoding in rows.encodings])
 
 
 def stacked(batches: Sequence[Rows]) -> Rows:
-    """Batches of one width as one."""
+    """Concatenates batches of the same length."""
     tensors: dict[str, Any] = {
         name: torch.cat([getattr(rows, name) for rows in batches]) for name in _tensors(batches[0])
     }
@@ -46,7 +48,7 @@ def _tensors(rows: Rows) -> dict[str, Any]:
 
 
 def rearranged(rows: Rows, index: Tensor, lengths: Tensor, origin: Tensor | None = None) -> Rows:
-    """Rows whose tokens are those at other places, of the same row or of row `origin`. [rows, new length], [rows]"""
+    """Rows with tokens from other positions, of the same row or of row `origin`. [rows, new length], [rows]"""
     row = torch.arange(len(index), device=index.device) if origin is None else origin
     changed = _tensors(rows)
     for name, value in changed.items():
@@ -60,7 +62,7 @@ def rearranged(rows: Rows, index: Tensor, lengths: Tensor, origin: Tensor | None
 
 
 def shortened(rows: Rows, lengths: Tensor) -> Rows:
-    """The rows up to these lengths. [rows]"""
+    """The rows truncated to these lengths. [rows]"""
     width = int(lengths.max())
     changed = {name: value[:, :width] for name, value in _tensors(rows).items() if name in _OF_TOKENS}
     return replace(rows, **changed, lengths=lengths, **_OUTDATED)
@@ -76,9 +78,9 @@ def extended(
     join: Callable[[Tensor, Tensor], Tensor] = lambda own, more: torch.cat([own, more], dim=1),
     types: Tensor | None = None,
 ) -> Rows:
-    """The rows with more tokens, which nothing was done to: [more] or [rows, more] ids, all of one unit.
+    """The rows with additional unchanged tokens: [more] or [rows, more] ids, all in one unit.
 
-    `join` puts them where they belong, by default behind the rows: [rows, length, …], [rows, more, …] -> both.
+    `join` inserts them, by default at the end: [rows, length, …], [rows, more, …] -> both.
     """
     ids = ids.expand(len(rows), -1)
     more: dict[str, Tensor] = {"ids": ids, "units": torch.full_like(ids, unit)}

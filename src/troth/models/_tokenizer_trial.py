@@ -1,20 +1,20 @@
-"""Reads a tokenizer.json from standard input and tokenizes texts on which regular expressions explode.
+"""Reads a tokenizer.json from standard input and tokenizes texts that make bad regular expressions explode.
 
-Run as a process of its own, which imports nothing of troth: whoever started it sees an exit code and one line, whether
-the tokenizer raises, panics, aborts or never ends.
+It runs as a process of its own and imports nothing of troth. The parent sees an exit code and one line, whether the
+tokenizer raises, panics, aborts or hangs.
 """
 
 import json
 import sys
 
 LENGTH = 200  # characters of a text
-_MEMORY = 2 << 30  # bytes that the process may take
+_MEMORY = 2 << 30  # limit of the process's memory in bytes
 _RUNS = ("a", "A", "é", "中", "0", " ", "\n", ".", "_", "-", "ab", "a ", "a.", "0a", "A a", " \n", "a'", "\u0301")
 _WORDS = "It's 12,345.67 o'clock — don't WORRY: ﬁne naïve 東京 ☃ e-mail@example.org\n\n  the\tend…"
 
 
 def main() -> int:
-    """The exit code: 0 where every text was read."""
+    """Returns the exit code: 0 if every text was tokenized."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -23,7 +23,7 @@ def main() -> int:
 
     try:
         parts = json.loads(sys.stdin.buffer.read())
-        # Only how texts are cut is tried; a vocabulary of thousands of words would take longer to read than that.
+        # Only the splitting of texts is tried; reading a vocabulary of thousands of words would take longer.
         parts |= {"model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}, "added_tokens": []}
         parts |= {"post_processor": None, "decoder": None}
         tokenizer = Tokenizer.from_str(json.dumps(parts))

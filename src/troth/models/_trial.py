@@ -1,7 +1,7 @@
-"""How a classifier shows on first use how it reads: it is given a short and a long text, alone and together.
+"""Probes a classifier on first use with a short and a long text, alone and together.
 
-What was found holds for the network, whatever wrappers it has. Differences below numerical noise do not count. A
-network that says the same of both texts (it is not trained yet) has shown nothing: it is asked again when its weights
+The findings hold for the network, whatever wrappers it has. Differences below numerical noise do not count. A network
+with the same output for both texts (because it is not trained yet) is inconclusive: it is probed again when its weights
 have changed.
 """
 
@@ -31,7 +31,7 @@ _TRYING: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def once(model: Encoder, what: str, find: Callable[[Encoder], T]) -> T:
-    """What was found about the network, or is now: with the model at rest, without gradients."""
+    """A finding about the network, probed now if necessary: with the model at rest, without gradients."""
     found = noted(model)
     if is_silent(model) and model.model not in _TRYING and found["silent"] != _version(model):
         found.clear()
@@ -43,17 +43,17 @@ def once(model: Encoder, what: str, find: Callable[[Encoder], T]) -> T:
 
 
 def is_tried(model: Encoder) -> bool:
-    """Whether the network is being tried just now."""
+    """Whether the network is being probed at the moment."""
     return model.model in _TRYING
 
 
 def noted(model: Encoder) -> dict[str, Any]:
-    """All that was found about the network so far; while it is tried, also what is being tried."""
+    """All findings about the network so far; during the trial, also the convention that is being tried."""
     return _FOUND.setdefault(model.model, {})
 
 
 def note_silence(model: Encoder) -> None:
-    """It says the same of both texts."""
+    """Records that the output is the same for both texts."""
     noted(model)["silent"] = _version(model)
 
 
@@ -85,19 +85,19 @@ def _version(model: Encoder) -> int:
 
 
 def short_and_long(model: Encoder, width: int | None = None) -> tuple[Rows, Rows]:
-    """A short and a long text, a batch each; the long one as long as a network of one length allows."""
+    """A short and a long text, in a batch each; the long one as long as a network of fixed length allows."""
     texts = [Example(str(number), text) for number, text in enumerate(_TEXTS)]
     short, long = (rows_of(model, [encoding]) for encoding in model.encode(texts, "token"))
     return short, long if width is None else shortened(long, width)
 
 
 def shortened(rows: Rows, length: int) -> Rows:
-    """One text, at most so long."""
+    """One text, truncated to this length."""
     return rows if rows.ids.shape[1] <= length else of_length(rows, length)
 
 
 def of_length(rows: Rows, length: int) -> Rows:
-    """One text of just so many tokens: cut or begun again at its end, before the special tokens there."""
+    """One text with exactly this many tokens: truncated or repeated at its end, before its final special tokens."""
     words = (rows.units[0] >= 0).nonzero()[:, 0].tolist()
     count = max(0, length - (rows.ids.shape[1] - len(words)))
     repeated = (words * (count // max(1, len(words)) + 1))[:count]
@@ -107,14 +107,14 @@ def of_length(rows: Rows, length: int) -> Rows:
 
 
 def with_inside(rows: Rows, token: int) -> Rows:
-    """The same with this token in the middle."""
+    """The same text with this token in the middle."""
     ids = rows.ids.clone()
     ids[:, ids.shape[1] // 2] = token
     return replace(rows, ids=ids)
 
 
 def logits(model: Encoder, rows: Rows) -> Tensor:
-    """[rows, classes] what it says; of whole texts, asked once while it is tried."""
+    """[rows, classes] the logits; those of whole texts are cached during the trial."""
     if rows.embeddings is not None or rows.attention is not None:
         return model.plain_forward(rows).logits.double()
     said = noted(model).setdefault("said", {})
@@ -126,13 +126,13 @@ def logits(model: Encoder, rows: Rows) -> Tensor:
 
 
 def agree(model: Encoder, one: Tensor, other: Tensor) -> bool:
-    """Whether two answers are the same but for numerical noise."""
+    """Whether two outputs are equal up to numerical noise."""
     noise = torch.finfo(model.dtype).eps ** 0.5 * float(torch.maximum(one.abs(), other.abs()).max())
     return bool((one - other).abs().max() <= noise)
 
 
 def rows_of(model: Encoder, encodings: Sequence[Encoding]) -> Rows:
-    """One batch of whole texts."""
+    """A batch of whole texts."""
 
     def stacked(tensors: Sequence[Tensor], filler: int) -> Tensor:
         return pad_sequence(list(tensors), batch_first=True, padding_value=filler).to(model.device)

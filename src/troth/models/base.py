@@ -1,6 +1,6 @@
-"""The class every kind of model extends: all that an explainer, a metric or a recipe may ask of a model.
+"""The base class of every kind of model: everything that an explainer, a metric or a recipe may ask of a model.
 
-What a kind does not override it refuses by name, or it has the plain answer that is written here.
+What a kind does not override is refused by name, or has the simple implementation given here.
 """
 
 from abc import ABC, abstractmethod, update_abstractmethods
@@ -28,33 +28,33 @@ ERASING = "use an explainer that only erases (leave_one_out, lime, kernel_shap) 
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """What one forward pass gives."""
+    """The outputs of one forward pass."""
 
     logits: Tensor  # [rows, classes]
-    attentions: tuple[Tensor, ...] = ()  # a layer each, [rows, heads, length, length]
+    attentions: tuple[Tensor, ...] = ()  # one per layer, [rows, heads, length, length]
     hidden: tuple[Tensor, ...] = ()  # the embedding output and every layer, [rows, length, hidden]
 
 
 class TextClassifier(Shown, ABC):
-    """A kind of model. `load_model` finds it by its file: `black_box.py` holds `BlackBox`."""
+    """A kind of model. `load_model` finds it by its file: `black_box.py` defines `BlackBox`."""
 
-    kind: ClassVar[str] = "a model"  # as errors call it
-    loaded_with: ClassVar[str] = ""  # what `load_model` must be passed to get this kind
-    options: ClassVar[tuple[str, ...]] = ()  # those of `load_model` that not every kind has
+    kind: ClassVar[str] = "a model"  # its name in errors
+    loaded_with: ClassVar[str] = ""  # the arguments of `load_model` that select this kind
+    options: ClassVar[tuple[str, ...]] = ()  # options of `load_model` that not every kind has
 
     name: str
     labels: tuple[str, ...]
-    outputs: Outputs = "classes"  # what the columns of its logits mean (core/outputs.py)
-    threshold: float = THRESHOLD  # of labels: one that is more probable holds
+    outputs: Outputs = "classes"  # the meaning of the logits' columns (core/outputs.py)
+    threshold: float = THRESHOLD  # a label with a higher probability holds
     labels_words: bool = False  # a target may name a word of the text, whose label is explained
-    continues: bool = False  # its columns are a continuation of the text: the whole of it, then token by token
+    continues: bool = False  # the columns are a continuation of the text: all of it, then token by token
     has_hidden_states: bool = False
     erases_only: bool = False  # no gradients, attentions or word vectors: only methods that erase can explain it
-    model: Any = None  # the torch network, for methods that take it apart
+    model: Any = None  # the torch network, for methods that inspect its layers
     tokenizer: Any = None
-    examples_under_way: int = 512  # at a time; fewer where each takes long, so that one sees how far it is
-    masked_by: str = ""  # what erased words become, where that is not a mask token
-    _gram: tuple[tuple[int, int], Tensor] | None = None  # with the version of the embedding matrix
+    examples_under_way: int = 512  # examples at a time; fewer if each takes long, so that progress is visible
+    masked_by: str = ""  # what replaces erased words, if it is not a mask token
+    _gram: tuple[tuple[int, int], Tensor] | None = None  # cached with the version of the embedding matrix
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -62,15 +62,15 @@ class TextClassifier(Shown, ABC):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        """Whether this kind is meant by `load_model(source, **options)`; of two that take it, the subclass wins.
+        """Whether `load_model(source, **options)` means this kind; if two kinds accept it, the subclass is chosen.
 
-        A kind that lacks one of the options is not considered.
+        A kind without one of the options is not considered.
         """
         return False
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> "TextClassifier":
-        """The model of this source; tokenizer, device, dtype, max_length and labels are always passed."""
+        """Loads the model of this source; tokenizer, device, dtype, max_length and labels are always passed."""
         raise TrothError(f"{cls.kind} cannot be loaded; build {cls.__name__} yourself and pass it")
 
     @property
@@ -79,43 +79,43 @@ class TextClassifier(Shown, ABC):
         """A short hash that changes with everything its answers depend on."""
 
     def identify(self, *, whole: bool = False) -> None:
-        """Lets the fingerprint be computed again where the model has changed since; `whole`: in any case."""
+        """Recomputes the fingerprint if the model has changed since; `whole` does so in any case."""
 
     @abstractmethod
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
-        """Every example as this model reads it."""
+        """Encodes every example as this model reads it."""
 
     @abstractmethod
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
-        """Reads rows; what it cannot read or give, it refuses (see `refuse_insides`)."""
+        """The forward pass; refuses rows it cannot read and outputs it cannot give (see `refuse_insides`)."""
 
     def aimed(self, encoding: Encoding, target: Any) -> tuple[Encoding, Any]:
-        """The text and its class (or label) that a target names, where that names more: a token classifier's word."""
+        """The text and its class (or label) for a target that names more than a class: a token classifier's word."""
         return encoding, target
 
     def passes(self, rows: Rows) -> int:
-        """How many times the network is run for these rows: once each, but for windows."""
+        """The number of forward passes of the network for these rows: one each, more with windows."""
         return len(rows)
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Options of `load_model` that make this model again, where its source alone does not."""
+        """Options of `load_model` that are needed to load this model again besides its source."""
         return {}
 
     def labels_of(self, encoding: Encoding) -> tuple[str, ...]:
-        """The names of the columns for one example: those of a continuation are its own tokens."""
+        """The names of the columns for one example; those of a continuation are its tokens."""
         return self.labels
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of a result should know."""
+        """What a reader of a result should know about the model."""
         return (self.masked_by,) if self.masked_by else ()
 
     @property
     def spent(self) -> str:
-        """What asking it has cost so far, in words, where that is counted: a model behind an endpoint."""
+        """The cost so far, in words, where it is counted: for a model behind an endpoint."""
         return ""
 
     def expected(self, passes: int, examples: Sequence[Example]) -> str:
@@ -128,20 +128,20 @@ class TextClassifier(Shown, ABC):
 
     @property
     def pads(self) -> bool:
-        """Whether rows of different lengths may share a batch: whether padding changes nothing."""
+        """Whether rows of different lengths may share a batch, because padding does not change the output."""
         return False
 
     @property
     def reads_last(self) -> bool:
-        """Whether it decides at the last position (a decoder), not at the first."""
+        """Whether it classifies the last position (a decoder) rather than the first."""
         return False
 
     def reading_place(self, rows: Rows) -> Tensor | None:
-        """[rows] the position whose state is classified; None where that is the mean of all."""
+        """[rows] the position whose state is classified; None if it is the mean of all."""
         return rows.lengths - 1 if self.reads_last else torch.zeros_like(rows.lengths)
 
     def ready(self, level: str, *, backward: bool) -> None:
-        """Refuses, before anything is computed, rows that a masking changes at this level, and gradients."""
+        """Refuses, before any computation, rows that a masking has changed at this level, and gradients."""
         if self.erases_only and level == "attention":
             raise self.lacks("attention to mask")
         if self.erases_only and (backward or level == "embeddings"):
@@ -149,24 +149,24 @@ class TextClassifier(Shown, ABC):
 
     @property
     def padding_worth(self) -> int:
-        """How many tokens of padding cost as much as one more batch."""
+        """The number of padding tokens that cost as much as one more batch."""
         return 32
 
     @property
     def packs(self) -> bool:
-        """Whether `forward` reads rows of different lengths without padding, as long as nobody needs its insides."""
+        """Whether `forward` reads rows of different lengths without padding, as long as only logits are needed."""
         return False
 
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
-        """A guess at the memory one row takes."""
+        """An estimate of the memory of one row."""
         return 64 * length + 1024
 
     @contextmanager
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
-        """Evaluation mode, frozen parameters and the attention implementation needed; put back afterwards."""
+        """Evaluation mode, frozen parameters and the attention implementation needed; restored afterwards."""
         yield
 
-    # Ids that stand for nothing
+    # Special ids
 
     @property
     def mask_id(self) -> int:
@@ -178,7 +178,7 @@ class TextClassifier(Shown, ABC):
 
     @property
     def filler_id(self) -> int:
-        """Fills rows up to the batch's width; never attended to."""
+        """Pads rows to the batch's length; never attended to."""
         return 0
 
     # Word vectors
@@ -194,7 +194,7 @@ class TextClassifier(Shown, ABC):
 
     @property
     def embedding_output_size(self) -> int:
-        """How long a vector is that the embedding layer gives."""
+        """The size of the vectors that the embedding layer returns."""
         return self.embedding_size
 
     @property
@@ -203,7 +203,7 @@ class TextClassifier(Shown, ABC):
 
     @property
     def has_rms_norm(self) -> bool:
-        """Whether vectors are divided by their size, which has no limit at zero."""
+        """Whether layers divide vectors by their norm (RMSNorm), which has no limit at zero."""
         return False
 
     @property
@@ -221,7 +221,7 @@ class TextClassifier(Shown, ABC):
         """[…] -> […, embedding size]"""
         return self.embedding_matrix[ids]
 
-    # Showing itself
+    # Display
 
     def _line(self) -> str:
         labels = getattr(self, "labels", ())
@@ -243,11 +243,13 @@ class TextClassifier(Shown, ABC):
     # Refusing and copying
 
     def lacks(self, what: str, instead: str = ERASING) -> TrothError:
-        """The error of this model when it is asked for what it cannot give."""
+        """The error of this model when it is asked for something it cannot give."""
         return refuse(self.name, f"{what} (it is {self.kind})", instead)
 
     def refuse_insides(self, rows: Rows, *, attentions: bool, hidden: bool) -> None:
-        """For a kind that reads ids alone: refuses to show its inside, and rows that were changed there."""
+        """For kinds that read only ids: refuses to return internal states, and rows that were changed at their
+        level.
+        """
         if attentions or hidden:
             raise self.lacks("attentions or hidden states")
         if rows.attention is not None:
@@ -262,19 +264,19 @@ class TextClassifier(Shown, ABC):
         return twin
 
     def forget(self) -> None:
-        """Drops what was computed from weights that have changed."""
+        """Discards cached values that depend on weights that have changed."""
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
             del vars(self)[name]
 
 
 class Wrapped(TextClassifier):
-    """A model around another: whatever a wrapper does not define itself, the wrapped model answers."""
+    """A model around another one: attributes that the wrapper does not define are those of the wrapped model."""
 
     inner: TextClassifier
 
 
 class _Forwarded:
-    """An attribute of the wrapped model. An instance may still have one of its own."""
+    """An attribute of the wrapped model, which an instance may override."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -283,7 +285,7 @@ class _Forwarded:
         return self if wrapper is None else getattr(wrapper.inner, self.name)
 
 
-# What a kind of model is, how it refuses and how it is copied is each wrapper's own.
+# Its kind, its refusals and how it is copied are the wrapper's own.
 _OWN = ("kind", "loaded_with", "options", "takes", "load", "lacks", "refuse_insides", "twin", "forget")
 for _name in {**TextClassifier.__annotations__, **vars(TextClassifier)}:
     if not _name.startswith("_") and _name not in _OWN:
@@ -292,7 +294,7 @@ update_abstractmethods(Wrapped)  # type: ignore[type-abstract]  # they are set n
 
 
 def check_choices(units: UnitKind | str, segments: str) -> None:
-    """One line for units or segments that do not exist."""
+    """Raises an error for units or segments that do not exist."""
     if isinstance(units, str) and units not in UNIT_NAMES:
         names = ", ".join(UNIT_NAMES)
         raise TrothError(f"units must be one of {names}, or a list of (start, end), not {units!r}")
@@ -303,5 +305,5 @@ def check_choices(units: UnitKind | str, segments: str) -> None:
 
 
 def refuse(model: str, lacks: str, instead: str) -> TrothError:
-    """The error of a model that is asked for what it cannot give."""
+    """The error of a model that is asked for something it cannot give."""
     return TrothError(f"{model} has no {lacks}; {instead}")

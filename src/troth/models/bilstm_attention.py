@@ -30,7 +30,7 @@ class BilstmAttentionConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     pair: bool = False
     shared_embedding: bool = True
     pad_token_id: int | None = 0
-    # Ids below it get no attention. 0, which attends to [CLS] and [EOS] too, is how folders without it were trained.
+    # Ids below this one get no attention. With 0, as in older folders, [CLS] and [EOS] get attention, too.
     first_attended_id: int = 0
 
 
@@ -45,7 +45,7 @@ class BilstmAttentionPreTrainedModel(PreTrainedModel):  # type: ignore[no-untype
 
 
 class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-untyped-call]
-    """Everything below the decoder: the attended context of the first text, and the query a second one makes."""
+    """Everything below the decoder: the attention-weighted context of the first text, and the query from the second."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__(config)
@@ -60,7 +60,9 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
 
     @property
     def reads_ids_beside_vectors(self) -> bool:
-        """Given word vectors do not tell words from [CLS] and [EOS], nor, with an embedding for each text, suffice."""
+        """Whether ids are needed beside word vectors, to tell words from [CLS] and [EOS] and one text's embedding from
+        the other's.
+        """
         return bool(self.config.first_attended_id or self._has_two_embeddings)
 
     @property
@@ -76,7 +78,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
     def forward(
         self, input_ids: Tensor | None, inputs_embeds: Tensor | None, real: Tensor, is_second: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor, tuple[Tensor, Tensor]]:
-        """Context and query [rows, 2 hidden], α [rows, 1, 1, length] and the hidden states of what is real."""
+        """Returns context and query [rows, 2 hidden], α [rows, 1, 1, length] and the hidden states of real tokens."""
         vectors = self.embeddings(input_ids, inputs_embeds)
         if self.reads_ids_beside_vectors and input_ids is None:
             raise ValueError("this bilstm_attention needs input_ids beside inputs_embeds, to know its special tokens")
@@ -93,8 +95,10 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
         return context, query, weights, (vectors, all_states)
 
     def _read(self, lstm: nn.LSTM, vectors: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """States of the chosen tokens [rows, length, 2 hidden], 0 elsewhere, and the last ones of both directions."""
-        # What is chosen moves to the front, wherever it stands.
+        """The states of the chosen tokens [rows, length, 2 hidden], 0 elsewhere, and the final states of both
+        directions.
+        """
+        # The chosen tokens are moved to the front, wherever they are.
         order = torch.argsort((~chosen).to(torch.uint8), dim=1, stable=True)
         lengths = chosen.sum(1).clamp(min=1)
         order = order[:, : int(lengths.max())][..., None]
@@ -108,7 +112,7 @@ class BilstmAttentionModel(BilstmAttentionPreTrainedModel):  # type: ignore[no-u
 
 
 class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel):  # type: ignore[no-untyped-call]
-    """The classifier: a linear decoder of the context; for two texts W·tanh(W₁·context + W₂·query)."""
+    """The classifier: a linear decoder of the context; for pairs W·tanh(W₁·context + W₂·query)."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__(config)
@@ -148,7 +152,7 @@ class BilstmAttentionForSequenceClassification(BilstmAttentionPreTrainedModel): 
 
 
 def attended(first_attended_id: int, ids: Tensor | None, real: Tensor) -> Tensor:
-    """[…, length] the tokens of a text that attention may choose from: its words, or all where there is no word."""
+    """[…, length] the tokens of a text that attention may choose from: its words, or all tokens if there is no word."""
     if ids is None:
         return real
     words = real & (ids >= first_attended_id)
@@ -169,9 +173,9 @@ class AdditiveAttention(nn.Module):
         inner = self.states(states)
         if query is not None:
             inner = inner + self.query(query)[:, None]
-        # The lowest finite number: a row without any token has a uniform α, not NaN.
+        # The lowest finite number, so that a row without any token has a uniform α instead of NaN.
         scores = self.score(inner.tanh())[..., 0].masked_fill(~chosen, torch.finfo(states.dtype).min)
-        # The same tensor is returned and used, so that gradients with respect to it exist.
+        # The returned tensor is the one that is used, so that gradients with respect to it exist.
         weights = scores.softmax(-1)[:, None, None]  # [rows, heads, queries, length]
         return (weights[:, 0] @ states)[:, 0], weights
 
@@ -194,7 +198,7 @@ class Decoder(nn.Module):
 
 
 class _Embeddings(nn.Module):
-    """Word vectors, of the ids or passed in; a layer of its own so that its output can be hooked."""
+    """Word vectors, looked up or passed in; a separate layer so that its output can be hooked."""
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__()
@@ -206,7 +210,7 @@ class _Embeddings(nn.Module):
 
 
 class _Lstm(nn.LSTM):
-    """cuDNN goes backwards only through a recurrent layer in training mode, which otherwise changes nothing here."""
+    """cuDNN has a backward pass for recurrent layers only in training mode, which changes nothing else here."""
 
     def __init__(self, vectors: int, size: int) -> None:
         super().__init__(vectors, size, batch_first=True, bidirectional=True)

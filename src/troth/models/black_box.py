@@ -24,7 +24,7 @@ _MASKED = -1
 
 
 class BlackBox(TextClassifier):
-    """One "token" per unit; a row is turned back into text just before the callable is asked."""
+    """One "token" per unit; a row is converted back to text just before the callable is called."""
 
     kind = "a black box"
     loaded_with = "a function from texts to probabilities"
@@ -32,8 +32,8 @@ class BlackBox(TextClassifier):
     pads = True
     erases_only = True
     mask_id = _MASKED
-    code = ""  # fingerprint of the file it was named by; none for a callable in memory
-    padding_worth = 1 << 40  # a callable gets texts, not padding; it is the calls that cost
+    code = ""  # fingerprint of the file it was named by; empty for a callable in memory
+    padding_worth = 1 << 40  # a callable gets texts without padding; only the number of calls matters
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class BlackBox(TextClassifier):
 
     @classmethod
     def load(cls, source: Any, *, labels: Iterable[str] | None = None, **options: Any) -> TextClassifier:
-        """A callable, or what has predict_proba and perhaps classes_ (scikit-learn)."""
+        """Accepts a callable, or an object with predict_proba and optionally classes_ (scikit-learn)."""
         how = {name: value for name, value in options.items() if name in cls.options}
         if not hasattr(source, "predict_proba"):
             return cls(source, labels=labels, **how)
@@ -80,7 +80,7 @@ class BlackBox(TextClassifier):
 
     @cached_property
     def fingerprint(self) -> str:
-        # A callable has no weights to hash; its name, its code, what it holds and how it is asked must do.
+        # A callable has no weights to hash, so its name, code, attributes and options identify it.
         code = self.code or fingerprint(self.predict)
         meaning = [] if self.outputs == "classes" else [self.outputs, self.threshold]
         return digest([self.name, self._given, self.mask_text, code, meaning])
@@ -157,7 +157,7 @@ def _text(rows: Rows, row: int, mask_text: str) -> str | tuple[str, str]:
 
 
 def erased_texts(rows: Rows, row: int, mask_text: str, texts: Mapping[int, str]) -> dict[int, str]:
-    """The text of each segment with its units kept, replaced (`_MASKED` stands in their place) or gone."""
+    """The text of each segment with its units kept, replaced (`_MASKED` marks their place) or deleted."""
     encoding, length = rows.encodings[row], int(rows.lengths[row])
     now = dict(zip(rows.units[row, :length].tolist(), rows.ids[row, :length].tolist(), strict=True))
     pieces = dict(texts)
@@ -165,8 +165,8 @@ def erased_texts(rows: Rows, row: int, mask_text: str, texts: Mapping[int, str])
         segment, (start, end) = encoding.unit_segments[unit], encoding.unit_spans[unit]
         before, after = pieces[segment][:start], pieces[segment][end:]
         if unit not in now:
-            # A deleted word takes the white space before it along, the first word that after it. A unit that ends with
-            # white space of its own (a passage, with the blank line behind it) takes none.
+            # A deleted word takes the preceding white space along, the first word the following. A unit that ends with
+            # white space of its own (a passage with the blank line after it) takes none.
             if not pieces[segment][start:end][-1:].isspace():
                 before = before.rstrip()
                 after = after if before else after.lstrip()

@@ -1,4 +1,4 @@
-"""The classifier that is shipped with the package, so that everything can be tried in a minute."""
+"""The small classifier that comes with the package, so that everything can be tried within a minute."""
 
 from importlib.resources import as_file, files
 from typing import Any

@@ -1,4 +1,4 @@
-"""Any Hugging Face sequence classifier: from a folder, a hub name, or in memory. It is never altered."""
+"""Any Hugging Face sequence classifier, from a folder, a hub name, or memory; the user's model is never altered."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -26,14 +26,14 @@ from troth.models.fused import FusedEncoder, Precision, known_precision
 
 
 class Encoder(TextClassifier):
-    """Wraps a model and its tokenizer; every change it needs is made inside a context manager and put back."""
+    """Wraps a model and its tokenizer; every change is made inside a context manager and undone."""
 
     kind = "a text classifier"
     loaded_with = "a folder, a hub name, or a model in memory and its tokenizer"
     options: ClassVar[tuple[str, ...]] = ("multi_label", "threshold", "precision", *_placement.OPTIONS)
     network: ClassVar[Network] = CLASSIFIER
     has_hidden_states = True
-    takes_windows: ClassVar[bool] = True  # a long text may be read in windows
+    takes_windows: ClassVar[bool] = True  # long texts may be read in windows
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -65,7 +65,7 @@ class Encoder(TextClassifier):
         self.precision: Precision = known_precision(precision, model, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the fused encoder, which is made again: it holds functions that cannot be pickled."""
+        """Leaves out the fused encoder, which holds functions that cannot be pickled and is built again."""
         return {name: value for name, value in vars(self).items() if name != "_fused"}
 
     @classmethod
@@ -106,7 +106,7 @@ class Encoder(TextClassifier):
 
     @property
     def masks_padding(self) -> bool:
-        """Whether padding is masked by us: transformers looks at a plain mask, and so waits for the GPU."""
+        """Whether we build the padding mask: transformers inspects a plain mask, which waits for the GPU."""
         on_gpu = self.device.type != "cpu" and self._implementation == "sdpa"
         return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
@@ -119,7 +119,7 @@ class Encoder(TextClassifier):
         return FusedEncoder(self.precision)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
-        """The names of its classes: the user's, else its own."""
+        """The names of its classes: those given by the user, else the model's own."""
         return names_of(self.model.config, self.name, labels, self.outputs)
 
     @property
@@ -129,7 +129,7 @@ class Encoder(TextClassifier):
 
     @property
     def columns(self) -> int:
-        """How many numbers the network gives for a text."""
+        """The number of outputs of the network for a text."""
         return len(self.labels)
 
     @property
@@ -154,13 +154,13 @@ class Encoder(TextClassifier):
         self._identified = _identity.stamp(self.model), len(self.tokenizer)
         whole = [_identity.network(self.model), _identity.tokenizer(self.tokenizer)]
         head = [self.outputs, self.threshold if self.outputs == "labels" else None, list(self.labels)]
-        # Numbers of another precision are another model's: they are never mixed.
+        # Results in another precision are those of another model and are never mixed.
         speed = "-fast" if self.precision == "fast" else ""
         return digest([self.network.auto, *whole, *head, self.max_length, self.state]) + speed
 
     @property
     def state(self) -> list[Any]:
-        """What else the answers depend on, as plain values: a prompt, class words. Part of the fingerprint."""
+        """Other values that the output depends on, such as a prompt and class words. Part of the fingerprint."""
         return []
 
     def identify(self, *, whole: bool = False) -> None:
@@ -185,7 +185,7 @@ class Encoder(TextClassifier):
         return encodings
 
     def _known_id(self, number: int) -> int:
-        """A token's id, which the model has a vector for; a tokenizer of another model gives larger ones."""
+        """A token's id, if the model has an embedding for it; the tokenizer of another model gives larger ids."""
         vectors = len(getattr(self._word_layer, "weight", ()))
         if 0 < vectors <= number:
             token = self.tokenizer.convert_ids_to_tokens(number)
@@ -197,7 +197,7 @@ class Encoder(TextClassifier):
 
     @cached_property
     def first_position(self) -> int | None:
-        """Where positions begin in networks that may derive them from ids; None where they just count."""
+        """The first position in networks that may derive positions from ids; None if positions are plain indices."""
         return families.first_position(self.model)
 
     @cached_property
@@ -231,7 +231,7 @@ class Encoder(TextClassifier):
     def _word_layer(self) -> Any:
         try:
             return self.model.get_input_embeddings()
-        except NotImplementedError:  # of CANINE, which hashes characters
+        except NotImplementedError:  # raised by CANINE, which hashes characters
             return None
 
     @property
@@ -240,12 +240,12 @@ class Encoder(TextClassifier):
 
     def embed(self, ids: Tensor) -> Tensor:
         vectors = self._word_layer(ids) if callable(self._word_layer) else None
-        if not isinstance(vectors, Tensor):  # of I-BERT, which quantizes them
+        if not isinstance(vectors, Tensor):  # I-BERT quantizes its vectors
             raise refuse(self.name, f"word vectors to read ({self.model.config.model_type})", ERASING)
         return vectors
 
     def inputs(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> dict[str, Any]:
-        """What the transformers model is called with for these rows."""
+        """The arguments of the transformers model for these rows."""
         return _reading.inputs(self, rows, attentions=attentions, hidden=hidden)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
@@ -257,14 +257,15 @@ class Encoder(TextClassifier):
         return self.plain_forward(rows, attentions=attentions, hidden=hidden)
 
     def plain_forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
-        """What the model itself says, without the fused encoder."""
+        """The forward pass of the transformers model itself, without the fused encoder."""
         with self.at_rest(attentions=attentions), ExitStack() as changes:
             changes.enter_context(_changes.own_attention_type(self.model))
             if rows.output_factor is not None:
                 changes.enter_context(_changes.scaled_output(self.model, self.name, rows.output_factor))
             if self.call_convention.reads == "last":
-                # A decoder reads the last token that is not padding, and refuses batches without a padding id. Its rows
-                # are of one length here, so every token counts, also a padding token in the text.
+                # A decoder classifies the last token that is not padding, and refuses batches without a padding id.
+                # Rows have equal
+                # lengths here, so every token counts, even a padding token within the text.
                 changes.enter_context(_changes.swapped(self.model.config, pad_token_id=-1))
             if attentions or hidden:
                 changes.enter_context(_changes.unhooked(self.model))
@@ -282,9 +283,11 @@ class Encoder(TextClassifier):
         return _reading.cut(output, rows.ids.shape[1], wide.ids.shape[1])
 
     def read(self, output: Any) -> Output:
-        """What the network gave, in our terms; of a decoder, what it attends to in the text, and its own states."""
+        """Converts the network's outputs; for an encoder-decoder, the cross-attention to the text and the decoder's
+        states.
+        """
         logits, attentions, hidden = (
-            # GPT-2 has cross-attentions, of which there are none.
+            # GPT-2 returns an empty tuple of cross-attentions.
             next((found for name in names if (found := getattr(output, name, None)) is not None and len(found)), None)
             for names in (["logits"], ["cross_attentions", "attentions"], ["hidden_states", "decoder_hidden_states"])
         )
@@ -311,13 +314,13 @@ class Encoder(TextClassifier):
     def padding_worth(self) -> int:
         if self.device.type != "cpu":
             return 4096
-        # A recurrent network walks through a batch step by step, which makes the batch's width cheap.
+        # A recurrent network processes a batch step by step, which makes larger batches cheap.
         return 32 if hasattr(self.model.config, "num_attention_heads") else 1024
 
     @property
     def packs(self) -> bool:
         if self.device.type != "cpu":
-            return False  # padding costs less there than one more batch, and is counted so
+            return False  # padding costs less than one more batch there, and is counted so
         with self.at_rest():
             return self._fused.reads(self.model, self.device, self._plain_logits) is not None
 
@@ -326,9 +329,9 @@ class Encoder(TextClassifier):
 
     @contextmanager
     def at_rest(self, *, attentions: bool = False) -> Iterator[None]:
-        """Evaluation mode, frozen parameters, and eager attention where its weights are read; put back afterwards.
+        """Evaluation mode, frozen parameters, and eager attention if weights are read; restored afterwards.
 
-        One thread at a time, whatever wrappers the model has: nobody may see what another changes.
+        Only one thread at a time, whatever wrappers the model has, so that none sees the changes of another.
         """
         with lock_of(self.model):
             needs_eager = attentions and self._implementation != "eager"

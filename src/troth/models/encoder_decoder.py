@@ -26,11 +26,11 @@ from troth.models.base import Output, Segments, TextClassifier, refuse
 from troth.models.continuation import WHOLE, require_one
 from troth.models.encoder import Encoder
 
-SENTINEL = "<extra_id_0>"  # T5 has no mask token; this is what it was trained to fill
+SENTINEL = "<extra_id_0>"  # T5 has no mask token; it was trained to fill this one
 
 
 class EncoderDecoder(Encoder):
-    """Any transformers sequence-to-sequence model, its tokenizer, and what it wrote or shall write."""
+    """Any transformers sequence-to-sequence model with its tokenizer, and a given or generated continuation."""
 
     kind = "an encoder-decoder's continuation"
     loaded_with = 'an encoder-decoder and continuation="…" (or generate=40)'
@@ -40,7 +40,7 @@ class EncoderDecoder(Encoder):
     continues = True
     has_hidden_states = False
     takes_windows = False
-    masks_padding = False  # a mask of ours would not do for the decoder
+    masks_padding = False  # the decoder needs masks of its own
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class EncoderDecoder(Encoder):
         if level == "attention":
             raise refuse(self.name, "one attention mask for encoder and decoder", "use masking zero, soft or delete")
 
-    # What the decoder reads and is asked for
+    # The decoder's input and targets
 
     def _target(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What the decoder reads before a continuation (its start token, perhaps a begin token), and its tokens."""
+        """The tokens before a continuation (the decoder's start token, perhaps a begin token), and its own tokens."""
         config, generation = self.model.config, getattr(self.model, "generation_config", None)
         begins = (getattr(each, "decoder_start_token_id", None) for each in (config, generation))
         start = next((number for number in begins if number is not None), None)
@@ -144,7 +144,7 @@ class EncoderDecoder(Encoder):
         ]
 
     def _write(self, encoding: Encoding) -> Sequence[int]:
-        """What the model writes of a text, greedily."""
+        """Generates a continuation for a text, greedily."""
         assert self.generate is not None
         begun = torch.tensor([self.prefix], device=self.device)
         with torch.no_grad(), self.at_rest():
@@ -166,7 +166,7 @@ class EncoderDecoder(Encoder):
 
     def inputs(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> dict[str, Any]:
         written = [torch.tensor([*self.prefix, *(token for token, _ in each.written)]) for each in rows.encodings]
-        read = pad_sequence(written, batch_first=True)[:, :-1].to(rows.ids.device)  # nothing follows the last
+        read = pad_sequence(written, batch_first=True)[:, :-1].to(rows.ids.device)  # the last token has no successor
         inputs = super().inputs(rows, attentions=attentions, hidden=hidden)
         return {**inputs, "decoder_input_ids": read, "use_cache": False}
 

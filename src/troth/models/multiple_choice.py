@@ -1,7 +1,8 @@
-"""A multiple choice model (SWAG, RACE): the text is read once with each choice behind it; the likeliest is taken.
+"""A multiple choice model (SWAG, RACE): the text is read once with each choice after it; the most probable choice is
+the prediction.
 
-The classes are the choices, which share a softmax; which of the text's words speak for one (rather than another) is
-explained. A choice is in no unit and in no erased input: it is put behind the text just before that is read.
+The classes are the choices, which share a softmax. Explained is which words of the text speak for one choice (rather
+than another). A choice is in no unit and in no erased input: it is appended to the text just before the model reads it.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ class MultipleChoice(ZeroShot):
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
-        _checked(options.get("choices"))  # before the model is loaded
+        _checked(options.get("choices"))  # checked before the model is loaded
         return super(ZeroShot, cls).load(source, **options)
 
     @property

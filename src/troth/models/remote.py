@@ -23,7 +23,7 @@ class Remote(BehindEndpoint):
     options: ClassVar[tuple[str, ...]] = (
         *BehindEndpoint.shared, "class_words", "shots", "explain_shots", "unlisted",
     )  # fmt: skip
-    needs: ClassVar[Mapping[str, str]] = {**BehindEndpoint.needs, "class_words": '["good", "bad"]'}
+    needs: ClassVar[Sequence[str]] = (*BehindEndpoint.needs, "class_words")
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class RemoteContinuation(BehindEndpoint):
     options: ClassVar[tuple[str, ...]] = (
         *BehindEndpoint.shared, "continuation", "generate", "compare", "samples", "temperature",
     )  # fmt: skip
-    needs: ClassVar[Mapping[str, str]] = {"model": '"my-llm"'}
+    needs: ClassVar[Sequence[str]] = ("model",)
     outputs = "values"
 
     @classmethod

@@ -26,11 +26,11 @@ from troth.models.base import Output, Segments, TextClassifier, check_choices, r
 from troth.models.encoder import Encoder
 
 POOLINGS = ("mean", "cls", "max")
-_MODULES = ("Transformer", "Pooling", "Normalize")  # of sentence-transformers; a length changes no cosine
+_MODULES = ("Transformer", "Pooling", "Normalize")  # modules of sentence-transformers; normalizing changes no cosine
 
 
 class Similarity(Encoder):
-    """A transformers encoder, its tokenizer, and how its states become one embedding."""
+    """A transformers encoder with its tokenizer, and how its states are pooled into one embedding."""
 
     kind = "a bi-encoder"
     loaded_with = 'a folder of sentence-transformers, or an encoder and pooling="mean"'
@@ -39,8 +39,8 @@ class Similarity(Encoder):
     outputs = "values"
     has_hidden_states = False
     takes_windows = False
-    pads = True  # padding is masked, and not pooled
-    masks_padding = False  # a plain mask does
+    pads = True  # padding is masked and not pooled
+    masks_padding = False  # a plain mask is enough
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Similarity(Encoder):
     def state(self) -> list[Any]:
         return [self.pooling]
 
-    # Two texts in one row, told apart by their token types
+    # Two texts in one row, distinguished by their token types
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
@@ -126,7 +126,7 @@ class Similarity(Encoder):
             unit_kind=first.unit_kind,
         )
 
-    # What it says
+    # The cosine
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if attentions or hidden:
@@ -141,7 +141,7 @@ class Similarity(Encoder):
             raise refuse(self.name, "one embedding layer for both texts", 'use at="word"')
         with self.at_rest():
             first, second = (self._embedding(self._side(rows, side)) for side in (0, 1))
-        # In operations that deep_lift follows one by one.
+        # Written as operations that deep_lift can follow one by one.
         sizes = (first * first).sum(1) * (second * second).sum(1)
         return Output(((first * second).sum(1) / sizes.clamp(min=1e-16).sqrt())[:, None])
 
@@ -160,7 +160,7 @@ class Similarity(Encoder):
         """[rows, hidden]"""
         changed = rows.embeddings is not None or rows.attention is not None
         of_row = None
-        if not changed and len(rows) > 1:  # most rows leave one of the two texts as it is: that is read once
+        if not changed and len(rows) > 1:  # most rows leave one of the two texts unchanged, which is then read once
             known = torch.cat([rows.ids, rows.lengths[:, None]], dim=1)
             _, of_row = torch.unique(known, dim=0, return_inverse=True)
             first = torch.full((int(of_row.max()) + 1,), len(rows), device=of_row.device)
@@ -192,7 +192,7 @@ def _is_sentence_transformer(source: Any) -> bool:
 
 
 def _modules(source: Any) -> list[Any] | None:
-    """What modules.json of a folder or a hub model lists."""
+    """The entries of modules.json in a folder or hub model."""
     if not isinstance(source, str | Path) or (not Path(source).is_dir() and str(source).count("/") != 1):
         return None
     try:
@@ -205,7 +205,7 @@ def _modules(source: Any) -> list[Any] | None:
 
 
 def _settings(source: str, modules: list[Any]) -> dict[str, Any]:
-    """How a folder pools, and how many tokens it reads."""
+    """The pooling of a folder, and the number of tokens it reads."""
     kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     _require_modules(source, kinds)
     pooling = next(module for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling")
@@ -226,7 +226,7 @@ def _read(source: str, name: str) -> Mapping[str, Any]:
 
 
 def _place(source: str, modules: list[Any]) -> str:
-    """Where the transformer of a folder is: older ones keep it in a folder of its own."""
+    """The path of the transformer within a folder: older folders have it in a subfolder."""
     inner = str(modules[0].get("path") or "")
     return str(Path(source) / inner) if inner and Path(source).is_dir() else source
 
@@ -241,7 +241,7 @@ def _require_modules(name: str, kinds: list[str]) -> None:
 
 
 def _pooling_of(settings: Mapping[str, Any]) -> str:
-    """The one way in which states are pooled, as sentence-transformers writes it."""
+    """The pooling mode, as sentence-transformers writes it."""
     named = settings.get("pooling_mode")
     names = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max"}
     found = (

@@ -1,4 +1,6 @@
-"""Which class a target stands for: the predicted one, the gold one, an index or a label; of labels also several."""
+"""Resolves a target to a class: the predicted one, the gold one, an index or a label; for multi-label models also
+several.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,8 +14,8 @@ from troth.data._classes import class_number, label_name, not_one_class
 from troth.models import TextClassifier
 
 EACH = "each"  # as a target: every token of a continuation
-ABOVE = "above_threshold"  # as a target: every label that is more probable than the model's threshold
-Word = Mapping[str, Any]  # {"word": "London", "label": "LOC"}, perhaps with the "start" of the word
+ABOVE = "above_threshold"  # as a target: every label whose probability is above the model's threshold
+Word = Mapping[str, Any]  # {"word": "London", "label": "LOC"}, optionally with the "start" of the word
 Target = str | int | Word | Sequence[str | int | Word]
 _WORDS = ("predicted", "gold", ABOVE)
 
@@ -56,7 +58,7 @@ _KINDS = {"classes": "class", "labels": "label", "values": "value"}
 
 
 def each_target(target: Target) -> list[Any]:
-    """The targets of a list, or the only one; a number may be one of numpy's, a word may be written as JSON."""
+    """The targets of a list, or the single one; numbers may be numpy's, a word may be written as JSON."""
     return [_word_of(each) for each in (target if isinstance(target, list | tuple) else [target])]
 
 
@@ -70,7 +72,7 @@ def _word_of(target: Any) -> Any:
 
 
 def _require_word(model: TextClassifier, target: Word, several: bool) -> None:
-    """One line for a target that names a word where that cannot be."""
+    """Raises an error for a target that names a word where that is not possible."""
     if not model.labels_words:
         raise TrothError(
             f"a target that names a word goes with a token classifier; {model.name} is {model.kind}: name a class"
@@ -88,7 +90,9 @@ def _require_word(model: TextClassifier, target: Word, several: bool) -> None:
 
 
 def require_class(model: TextClassifier, *classes: Target | None, several: bool = False) -> None:
-    """A class the model does not have is refused before anything is computed; gold ones differ by example."""
+    """Raises an error for a class that the model does not have, before any computation; gold classes differ by
+    example.
+    """
     for target in classes:
         if target == ABOVE and model.outputs != "labels":
             raise TrothError(
@@ -128,7 +132,7 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
 
 
 def require_exclusive(model: TextClassifier, method: str) -> None:
-    """One line for a method that is made for classes of which exactly one holds."""
+    """Raises an error for models whose classes are not exclusive."""
     if model.outputs != "classes":
         raise TrothError(
             f"{method} reads which of several classes is predicted; {model.name} gives {_MEANINGS[model.outputs]}: use "
@@ -144,7 +148,7 @@ _MEANINGS = {
 
 
 def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "classes") -> int:
-    """The model's class that an example's label stands for: by name where it has one, else by number."""
+    """The model's class for an example's label: by name if it has one, else by number."""
     label = example.label
     if outputs == "values":
         raise TrothError(f"example {example.id}: a model that gives values has no gold class; leave target out")
@@ -156,7 +160,7 @@ def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "cl
 
 
 def gold_labels(labels: tuple[str, ...], example: Example) -> tuple[int, ...]:
-    """The numbers of all labels of the model that hold of an example; a single one is a set of one."""
+    """The indices of all labels of the model that hold for an example; a single label is a set of one."""
     if example.label is None:
         raise TrothError(f"example {example.id} has no labels; use target predicted or name a label")
     held = example.label if isinstance(example.label, tuple) else (example.label,)

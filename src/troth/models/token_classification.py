@@ -23,8 +23,8 @@ from troth.models._loading import TOKENS, architecture
 from troth.models.base import Segments
 from troth.models.encoder import Encoder
 
-OUTSIDE = "O"  # the label of words that are no entities
-_PREFIX = r"[BIESLU][-_]"  # of schemes that say where in an entity a word stands: B-LOC, I-LOC
+OUTSIDE = "O"  # the label of words outside entities
+_PREFIX = r"[BIESLU][-_]"  # prefixes of tagging schemes that mark the position within an entity: B-LOC, I-LOC
 _TOGETHER = 32  # texts that are read at a time to find their entities
 
 
@@ -46,14 +46,14 @@ class TokenClassification(Encoder):
     def spec(self) -> dict[str, Any]:
         return {}
 
-    # Which word is asked about
+    # The word asked about
 
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
-        """Each text, asked about the word that the model most surely holds for an entity."""
+        """Encodes each text with the word that is most probably an entity as the one asked about."""
         encodings = super().encode(examples, units, segments)
-        if _trial.is_tried(self):  # how it reads is not known yet
+        if _trial.is_tried(self):  # during the trial on first use
             return encodings
         pieces = self._pieces(encodings)
         found: list[Encoding] = []
@@ -66,7 +66,7 @@ class TokenClassification(Encoder):
         return found
 
     def aimed(self, encoding: Encoding, target: Any) -> tuple[Encoding, Any]:
-        """Asked about the word that a target names, and that label of the word."""
+        """The encoding asked about the word that a target names, and that label of the word."""
         if not isinstance(target, Mapping):
             return encoding, target
         span = _span_of(encoding.example, target["word"], target.get("start"))
@@ -87,21 +87,21 @@ class TokenClassification(Encoder):
     def _pieces(
         self, encodings: Sequence[Encoding], spans: Sequence[Span] | None = None
     ) -> list[list[tuple[int, Span]]]:
-        """Of each text the words (or these spans) that were read, with the place of their first token."""
+        """For each text, the words (or these spans) that were read, with the position of their first token."""
         by_token = encode(self.tokenizer, [each.example for each in encodings], "token", "first", self.max_length)
         return [
             _first_pieces(each, spans_of("word")(each.example.text) if spans is None else spans) for each in by_token
         ]
 
     def _surest(self, encoding: Encoding, words: list[tuple[int, Span]], says: Tensor) -> Encoding:
-        """Asked about the word with the most probable label that is not O. [length, labels]"""
+        """The encoding asked about the word with the most probable label other than O. [length, labels]"""
         entities = [place for place, label in enumerate(self.labels) if label != OUTSIDE]
         if not words or not entities:
             return encoding
         best = says[[place for place, _ in words]][:, entities].amax(1).argmax()
         return replace(encoding, asked=words[int(best)])
 
-    # What it says of that word
+    # The logits at that word
 
     def _call(self, rows: Rows, *, attentions: bool, hidden: bool) -> Any:
         output = super()._call(rows, attentions=attentions, hidden=hidden)
@@ -116,12 +116,12 @@ class TokenClassification(Encoder):
         return logits
 
     def reading_place(self, rows: Rows) -> Tensor:
-        """Where the word stands; of a text without words the first position."""
+        """The position of the word; the first position in a text without words."""
         return torch.zeros_like(rows.lengths) if rows.asked is None else rows.asked.long().argmax(1)
 
 
 def _first_pieces(by_token: Encoding, spans: Sequence[Span]) -> list[tuple[int, Span]]:
-    """The place of the first token of each span, given the text's tokens as units."""
+    """The position of the first token of each span, given an encoding whose units are tokens."""
     places = [(place, by_token.unit_spans[unit]) for place, unit in enumerate(by_token.units.tolist()) if unit >= 0]
     found = []
     for start, end in spans:
@@ -132,7 +132,7 @@ def _first_pieces(by_token: Encoding, spans: Sequence[Span]) -> list[tuple[int, 
 
 
 def _span_of(example: Example, word: str, start: int | None) -> Span:
-    """The characters of a word (or of several in a row): the first there are, or those that begin at `start`."""
+    """The characters of a word (or of several in a row): its first occurrence, or the one that begins at `start`."""
     words = spans_of("word")(example.text)
     begins, ends = {begin for begin, _ in words}, {end for _, end in words}
     every = [found.start() for found in re.finditer(f"(?={re.escape(word)})", example.text)]
@@ -151,9 +151,10 @@ def _span_of(example: Example, word: str, start: int | None) -> Span:
 
 
 def _matching(labels: Sequence[str], label: str | None) -> list[int]:
-    """The labels that one stands for: itself or, with a prefix, those of its scheme; all of them where none is named.
+    """The labels that a name stands for: itself or, if labels have prefixes, those of its scheme; all if none is
+    named.
 
-    Of several, the one is explained that is most probable at the word.
+    If there are several, the most probable one at the word is explained.
     """
     if label is None:
         return list(range(len(labels)))

@@ -1,7 +1,7 @@
-"""A model that reads long texts in overlapping windows; what it says of a text is the mean over them.
+"""A model that reads long texts in overlapping windows; its output for a text is the mean over the windows.
 
-Each window holds as much as the model takes: its special tokens or its prompt, the second text, and a stretch of the
-first. Erasing and gradients are about the merged answer, so a word in two windows counts in both, as it does there.
+Each window holds as many tokens as the model reads: special tokens or prompt, the second text, and a part of the first.
+Erasing and gradients refer to the mean, so a word in two windows counts in both.
 """
 
 import copy
@@ -27,19 +27,19 @@ from troth.models.encoder import Encoder
 from troth.models.prompted import Prompted
 
 _ANY_LENGTH = 10**6
-_MOST = 64  # windows that are read at a time where no gradients are needed
+_MOST = 64  # windows that are read at a time if no gradients are needed
 MERGES = ("mean_logits", "mean_probabilities", "max_logits")
-# Of some windows: the row of each, the places of its tokens (-1: padding), and [windows, heads, width] per layer.
+# For some windows: the row of each, the positions of its tokens (-1: padding), and [windows, heads, width] per layer.
 Weights = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """What every window of a text has around its stretch, in tokens."""
+    """The tokens of a text that every window repeats around its part."""
 
     before: int
     behind: int
-    erasable: int  # of those behind: in units of the second text
+    erasable: int  # number of those after the part that are in units of the second text
 
 
 class Windowed(Wrapped):
@@ -49,10 +49,10 @@ class Windowed(Wrapped):
     loaded_with = "windows=True with a model that reads tokens"
     options: ClassVar[tuple[str, ...]] = ("windows",)
     inner: Encoder
-    model = None  # it sees windows, so no method may take it apart
+    model = None  # methods may not inspect its layers, since it reads windows
     has_hidden_states = False
     packs = False
-    pads = True  # windows are cut from what is really there
+    pads = True  # windows contain no padding of the batch
     padding_worth = 1 << 20
     reading_place = TextClassifier.reading_place
 
@@ -120,7 +120,8 @@ class Windowed(Wrapped):
                 logits = output.logits.new_zeros(len(places), output.logits.shape[1])
             logits = logits.index_copy(0, torch.tensor(chosen, device=logits.device), output.logits)
             if attentions:
-                first = (layer[:, :, 0] for layer in output.attentions)  # what the classifier's position attends to
+                # Attention from the position that is classified.
+                first = (layer[:, :, 0] for layer in output.attentions)
                 weights.append((origin, index.masked_fill(~cut.real, -1), tuple(first)))
         assert logits is not None
         return Output(self._merged(logits, row_of, len(rows)), averaged(weights, rows) if attentions else ())
@@ -129,7 +130,7 @@ class Windowed(Wrapped):
         return sum(len(self._windows(rows, row)) for row in range(len(rows)))
 
     def _windows(self, rows: Rows, row: int) -> list[list[int]]:
-        """The places of each window's tokens in a row."""
+        """The positions of each window's tokens in a row."""
         encoding, length = rows.encodings[row], int(rows.lengths[row])
         frame = self._frame(encoding)
         behind = frame.behind
@@ -153,7 +154,7 @@ class Windowed(Wrapped):
         return self._frames[encoding]
 
     def _own_tokens(self, example: Example) -> tuple[int, int]:
-        """How many tokens stand before the text, and behind it."""
+        """The number of tokens before and after the text."""
         if isinstance(self.inner, Prompted):
             filled = self.inner.template.fill(example)
             (tokens,) = self.inner._tokenize([filled.text])
@@ -166,7 +167,7 @@ class Windowed(Wrapped):
         return first[0], len(numbers) - first[-1] - 1
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
-        """Numbers of windows that are read together; of one length where padding would change what the model says."""
+        """Indices of windows that are read together; of equal length if padding would change the output."""
         groups: dict[int, list[int]] = {}
         for number, length in enumerate(lengths):
             groups.setdefault(0 if self.inner.pads else length, []).append(number)
@@ -175,7 +176,7 @@ class Windowed(Wrapped):
             yield from (group[start : start + step] for start in range(0, len(group), step))
 
     def _cut(self, rows: Rows, origin: Tensor, places: list[list[int]]) -> tuple[Tensor, Rows]:
-        """[windows, width] the places of the windows' tokens, and the windows as rows of their own."""
+        """[windows, width] the positions of the windows' tokens, and the windows as rows."""
         device, width = rows.ids.device, max(map(len, places))
         index = torch.tensor([[*place, *[0] * (width - len(place))] for place in places], device=device)
         lengths = torch.tensor([len(place) for place in places], device=device)
@@ -203,7 +204,7 @@ class Windowed(Wrapped):
 
 
 def settings_of(windows: Any, window: int) -> tuple[int, str]:
-    """The stride and the way to merge, from what a user says."""
+    """Validates the user's stride and merging rule."""
     if windows is not True and not isinstance(windows, Mapping):
         raise TrothError(f'windows must be True or {{"stride": …, "merge": …}}, not {windows!r}')
     given = {} if windows is True else dict(windows)
@@ -221,7 +222,7 @@ def settings_of(windows: Any, window: int) -> tuple[int, str]:
 
 @lru_cache(maxsize=256)
 def places_of(length: int, before: int, behind: int, window: int, stride: int) -> list[list[int]]:
-    """The places of each window's tokens; the last window ends where the text does, and is as long as the others."""
+    """The positions of each window's tokens; the last window ends with the text and is as long as the others."""
     content, room = length - before - behind, window - before - behind
     starts = [0]
     while starts[-1] + room < content:
@@ -231,7 +232,7 @@ def places_of(length: int, before: int, behind: int, window: int, stride: int) -
 
 
 def averaged(weights: Sequence[Weights], rows: Rows) -> tuple[Tensor, ...]:
-    """Attention from the classifier's position, [rows, heads, 1, length] per layer: the mean where windows overlap."""
+    """Attention from the classified position, [rows, heads, 1, length] per layer: the mean where windows overlap."""
     length = rows.ids.shape[1]
     layers = []
     for layer in range(len(weights[0][2])):

@@ -28,7 +28,7 @@ TEMPLATE = "This example is {}."
 
 
 class ZeroShot(Encoder):
-    """A sequence classifier trained on NLI, its tokenizer and the labels to choose from."""
+    """A sequence classifier trained on NLI, its tokenizer and the candidate labels."""
 
     kind = "a zero-shot classifier"
     loaded_with = "candidate_labels=[…]"
@@ -49,22 +49,22 @@ class ZeroShot(Encoder):
         self.candidate_labels = _checked(candidate_labels)
         self.hypothesis_template = _checked_template(hypothesis_template)
         super().__init__(model, tokenizer, **options)
-        # As the pipeline: a single label is weighed against its contradiction, too.
+        # As in the pipeline: a single label is compared with its contradiction, too.
         self.outputs = "labels" if multi_label or len(self.labels) == 1 else "classes"
         self.threshold = checked_threshold(self.name, self.outputs, threshold)
         self._entailment, self._contradiction = self.scored_columns()
-        # All labels read as much of the text as the one of the longest hypothesis.
+        # All labels read the same part of the text, that of the longest hypothesis.
         self.max_length += len(self._hypotheses[0][0]) - self._longest
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        # Made by its class alone, a pipeline does not know its task.
+        # A pipeline built directly from its class does not know its task.
         is_nli = is_pipeline(source) and hasattr(source, "entailment_id")
         return is_nli or "candidate_labels" in options
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
-        """From what an Encoder is loaded from; a pipeline may bring its labels and template along."""
+        """Loads the sources of an Encoder; a pipeline may bring its labels and template."""
         made_with: dict[str, Any] = {}
         if is_pipeline(source):
             for params in ("_preprocess_params", "_postprocess_params"):
@@ -72,8 +72,8 @@ class ZeroShot(Encoder):
             options = {name: made_with[name] for name in cls.options if name in made_with} | options
         if "candidate_labels" not in options:
             raise TrothError(f"a {TASK} pipeline needs the labels to choose from: candidate_labels=['urgent', 'phone']")
-        _checked(options["candidate_labels"])  # before the model is loaded
-        return super().load(source, **{"multi_label": False, **options})  # whatever the NLI model's own head gives
+        _checked(options["candidate_labels"])  # checked before the model is loaded
+        return super().load(source, **{"multi_label": False, **options})  # regardless of the NLI model's own head
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         if labels is not None and len(labels) != len(self.candidate_labels):
@@ -96,12 +96,12 @@ class ZeroShot(Encoder):
         return [self.spec, self._entailment, self._contradiction]
 
     def scored_columns(self) -> tuple[int, int]:
-        """The columns of the network that speak for and against a label."""
+        """The columns of the network for and against a label."""
         return _nli(self.name, self.model.config)
 
     @cached_property
     def _hypotheses(self) -> list[tuple[Tensor, Tensor | None]]:
-        """Of each label the tokens that follow the text and the separators behind it: ids and token types."""
+        """For each label, the tokens that follow the text and its separators: ids and token types."""
         found = []
         for label in self.candidate_labels:
             with borrowed(self.tokenizer):
@@ -115,7 +115,7 @@ class ZeroShot(Encoder):
     def encode(
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
-        """Each text up to where a hypothesis follows."""
+        """Encodes each text without the hypothesis that follows it."""
         check_choices(units, segments)
         examples = list(examples)
         if pair := next((example for example in examples if example.text_pair is not None), None):
@@ -161,7 +161,7 @@ class ZeroShot(Encoder):
 
 
 def _followed(rows: Rows, ids: Tensor, types: Tensor | None, model: TextClassifier) -> Rows:
-    """The rows with a hypothesis right behind each, before the padding; what was done to the text does not touch it."""
+    """Inserts a hypothesis after each row's text, before the padding, unaffected by what was erased."""
     length = rows.ids.shape[1]
     places = torch.arange(length + len(ids), device=rows.ids.device)
     begin = rows.lengths[:, None]
@@ -176,7 +176,7 @@ def _followed(rows: Rows, ids: Tensor, types: Tensor | None, model: TextClassifi
 
 
 def _nli(name: str, config: Any) -> tuple[int, int]:
-    """The columns of entailment and contradiction, found as the pipeline finds them."""
+    """The columns of entailment and contradiction, found as the pipeline does."""
     known = {str(label): int(index) for label, index in (getattr(config, "label2id", None) or {}).items()}
     entailment = next((index for label, index in known.items() if label.lower().startswith("entail")), None)
     if entailment is None:
@@ -188,7 +188,7 @@ def _nli(name: str, config: Any) -> tuple[int, int]:
 
 
 def _checked(candidate_labels: Any) -> tuple[str, ...]:
-    if isinstance(candidate_labels, str):  # as the pipeline takes them
+    if isinstance(candidate_labels, str):  # as the pipeline accepts them
         candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
     labels = tuple(candidate_labels)
     if not labels or not all(isinstance(label, str) and label.strip() for label in labels):

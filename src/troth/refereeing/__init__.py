@@ -1,7 +1,7 @@
-"""Is an attribution function right? Properties of it, checked on models with known answers.
+"""Is an attribution function right? Its properties are checked on models with known answers.
 
 A property is a function in one of the files of `properties/`; its docstring says what must hold. Nothing is registered:
-the files are read, in the order of `GROUPS`, and every public function in them is a property.
+every public function in the files is a property, in the order of `GROUPS`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from troth.core.errors import unknown
 from troth.refereeing.subject import Subject
 
 GROUPS = ("basics", "batches", "values", "texts", "state")
-_FIRST = ("answers", "repeatable")  # without these nothing can be judged
+_FIRST = ("answers", "repeatable")  # without these, nothing can be checked
 Check = Callable[[Subject], None]
 
 
@@ -24,17 +24,17 @@ Check = Callable[[Subject], None]
 class Property:
     name: str
     group: str
-    says: str  # what must hold, in a sentence
+    says: str  # what must hold, in one sentence
     check: Check
-    claims: tuple[str, ...]  # it is checked where one of these is claimed; without any, always
-    unless: tuple[str, ...]  # it is not checked where one of these is claimed
-    after: tuple[str, ...]  # where one of these does not hold, this cannot be judged
+    claims: tuple[str, ...]  # checked only if one of these is claimed; if empty, always
+    unless: tuple[str, ...]  # not checked if one of these is claimed
+    after: tuple[str, ...]  # cannot be checked if one of these fails
 
 
 def rule(
     *, claims: Sequence[str] = (), unless: Sequence[str] = (), after: Sequence[str] = ()
 ) -> Callable[[Check], Check]:
-    """Where a property is checked: for whoever claims one of `claims`, not `unless`, and once all of `after` hold."""
+    """Checks a property only for methods that claim one of `claims` and none of `unless`, if all of `after` hold."""
 
     def mark(check: Check) -> Check:
         check.rule = (tuple(claims), tuple(unless), tuple(after))  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def rule(
 
 
 def properties(only: Sequence[str] | None = None) -> list[Property]:
-    """All of them, or those of these names and what must hold before they can be judged."""
+    """All properties, or the named ones and those that they depend on."""
     found = {each.name: each for group in GROUPS for each in _in_group(group)}
     for name in only or ():
         if name not in found:

@@ -1,7 +1,7 @@
-"""Classifiers with known answers: each class's value is a polynomial in how often each word stands in the text.
+"""Classifiers with known answers: each class's value is a polynomial in how often each word occurs in the text.
 
-The vector of every word is a direction of its own, and words that the polynomial does not name have no effect. So a
-word that is deleted, masked, padded over or set to zero is simply absent: every way to erase it has the same answer.
+The embeddings of the words are orthogonal, and words that are not in the polynomial have no effect. So a word that is
+deleted, masked, replaced by padding or set to zero is simply absent: every way to erase it has the same result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Values = tuple[float, float, float]  # one per class
 
 @dataclass(frozen=True)
 class Game:
-    """The polynomial: what each word adds, and what words add together ("2:word" is a word of the second text)."""
+    """The polynomial: the contribution of each word, and of combinations ("2:word" is a word of the second text)."""
 
     words: Mapping[str, Values]
     together: Mapping[tuple[str, ...], Values]
@@ -58,19 +58,19 @@ PAIR = Game({"good": (2, -1, 1)}, {("good", "2:bad"): (1.5, 3, 4.5)})
 
 
 def with_token(game: Game, token: str, values: Values) -> Game:
-    """The game in which a special token counts, too: for itself, and together with the word good."""
+    """The game in which a special token has an effect, too: alone, and together with the word good."""
     return Game({**game.words, token: values}, {**game.together, ("good", token): values})
 
 
 class Row(NamedTuple):
-    """What a model has read: the attended ids, -1 for a vector that is not one word's, and their token types."""
+    """A row that the model has read: the attended ids (-1 for a mixture of embeddings) and their token types."""
 
     ids: tuple[int, ...]
     types: tuple[int, ...] | None
 
 
 class Log(list[Row]):
-    """Rows in the order in which they were read. Copies of the model share it."""
+    """Rows in the order in which they were read; copies of the model share the log."""
 
     def __deepcopy__(self, memo: Any) -> Log:
         return self
@@ -81,13 +81,13 @@ class KnownConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
 
 
 class KnownForSequenceClassification(PreTrainedModel):  # type: ignore[no-untyped-call]
-    """A transformers classifier around a game; of `of`, a class's value is exactly the game's."""
+    """A transformers classifier whose logits, probabilities or log-probabilities (`of`) are the values of a game."""
 
     config_class = KnownConfig
     base_model_prefix = "known"
 
     def __init__(self, game: Game, tokenizer: Any, of: Of = "logit", *, multi_label: bool = False) -> None:
-        columns = CLASSES if multi_label else CLASSES + 1  # the last one takes what is left of the probability
+        columns = CLASSES if multi_label else CLASSES + 1  # the last one takes the rest of the probability
         size = len(tokenizer)
         facts: dict[str, Any] = {
             "num_labels": columns, "vocab_size": size, "hidden_size": size, "num_hidden_layers": 1,
@@ -172,7 +172,7 @@ class KnownForSequenceClassification(PreTrainedModel):  # type: ignore[no-untype
 
     @torch.no_grad()
     def _note(self, vectors: Tensor, mask: Tensor, types: Tensor | None) -> None:
-        # A word faded toward zero is still that word; a mixture of two is none.
+        # A scaled embedding is still that word; a mixture of two is not a word.
         alone = (vectors != 0).sum(-1) == 1
         ids_of_rows = torch.where(alone, vectors.abs().argmax(-1), -1)
         attended = (mask.expand(vectors.shape[:2]) > 0).cpu()

@@ -1,4 +1,4 @@
-"""troth's own explainers as functions that the referee can check."""
+"""troth's own explainers as functions for the referee."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from troth.models import load_model
 from troth.refereeing.subject import Attribute
 from troth.verbs.explain import explain
 
-# What each method claims; those that are not here claim nothing besides what holds of every method.
+# The claims of each method; the others are checked only for what must hold for every method.
 _CLAIMS: dict[str, tuple[str, ...]] = {
     "exact_shapley": ("shapley",),
     "leave_one_out": ("leave_one_out",),
@@ -48,7 +48,7 @@ def as_function(spec: str | Explainer) -> Attribute:
         try:
             classifier = load_model(model, tokenizer=tokenizer)
             return list(explain(classifier, examples, explainer, target=target, masking=masking))
-        except TrothError as error:  # one line that says what it cannot explain, and why
+        except TrothError as error:  # a single line that says what is not supported, and why
             raise NotImplementedError(str(error)) from error
 
     attribute.__name__ = name

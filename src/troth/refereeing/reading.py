@@ -20,17 +20,17 @@ FORMS = "one number per token, [(token, score), …], (tokens, scores), [((start
 
 
 class NotReadableError(TrothError):
-    """What was returned has no form that is known, or does not belong to the text."""
+    """The result has an unknown format, or does not belong to the text."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordScores:
-    """The scores of the words between blanks, of the first text where there are two."""
+    """The scores of the words between blanks; in a pair of texts, of the first text."""
 
     words: tuple[str, ...]
     scores: Floats  # [words]
     scored: tuple[bool, ...]  # [words] whether any token or span of the word has a score
-    rest: float = 0.0  # of special tokens and of the second text
+    rest: float = 0.0  # the scores of special tokens and of the second text
 
     def of(self, word: str) -> float:
         return float(self.scores[self.words.index(word)])
@@ -49,12 +49,12 @@ def numbers(values: Sequence[float] | Floats, words: Sequence[str] = ()) -> str:
 
 
 def words_of(text: Text) -> list[Span]:
-    """Where the words of the (first) text stand."""
+    """The character spans of the words of the (first) text."""
     return [match.span() for match in re.finditer(r"\S+", text if isinstance(text, str) else text[0])]
 
 
 def read(result: Any, place: Situation, text: Text) -> WordScores:
-    """Scores of tokens and spans, summed into the words they stand in."""
+    """The scores of tokens or spans, summed over each word."""
     first = text if isinstance(text, str) else text[0]
     spans, scores = _spans(result, place, text)
     words = words_of(text)
@@ -115,13 +115,13 @@ def _is_pair(value: Any) -> bool:
 
 
 def _plain(result: Any) -> bool:
-    """Whether it is one number after the other."""
+    """Whether it is a flat list of numbers."""
     rows = result.tolist() if hasattr(result, "tolist") else result
     return all(hasattr(row, "__float__") for row in rows)
 
 
 def _lengths(place: Situation, text: Text) -> dict[int, list[Span | None]]:
-    """How many numbers there may be, and what each belongs to: the tokens with and without special ones, then words."""
+    """The accepted numbers of scores and the spans they belong to: tokens with and without special tokens, or words."""
     known: dict[int, list[Span | None]] = {}
     for truncation in (False, True):
         encoded = place.ids(text, truncation=truncation)

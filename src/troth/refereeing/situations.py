@@ -1,18 +1,24 @@
-"""What a function is given: a model with its tokenizer, and what is known of both."""
+"""The inputs of a function under test: a model with its tokenizer, and what is known about both."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, BertConfig, RobertaConfig
+from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+)
 
-from troth.models import load_model
 from troth.refereeing import tokenizers
 from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
 
@@ -22,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A model, its tokenizer and an untouched copy of it, with which results are read."""
+    """A model, its tokenizer, and an untouched copy of the tokenizer for reading the results."""
 
     name: str
     model: Any
@@ -31,18 +37,18 @@ class Situation:
     scale: float = 1.0
 
     def ids(self, text: Text, *, truncation: bool = False) -> Any:
-        """What the tokenizer gives for a text: ids, offsets, which tokens are special, and of which text each is."""
+        """The encoding of a text or pair: ids, offsets, special tokens, and the text that each token belongs to."""
         first, second = (text, None) if isinstance(text, str) else text
         return self.reader(first, second, return_offsets_mapping=True, truncation=truncation)
 
     def value(self, text: Text, target: int, keep: Sequence[bool] | None = None) -> float:
-        """By how much a class's value rises when the kept tokens are read, compared with nothing."""
+        """A class's value for the kept tokens minus its value for no tokens."""
         with torch.no_grad():
             values = self.model.polynomial(torch.cat([self._counts(text, keep), 0 * self._counts(text)]))
         return self.scale * float(values[0, target] - values[1, target])
 
     def slopes(self, text: Text, target: int, share: float = 1.0) -> Floats:
-        """[tokens] the derivative of a class's value by each token's presence, where all are present to a share."""
+        """[tokens] the derivative of a class's value by each token's presence, with all present to this share."""
         encoded = self.ids(text)
         given = (share * self._counts(text)).requires_grad_()
         (slope,) = torch.autograd.grad(self.model.polynomial(given)[0, target], given)
@@ -70,7 +76,7 @@ def known(
     *,
     multi_label: bool = False,
 ) -> Situation:
-    """A classifier whose answers are known in closed form."""
+    """A classifier whose attributions are known in closed form."""
     own = tokenizer()
     model = KnownForSequenceClassification(game, own, of, multi_label=multi_label)
     kind = "product" if game.together else "linear"
@@ -102,7 +108,8 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
 
 
 def embedded() -> Situation:
-    """The trained classifier that comes with troth."""
-    loaded: Any = load_model("embedded")
-    model, own = loaded.model.float().eval(), loaded.tokenizer
+    """The trained classifier that comes with troth, as any version of transformers loads it."""
+    with as_file(files("troth.models") / "embedded_model") as folder:
+        model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
+        own: Any = PreTrainedTokenizerFast.from_pretrained(folder)
     return Situation("the embedded model", model, own, copy.deepcopy(own))

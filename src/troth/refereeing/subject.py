@@ -1,4 +1,4 @@
-"""The function that is checked: how it is called, what it claims, and how near two answers must be."""
+"""The function under test: how it is called, what it claims, and how close two results must be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from troth.refereeing.situations import Floats, Situation, Text, known
 
 Attribute = Callable[[Any, Any, list[Any], int], Sequence[Any]]
 
-# What a method may claim, and what else follows from that.
+# The claims, each with the claims that it implies.
 _VALUES = ("linear", "dummy", "symmetry", "linearity")
 CLAIMS: dict[str, tuple[str, ...]] = {
     "completeness": (),  # the scores sum to the class's value minus its value without any word
@@ -34,27 +34,27 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "integrated_gradients": (*_VALUES, "completeness"),
     "input_x_gradient": _VALUES,
     "class_free": (),  # the scores do not depend on the class asked about (attention weights)
-    "corpus": (),  # they depend on the other texts by definition (tf-idf)
-    "model_free": ("class_free",),  # they do not depend on the model at all (a random baseline)
+    "corpus": (),  # the scores depend on the other texts by definition (tf-idf)
+    "model_free": ("class_free",),  # the scores do not depend on the model at all (a random baseline)
 }
-_STRICT, _LOOSE = 2e-3, 0.02  # of the largest score: for equal questions, and for formulas
+_STRICT, _LOOSE = 2e-3, 0.02  # shares of the largest score: for repeated calls, and for formulas
 _SEEDS = 4
 
 
 class ViolationError(Exception):
-    """A property does not hold: what was expected, what came, and the text that shows it."""
+    """A property does not hold: what was expected, what the function returned, and the text that shows it."""
 
-    def __init__(self, expected: str, came: str, text: Any = "") -> None:
-        super().__init__(f"expected {expected}; came {came}")
-        self.expected, self.came, self.text = expected, came, text
+    def __init__(self, expected: str, got: str, text: Any = "") -> None:
+        super().__init__(f"expected {expected}; got {got}")
+        self.expected, self.got, self.text = expected, got, text
 
 
 class DoesNotApplyError(Exception):
-    """The function says that it does not do this (NotImplementedError), so there is nothing to check."""
+    """The function does not support this (it raised NotImplementedError), so there is nothing to check."""
 
 
 class Subject:
-    """A function `attribute(model, tokenizer, texts, target)` with what it says of itself."""
+    """A function `attribute(model, tokenizer, texts, target)` with what it claims."""
 
     def __init__(
         self, function: Attribute, claims: Iterable[str] = (), of: str = "logit", tolerance: float = 0.0
@@ -77,7 +77,7 @@ class Subject:
         self.warned: list[str] = []  # in the last call
 
     def call(self, place: Situation, texts: Sequence[Text], target: int = 1, *, seed: int | None = 0) -> Sequence[Any]:
-        """What the function returns, as it is; with a seed, random generators start there and are put back."""
+        """The raw result; with a seed, the random generators are seeded and afterwards restored."""
         with contextlib.ExitStack() as stack:
             caught = stack.enter_context(warnings.catch_warnings(record=True))
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -118,7 +118,7 @@ class Subject:
 
     @cached_property
     def spread(self) -> float:
-        """How far the scores of one text differ from seed to seed, as a share of the largest: 0 without sampling."""
+        """How much the scores of one text differ between seeds, as a share of the largest: 0 without sampling."""
         if "model_free" in self.claims:
             return 0.0
         place = self.known(PRODUCT)
@@ -128,44 +128,44 @@ class Subject:
             return 0.0
         return float(np.abs(runs - runs[0]).max() / max(np.abs(runs).max(), 1e-12))
 
-    def same(self, wanted: Floats, came: Floats, *, least: float = 1e-5) -> bool:
-        """Whether two answers to equal questions agree."""
-        return self._near(wanted, came, _STRICT, least)
+    def same(self, wanted: Floats, got: Floats, *, least: float = 1e-5) -> bool:
+        """Whether two results for the same input agree."""
+        return self._near(wanted, got, _STRICT, least)
 
     def expect_same(
-        self, wanted: WordScores, came: WordScores, text: Text, because: str, place: Situation | None = None
+        self, wanted: WordScores, got: WordScores, text: Text, because: str, place: Situation | None = None
     ) -> None:
-        """One answer must be the other: `because` says why. Where the method samples, as near as seeds come there."""
-        if wanted.scored == came.scored and self.same(wanted.scores, came.scores):
+        """Two results must agree; `because` says why. A method that samples may differ as much as between seeds."""
+        if wanted.scored == got.scored and self.same(wanted.scores, got.scores):
             return
         noise = 0.0 if place is None else self.noise(place, text)
-        if wanted.scored != came.scored or np.abs(wanted.scores - came.scores).max(initial=0) > 4 * noise:
-            raise ViolationError(f"{wanted} ({because})", str(came), text)
+        if wanted.scored != got.scored or np.abs(wanted.scores - got.scores).max(initial=0) > 4 * noise:
+            raise ViolationError(f"{wanted} ({because})", str(got), text)
 
     def noise(self, place: Situation, text: Text) -> float:
-        """How far the scores of a text differ from seed to seed."""
+        """How much the scores of a text differ between seeds."""
         runs = np.stack([self(place, [text], seed=seed)[0].scores for seed in range(_SEEDS)])
         return float(np.abs(runs - runs[0]).max(initial=0))
 
-    def expect_values(self, wanted: Sequence[float] | Floats, came: WordScores, text: Text, because: str) -> None:
-        """The scores must be numbers that are known."""
-        if not self._near(np.asarray(wanted, float), came.scores, max(_LOOSE, self.tolerance)):
-            raise ViolationError(f"{numbers(wanted, came.words)} ({because})", str(came), text)
+    def expect_values(self, wanted: Sequence[float] | Floats, got: WordScores, text: Text, because: str) -> None:
+        """The scores must be these numbers."""
+        if not self._near(np.asarray(wanted, float), got.scores, max(_LOOSE, self.tolerance)):
+            raise ViolationError(f"{numbers(wanted, got.words)} ({because})", str(got), text)
 
-    def expect_number(self, wanted: float, came: float, scale: float, text: Text, because: str) -> None:
-        if abs(wanted - came) > self._share(max(_LOOSE, self.tolerance)) * max(abs(scale), abs(wanted)):
-            raise ViolationError(f"{wanted:.4g} ({because})", f"{came:.4g}", text)
+    def expect_number(self, wanted: float, got: float, scale: float, text: Text, because: str) -> None:
+        if abs(wanted - got) > self._share(max(_LOOSE, self.tolerance)) * max(abs(scale), abs(wanted)):
+            raise ViolationError(f"{wanted:.4g} ({because})", f"{got:.4g}", text)
 
-    def _near(self, wanted: Floats, came: Floats, share: float, least: float = 0.0) -> bool:
-        largest = max(np.abs(wanted).max(initial=0), np.abs(came).max(initial=0))
-        return bool(np.abs(wanted - came).max(initial=0) <= self._share(share) * largest + least * (largest > 0))
+    def _near(self, wanted: Floats, got: Floats, share: float, least: float = 0.0) -> bool:
+        largest = max(np.abs(wanted).max(initial=0), np.abs(got).max(initial=0))
+        return bool(np.abs(wanted - got).max(initial=0) <= self._share(share) * largest + least * (largest > 0))
 
     def _share(self, share: float) -> float:
         return share + min(4 * self.spread, 0.5)
 
 
 def refuse(reason: str) -> NoReturn:
-    """This property has nothing to check for this function."""
+    """There is nothing to check for this function."""
     raise DoesNotApplyError(reason)
 
 
@@ -175,7 +175,7 @@ def _one(texts: Sequence[Text]) -> Any:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Any:
-    """The global random generators start from a seed, and are put back."""
+    """Seeds the global random generators, and restores their state afterwards."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)

@@ -1,4 +1,4 @@
-"""Small tokenizers of every kind that trips attribution code: other ids, other special tokens, pieces and bytes."""
+"""Small tokenizers of the kinds that break attribution code: unusual ids, special tokens, word pieces and bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 24  # tokens that the models read
 
 
 def wordpiece(*, words_first: bool = False) -> Any:
-    """[CLS] text [SEP] second text [SEP], in lower case, as BERT's; `words_first` gives the id 0 to a word.
+    """[CLS] text [SEP] second text [SEP] in lower case, like BERT's; with `words_first`, id 0 is a word.
 
     >>> [wordpiece(words_first=first).pad_token_id for first in (False, True)]
     [0, 22]
@@ -37,7 +37,7 @@ def wordpiece(*, words_first: bool = False) -> Any:
 
 
 def byte_level() -> Any:
-    """<s> text </s></s> second text </s> over bytes, as RoBERTa's: the padding id is 1, an emoji is four tokens."""
+    """<s> text </s></s> second text </s> over bytes, like RoBERTa's: the padding id is 1, an emoji is four tokens."""
     special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     merges: list[tuple[str, str]] = []
     for word in (*WORDS, *(f"Ġ{word}" for word in WORDS)):
@@ -61,7 +61,7 @@ def byte_level() -> Any:
 
 
 def begin_only() -> Any:
-    """<s> text, as Llama's: nothing stands at the end, and nothing pads or masks."""
+    """<s> text, like Llama's: no token at the end, no padding token and no mask token."""
     special = ("<unk>", "<s>", "</s>")
     tokens = [*special, *(f"▁{word}" for word in WORDS), "▁", *"abcdefghijklmnopqrstuvwxyz."]
     scores = [0.0] * 3 + [-1.0] * len(WORDS) + [-20.0] * 28
@@ -81,6 +81,6 @@ def _fast(tokenizer: Tokenizer, special: Mapping[str, Any], inputs: Sequence[str
 
 
 def ids_of(tokenizer: Any, word: str) -> list[int]:
-    """The ids of a word, at the beginning of a text and after a blank."""
+    """The ids of a word at the beginning of a text and after a space."""
     vocabulary = tokenizer.get_vocab()
     return [vocabulary[written] for written in (word, f"Ġ{word}", f"▁{word}") if written in vocabulary]

@@ -1,4 +1,4 @@
-"""`troth.referee`: each property of an attribution function, what was expected, what came and how to see it again."""
+"""`troth.referee`: checks each property of an attribution function, and shows how to reproduce a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from troth.core.user_code import shown
 from troth.refereeing import Property, properties
 from troth.refereeing.subject import Attribute, DoesNotApplyError, Subject, ViolationError, seeded
 
-Status = Literal["holds", "fails", "not claimed", "not offered", "not judged"]
+Status = Literal["holds", "fails", "not claimed", "not supported", "not judged"]
 SIGNS: dict[str, str] = {"holds": "✓", "fails": "✗"}  # all others: –
 
 
@@ -26,11 +26,11 @@ class Judgment:
     group: str
     says: str
     status: Status
-    why: str = ""  # why it was not judged
+    why: str = ""  # why it was not checked
     expected: str = ""
-    came: str = ""
+    got: str = ""
     text: Any = ""  # the smallest that shows it
-    again: str = ""  # the command that shows it again
+    again: str = ""  # the options that reproduce it
 
     @property
     def sign(self) -> str:
@@ -38,9 +38,9 @@ class Judgment:
 
     @property
     def line(self) -> str:
-        """What there is to say of it besides its name."""
+        """What must hold, and how it failed or why it was not checked."""
         if self.status == "fails":
-            return f"{self.says} Expected {self.expected}; came {self.came}. Text: {shown(self.text)}"
+            return f"{self.says} Expected {self.expected}; got {self.got}. Text: {shown(self.text)}"
         return f"{self.says} ({self.why})" if self.why else self.says
 
 
@@ -65,7 +65,7 @@ class Verdicts(Shown, list[Judgment], Exportable):
 
     @property
     def badge(self) -> str:
-        """What a badge says: how many of the properties that were judged hold."""
+        """The text of a badge: how many of the checked properties hold."""
         return f"troth referee: {self.judged - len(self.failed)}/{self.judged}"
 
     def __getitem__(self, place: Any) -> Any:
@@ -76,9 +76,9 @@ class Verdicts(Shown, list[Judgment], Exportable):
         return Verdicts(found, self.name, self.seconds) if isinstance(place, slice) else found
 
     def sheet(self) -> Sheet:
-        fields = ("property", "result", "what must hold", "expected", "came", "text")
+        fields = ("property", "result", "what must hold", "expected", "got", "text")
         rows = [
-            (each.name, each.sign, each.says + (f" ({each.why})" if each.why else ""), each.expected, each.came,
+            (each.name, each.sign, each.says + (f" ({each.why})" if each.why else ""), each.expected, each.got,
              shown(each.text) if each.text != "" else "")
             for each in self
         ]  # fmt: skip
@@ -88,15 +88,15 @@ class Verdicts(Shown, list[Judgment], Exportable):
     def summary(self) -> str:
         left = len(self) - self.judged
         state = "all hold" if self.holds else f"{len(self.failed)} of them fail"
-        rest = f"; {left} were not judged, and say why" if left else ""
-        return f"{self.judged} properties were judged: {state}{rest}."
+        rest = f"; {left} were not checked, with the reason" if left else ""
+        return f"{self.judged} properties were checked: {state}{rest}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         rows = [
             {
                 "property": each.name, "group": each.group, "says": each.says, "status": each.status,
-                "why": each.why or None, "expected": each.expected or None, "came": each.came or None,
+                "why": each.why or None, "expected": each.expected or None, "got": each.got or None,
                 "text": each.text if each.status == "fails" else None, "again": each.again or None,
             }
             for each in self
@@ -129,18 +129,18 @@ def referee(
     name: str | None = None,
     progress: Callable[[Judgment], None] | None = None,
 ) -> Verdicts:
-    """Checks an attribution function against properties on models with known answers.
+    """Checks an attribution function on models with known answers.
 
     The function is called as `attribute(model, tokenizer, texts, target)`, with a transformers classifier, its
-    tokenizer, a list of texts (or of pairs of texts) and the index of a class. It returns one result per text: a
-    number per token, `[(token, score), …]`, `[((start, end), score), …]` or a `troth.Attribution`. What it does not
-    do, it says by raising `NotImplementedError`.
+    tokenizer, a list of texts (or of pairs of texts) and the index of a class. It returns one result per text: one
+    number per token, `[(token, score), …]`, `[((start, end), score), …]` or a `troth.Attribution`. It raises
+    `NotImplementedError` for inputs that it does not support.
 
-    Some properties are the choice of a method, so they are checked only for whoever claims them: `claims` (or the
-    function's attribute `claims`) holds any of completeness, dummy, symmetry, linearity, linear, shapley,
-    leave_one_out, integrated_gradients, input_x_gradient. `of` (or `attribute.of`) says what is explained: "logit",
-    "probability" or "log_probability"; `tolerance` (or `attribute.tolerance`), how near an approximation comes, as a
-    share of the largest score.
+    Some properties depend on the method, so they are checked only for methods that claim them: `claims` (or the
+    function's attribute `claims`) contains any of completeness, dummy, symmetry, linearity, linear, shapley,
+    leave_one_out, integrated_gradients, input_x_gradient. `of` (or `attribute.of`) is the quantity that is explained:
+    "logit", "probability" or "log_probability". `tolerance` (or `attribute.tolerance`) is the error that is allowed
+    for an approximation, as a share of the largest score.
     """
     begun = time.perf_counter()
     subject = Subject(
@@ -169,17 +169,20 @@ def _judged(each: Property, subject: Subject, before: Verdicts) -> Judgment:
         return Judgment(each.name, each.group, each.says, status, **facts)
 
     if each.claims and not subject.claims.intersection(each.claims):
-        return verdict("not claimed", why=f"checked for whoever claims {' or '.join(each.claims)}")
+        return verdict("not claimed", why=f"checked only for methods that claim {' or '.join(each.claims)}")
     if subject.claims.intersection(each.unless):
-        return verdict("not claimed", why=f"claims to be {' '.join(subject.claims.intersection(each.unless))}")
+        return verdict(
+            "not claimed",
+            why=f"not checked for methods that claim {' or '.join(subject.claims.intersection(each.unless))}",
+        )
     for one in before:
         if one.name in each.after and one.status in ("fails", "not judged"):
             return verdict("not judged", why=one.why if one.status == "not judged" else f"because {one.name} fails")
     try:
         each.check(subject)
     except DoesNotApplyError as error:
-        return verdict("not offered", why=f"the function says: {error}")
+        return verdict("not supported", why=f"not supported: {error}")
     except ViolationError as error:
         again = f"--only {each.name}"
-        return verdict("fails", expected=error.expected, came=error.came, text=error.text, again=again)
+        return verdict("fails", expected=error.expected, got=error.got, text=error.text, again=again)
     return verdict("holds")

@@ -1,7 +1,7 @@
 """The page of a run or a check: one file with the page's script, its style and all its data; nothing is fetched.
 
 The data is JSON, computed from stored rows, the same in report.html and in `troth serve`: `report` is small and drawn
-at once; `examples` is large, has the same boards in the same order, and may come later (docs/report_page.md).
+at once; `examples` is large, has the same boards in the same order, and may come later (docs/guide/report_page.md).
 The script and the style are built from page/ and shipped. Browsers without scripts see plain tables.
 """
 
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
 from troth.report import export
 from troth.report.board import Leaderboard, leaderboards
-from troth.report.board_sheet import folded
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
 from troth.report.page_board import page_board
 from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
+from troth.report.wording import folded
 from troth.store.store import Store
 
 if TYPE_CHECKING:

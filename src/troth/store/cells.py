@@ -13,7 +13,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from troth.sweep.context import Context
 
-# Of the stored files and of what the runners make of the same specs; part of every cell's name.
+# The format of the stored files and of the runners' results for the same specs; part of every cell's name.
 FORMAT_VERSION = 3
 
 
@@ -25,10 +25,10 @@ class Cell:
     True
     """
 
-    kind: str  # "data", "explanation", "metric", "training", "check", or one's own
+    kind: str  # "data", "explanation", "metric", "training", "check", or a study's own kind
     specs: Mapping[str, Any]
     parents: tuple[str, ...] = ()
-    runner: str = ""  # who carries it out: "package.module:function", which any process on any machine finds
+    runner: str = ""  # the function that computes it: "package.module:function", found by any process on any machine
 
     def __post_init__(self) -> None:
         if not self.kind.isidentifier():
@@ -36,7 +36,7 @@ class Cell:
 
     @cached_property
     def name(self) -> str:
-        """A hash of all that decides the result; who carries it out does not."""
+        """A hash of everything that decides the result; the runner is not part of it."""
         try:
             text = canonical([FORMAT_VERSION, self.kind, self.specs, self.parents])
         except (TypeError, ValueError) as error:
@@ -57,31 +57,34 @@ def canonical(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CellOutput:
-    """What a runner returns: the cell's rows, what was asked of the model for them, and what it left in files/."""
+    """What a runner returns: the cell's rows, how many passes of the model they took, and the folders it wrote to
+    files/.
+    """
 
     table: pa.Table
     forward: int = 0  # rows
     backward: int = 0  # rows
-    folders: tuple[str, ...] = ()  # that cells made from this one need
+    folders: tuple[str, ...] = ()  # needed by cells that are computed from this one
 
 
-# Carries out a cell, given its parents' tables in their order and what the worker keeps between cells.
+# Computes a cell, given its parents' tables in order and the worker's context, which is kept between cells.
 Runner: TypeAlias = "Callable[[Cell, Sequence[pa.Table], Context], CellOutput]"
 
 
 @dataclass
 class Plan:
-    """Cells in an order in which parents come first."""
+    """Cells in topological order: parents come first."""
 
     cells: dict[str, Cell] = field(default_factory=dict)
-    tables: dict[str, pa.Table] = field(default_factory=dict)  # cells whose rows were known when planning
-    about: dict[str, Any] = field(default_factory=dict)  # for run.json: models and data with their fingerprints, seeds
-    # By kind, how an estimate finds the time a cell takes, where a try on a few examples says nothing:
-    # "package.module:function", or "" where nothing does.
+    tables: dict[str, pa.Table] = field(default_factory=dict)  # of cells whose rows are known when planning
+    # Written to run.json: models and data with their fingerprints, seeds.
+    about: dict[str, Any] = field(default_factory=dict)
+    # By kind, the function that estimates a cell's time where a trial on a few examples says nothing:
+    # "package.module:function", or "" if there is none.
     probes: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, cell: Cell, table: pa.Table = None) -> Cell:
-        """Adds a cell, with its rows where they are known already; a cell that is there is not added twice."""
+        """Adds a cell, with its rows if they are known already; a cell that is in the plan is not added twice."""
         self.cells.setdefault(cell.name, cell)
         if table is not None:
             self.tables[cell.name] = table
@@ -94,11 +97,11 @@ class Plan:
         return len(self.cells)
 
 
-# Seconds a cell would take, given the tables known when planning.
+# Estimates the seconds of a cell, given the tables known when planning.
 CellTimer: TypeAlias = "Callable[[Cell, Mapping[str, pa.Table], Context], float]"
 
 
 def find_function(path: str) -> Any:
-    """The function (a Runner or a CellTimer) that "package.module:function" names."""
+    """The function (a Runner or a CellTimer) named by "package.module:function"."""
     module, _, function = path.partition(":")
     return getattr(import_module(module), function)

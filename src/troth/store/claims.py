@@ -1,7 +1,9 @@
-"""Who works on what: processes that share a store, also over a network file system, claim a cell first.
+"""Claims divide the work among processes that share a store, also over a network file system: a process claims a cell
+before it computes it.
 
-A claim is a file created exclusively; a heartbeat renews its time, and a claim whose owner is dead is taken over.
-Claims only save work: two processes that compute one cell write the same file, so no result ever rests on a claim.
+A claim is a file that is created exclusively. A heartbeat renews its modification time, and the claim of a dead owner
+is taken over. Claims only avoid duplicate work: two processes that compute the same cell write the same file, so no
+result depends on a claim.
 """
 
 import contextlib
@@ -19,26 +21,26 @@ from troth.core.files import cannot_write
 from troth.store import records
 from troth.store.records import DamagedError
 
-BEAT = 10.0  # seconds between two signs of life
-DEAD = 60.0  # seconds without one
-_UNSIGNED = 5.0  # seconds after which a claim without an owner is dead: it was killed while signing
+BEAT = 10.0  # seconds between two heartbeats
+DEAD = 60.0  # seconds without a heartbeat after which an owner is dead
+_UNSIGNED = 5.0  # seconds after which a claim without an owner is dead: the process was killed while writing it
 
-_living: set[str] = set()  # claims of this process, so that one abandoned by an error does not look alive
+_living: set[str] = set()  # claims of this process, so that a claim abandoned after an error does not look alive
 
 
 class Claims:
-    """The claims of one store, seen by one process."""
+    """The claims of one store, as seen by one process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         pid = os.getpid()
-        # This process, unlike any other of any machine, container or time.
+        # Identifies this process among those of all machines, containers and times.
         self._owner = {"host": _host(), "pid": str(pid), "started": _started(pid), "token": uuid4().hex}
         self._mine: set[str] = set()
-        self._closed: threading.Event | None = None  # of the heartbeat
+        self._closed: threading.Event | None = None  # stops the heartbeat
 
     def take(self, name: str) -> bool:
-        """Claims a cell; False when a living process has it."""
+        """Claims a cell; False if a living process holds the claim."""
         if self._closed is None:
             self._closed = threading.Event()
             _living.add(self._owner["token"])
@@ -55,7 +57,7 @@ class Claims:
 
     @contextmanager
     def lock(self, name: str, patience: float = 10.0) -> Iterator[None]:
-        """Waits for a claim; after `patience` seconds continues without it, since claims only save work."""
+        """Waits for a claim; after `patience` seconds continues without it, since claims only avoid duplicate work."""
         until = time.monotonic() + patience
         while not (mine := self.take(name)) and time.monotonic() < until:
             time.sleep(0.05)
@@ -66,7 +68,7 @@ class Claims:
                 self.drop(name)
 
     def close(self) -> None:
-        """Gives everything back; taking a claim opens them again."""
+        """Releases all claims; the object can be used again."""
         if self._closed is not None:
             self._closed.set()
             self._closed = None
@@ -99,21 +101,23 @@ class Claims:
                 return not _alive(owner)
             return self._silent(path, DEAD if owner is not None else _UNSIGNED)
         except FileNotFoundError:
-            return True  # just given back
+            return True  # released in the meantime
         except DamagedError:
-            return True  # half a signature: killed while signing; or nothing of ours
+            return True  # incomplete owner: killed while writing it, or not a claim of ours
 
     def _silent(self, path: Path, seconds: float) -> bool:
-        """Whether no sign of life came for so long; a date from the future is none either."""
+        """Whether there was no heartbeat for the given time; a time in the future does not count as one."""
         return abs(self._now() - path.lstat().st_mtime) > seconds
 
     def _remove_dead(self, path: Path) -> bool:
-        """Takes a dead claim away, one process at a time: what was dead when we looked may be claimed again by now."""
+        """Removes a dead claim. Only one process at a time may do so, because a claim that was dead may have been taken
+        again.
+        """
         guard = path.with_name(f".{path.name}.removal")
         try:
             os.close(os.open(guard, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
-            with contextlib.suppress(FileNotFoundError):  # left by a process that was killed at it
+            with contextlib.suppress(FileNotFoundError):  # left by a process that was killed while removing it
                 if self._silent(guard, _UNSIGNED):
                     _remove(guard)
             return False
@@ -126,12 +130,12 @@ class Claims:
             _remove(path)
             return True
         except FileNotFoundError:
-            return True  # just given back: whoever creates it first has it
+            return True  # released in the meantime: the first process that creates it holds it
         finally:
             guard.unlink(missing_ok=True)
 
     def _now(self) -> float:
-        """The file server's clock: machines' own clocks differ."""
+        """The file server's clock, because the clocks of machines differ."""
         clock = self.folder / f".clock.{self._owner['token'][:8]}"
         try:
             clock.write_bytes(b"")
@@ -149,13 +153,13 @@ class Claims:
 
 
 def _version(path: Path) -> tuple[int, int]:
-    """Which file it is: a claim that was given back may have been taken again."""
+    """Identifies the file: a claim that was released may have been taken again."""
     status = path.lstat()
     return status.st_ino, status.st_mtime_ns
 
 
 def _remove(path: Path) -> None:
-    """Out of the way, whatever it is: a folder is nothing of ours and is only renamed."""
+    """Removes the file; a folder is not ours and is only renamed."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f".{path.name}.{uuid4().hex[:8]}"))
     else:
@@ -178,7 +182,9 @@ def _alive(owner: dict[str, str]) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in the kernel's own count, since ids are given out again; nothing of one that has ended."""
+    """The start time of a process as the kernel counts it, because process ids are reused; None if the process has
+    ended.
+    """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -187,7 +193,7 @@ def _started(pid: int) -> str:
 
 
 def _host() -> str:
-    """The machine, this boot of it and the container: process ids mean something only within all three."""
+    """The machine, its current boot and the container: process ids are only unique within all three."""
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

@@ -1,7 +1,7 @@
-"""Joins finished cells into few files, and sets aside what is not what was written, or does not belong there.
+"""Joins finished cells into larger files, and sets aside files that are damaged or do not belong in a run.
 
-A crash at any moment loses nothing: a joined file appears whole, before those it was made from are removed. What is set
-aside moves into `damaged/`, so that nothing a crash or a stranger left can block a run.
+A crash at any moment loses nothing: a joined file is complete before the files it was made from are removed. Files that
+are set aside move into `damaged/`, so that nothing left by a crash or by another program can block a run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from troth.core.files import remove_abandoned, write_aside
 from troth.store.records import DamagedError
 from troth.store.segments import Facts, Segment, pack, seal_of
 
-MAX_CELLS = 1_000  # of a joined file
+MAX_CELLS = 1_000  # in a joined file
 MAX_BYTES = 64 << 20
 PLACES = ("damaged", "cells", "segments", "failed", "files", "claims")
 
 
 def compact(folder: Path, segments: Iterable[Segment]) -> None:
-    """Joins what is small, kind by kind."""
+    """Joins small files, one kind of cell at a time."""
     for place in ("cells", "segments", "failed", "claims"):
         remove_abandoned(folder / place)
     groups: dict[str, list[Segment]] = {}
@@ -56,7 +56,7 @@ def _join(folder: Path, batch: Sequence[Segment]) -> None:
         try:
             rows = segment.all_rows().drop_columns(["cell"])
         except DamagedError:
-            continue  # the next check names it
+            continue  # the next check reports it
         whole.append(segment)
         start = 0
         for facts in segment.facts:
@@ -71,7 +71,7 @@ def _join(folder: Path, batch: Sequence[Segment]) -> None:
 
 
 def write_segment(folder: Path, cells: Sequence[tuple[Facts, pa.Table]]) -> Path:
-    """One file of many cells, named by what it holds."""
+    """Writes one file with many cells; its name is a hash of its content."""
     data = pack([facts for facts, _ in cells], [table for _, table in cells])
     path = folder / "segments" / f"{cells[0][0]['kind']}-{seal_of(data)}.parquet"
     write_aside(path, data)
@@ -79,7 +79,7 @@ def write_segment(folder: Path, cells: Sequence[tuple[Facts, pa.Table]]) -> Path
 
 
 def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, str]) -> list[str]:
-    """Reads every file whole; moves damaged ones into `damaged/`, keeps the cells in them that are sound."""
+    """Reads every file completely; moves damaged ones into `damaged/` and keeps the sound cells in them."""
     damages = [DamagedError(path, why) for path, why in unreadable.items()] + found_damages(segments)
     named = []
     by_path = {segment.path: segment for segment in segments}
@@ -90,7 +90,7 @@ def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, s
         if sound:
             write_segment(folder, sound)
         if not set_aside(folder, damage.path):
-            continue  # another process has done it
+            continue  # moved by another process
         kept = f", {len(sound)} of its cells are sound and kept" if sound else ""
         again = "what it held is" if segment is None else f"{lost} cell{'s are' if lost != 1 else ' is'}"
         named.append(f"{damage.path} is damaged ({damage.why}): set aside{kept}, {again} computed again")
@@ -98,8 +98,8 @@ def check(folder: Path, segments: Sequence[Segment], unreadable: Mapping[Path, s
 
 
 def found_damages(segments: Sequence[Segment], *, named: bool = True) -> list[DamagedError]:
-    """What is found by reading every file whole; nothing is moved."""
-    with ThreadPoolExecutor() as pool:  # hashing and decompressing let go of the interpreter
+    """The damage found by reading every file completely; nothing is moved."""
+    with ThreadPoolExecutor() as pool:  # hashing and decompressing release the GIL
         found = pool.map(lambda segment: _damage(segment, named), segments)
         return [damage for damage in found if damage is not None]
 
@@ -110,23 +110,23 @@ def _damage(segment: Segment, named: bool) -> DamagedError | None:
     except DamagedError as damage:
         return damage
     except FileNotFoundError:
-        return None  # compacted by another process meanwhile
+        return None  # compacted by another process in the meantime
     return None
 
 
 def set_aside(folder: Path, path: Path) -> bool:
-    """Moves one thing of a run's folder into `damaged/`; False where another process was faster."""
+    """Moves an entry of a run's folder into `damaged/`; False if another process was faster."""
     (folder / "damaged").mkdir(parents=True, exist_ok=True)
     return _moved(path, folder / "damaged" / path.name)
 
 
 def clear(folder: Path) -> Iterator[str]:
-    """Makes room for a run: its places are folders, or links to some, and hold nothing but files."""
+    """Moves whatever blocks a run: its places must be folders, or links to folders, that hold only files."""
     for name in PLACES:
         place = folder / name
         if not place.is_dir() and _is_there(place):
             what = _what(place)
-            # Where `damaged` itself is in the way, there is no folder yet to move it to.
+            # If `damaged` itself is in the way, there is no folder yet to move it to.
             aside = folder / f".{name}" if name == "damaged" else folder / "damaged" / name
             aside.parent.mkdir(exist_ok=True)
             if _moved(place, aside):

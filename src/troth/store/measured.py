@@ -1,5 +1,6 @@
-"""The scores of one explainer by one metric: every seed's, of the same examples in the same order; and which of these
-examples count as one."""
+"""The scores of one explainer by one metric, for each seed and the same examples in the same order, and the clusters of
+examples that count as one.
+"""
 
 import math
 from collections import defaultdict
@@ -19,23 +20,23 @@ from troth.store.specs import SourceSpec, names
 from troth.store.store import Store, Stored
 from troth.store.tables import table_to_scores
 
-Key = tuple[str, str, int]  # fingerprint of the data, the example's id, the how-manieth of this id
+Key = tuple[str, str, int]  # fingerprint of the data, id of the example, and its occurrence among examples with this id
 _MISSING = Score(math.nan, {}, NOT_MEASURED)
 _OF_DATA = (*names(SourceSpec), "first")
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Scores of stored metric cells by seed; an example that a seed was not given has a NaN there."""
+    """The scores of stored metric cells by seed; NaN for an example that a seed did not measure."""
 
     keys: tuple[Key, ...]  # of the examples
     by_seed: tuple[tuple[Score, ...], ...]  # [seeds][examples]
 
     @classmethod
     def read(cls, store: Store, cells: Iterable[Stored]) -> Self:
-        """What several cells say together. Cells that differ only in their examples are of one seed."""
+        """Combines several cells. Cells that differ only in their examples belong to the same seed."""
         seeds: dict[str, dict[Key, Score]] = {}
-        # The larger cell last: where two hold the same example, it counts once.
+        # The larger cell comes last: an example in two cells counts once.
         for cell in sorted(cells, key=lambda cell: cell.rows):
             table = store.table(cell.name)
             keys = example_keys(str(cell.specs.get("data_fingerprint", "")), table.column("example_id").to_pylist())
@@ -53,15 +54,15 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which examples count as one: copies of one text, and those of one group that the user has named."""
+    """The examples that count as one: copies of one text, and examples of one group that the user named."""
 
     by_example: Mapping[Key, Hashable] = field(default_factory=dict)
     has_groups: bool = False
 
     @classmethod
     def read(cls, store: Store, cells: Iterable[Stored]) -> Self:
-        """Those of the data that explanations or scores are of; a run of an earlier format may hold no data."""
-        # The data are an explanation's first parent and a metric's second.
+        """The clusters of the data behind explanations or scores; runs of an earlier format may hold no data."""
+        # The data cell is the first parent of an explanation and the second of a metric.
         parents = {
             name: str(cell.specs.get("data_fingerprint", ""))
             for cell in cells
@@ -80,11 +81,11 @@ class Clusters:
         return cls(by_example, has_groups)
 
     def of(self, keys: Sequence[Key]) -> Ints:
-        """[keys] the number of each example's cluster; one whose text is not known is alone."""
+        """[keys] the index of each example's cluster; an example whose text is unknown is a cluster of its own."""
         return numbered(self.by_example.get(key, key) for key in keys)
 
     def summary(self, metric: Metric, scores: Measured) -> Summary:
-        """The metric's summary over clusters; where every example is alone, `summarize` need not know of clusters."""
+        """The metric's summary over clusters; `summarize` is not told of clusters if every example is one."""
         together = self.of(scores.keys)
         if len(np.unique(together)) == len(together):
             return metric.summarize(*scores.by_seed)
@@ -92,7 +93,7 @@ class Clusters:
 
 
 def seed_groups(cells: Iterable[Stored]) -> list[list[Stored]]:
-    """Cells by seed, the lowest first; those of one seed differ only in their examples."""
+    """Groups cells by seed, the lowest first; cells of one seed differ only in their examples."""
     groups: dict[tuple[int, str], list[Stored]] = {}
     for cell in cells:
         groups.setdefault((cell.specs.get("seed") or 0, _seed_of(cell)), []).append(cell)
@@ -104,11 +105,11 @@ def _seed_of(cell: Stored) -> str:
 
 
 def joined(many: Iterable[Collection[Key]]) -> tuple[Key, ...]:
-    """All examples of several, each once, in the order of the largest."""
+    """All examples of several cells, each once, in the order of the largest cell."""
     return tuple(dict.fromkeys(key for keys in sorted(many, key=len, reverse=True) for key in keys))
 
 
 def example_keys(fingerprint: str, example_ids: Sequence[str]) -> list[Key]:
-    """Names of examples, which also hold where an id is given twice."""
+    """Keys of examples that are unique even if an id occurs twice."""
     seen: defaultdict[str, Iterator[int]] = defaultdict(count)
     return [(fingerprint, example_id, next(seen[example_id])) for example_id in example_ids]

@@ -1,4 +1,6 @@
-"""Metrics of the user's as run.json notes them: enough to read a table again without running their code."""
+"""Metrics of the user's own as run.json describes them, so that a table can be read again without running their
+code.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from troth.metrics import Erasing, Explain, Metric, Quality
 
 @dataclass(frozen=True)
 class NotedMetric(Metric, catalog.SelfNamed):
-    """What is stored is summed up as most metrics' scores are: the mean over examples."""
+    """Stored scores are summarized by the mean over examples, as for most metrics."""
 
     name: str = field(kw_only=True)
     facts: Mapping[str, Any] = field(kw_only=True)
@@ -51,7 +53,7 @@ class NotedErasing(NotedMetric, Erasing):
 
 
 def metric_of(spec: str, about: Mapping[str, Any] | None) -> Metric:
-    """A metric by its spec: of the catalog, or as the run notes it."""
+    """A metric by its spec: from the catalog, or as the run describes it."""
     facts = ((about or {}).get("metrics") or {}).get(spec)
     if facts is None:
         built: Metric = catalog.build("metrics", spec)

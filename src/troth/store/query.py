@@ -1,4 +1,4 @@
-"""SQL over a run, read-only: a view of all cells, and one of each kind's rows with the specs of their cells.
+"""Read-only SQL over a run: a view of all cells, and for each kind a view of its rows with the specs of their cells.
 
 `scores` has one row per example and seed; what is computed from rows, like the leaderboard, is passed in as a view.
 """
@@ -17,7 +17,7 @@ from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
 from troth.store.sql_process import QueryLimits, Sources, select
 from troth.store.store import Store, Stored
 
-# A kind's rows are called by what they are; other kinds by their own name.
+# The names of views whose rows have a better name than the kind of their cells.
 VIEWS = {
     ExplanationSpec.kind: ("explanations", ExplanationSpec.columns),
     MetricSpec.kind: ("scores", MetricSpec.columns),
@@ -30,7 +30,7 @@ _CELL = ("name", "kind", "parents", "rows", "seconds", "forward", "backward", "f
 
 @dataclass(frozen=True)
 class View:
-    """A table that is computed only for SQL that names it; other SQL sees its columns."""
+    """A table that is computed only for SQL that names it; other SQL sees only its columns."""
 
     columns: pa.Schema
     rows: Callable[[], pa.Table]
@@ -39,9 +39,9 @@ class View:
 def query(
     store: Store, sql: str, views: Mapping[str, View] | None = None, *, rows: int = 0, limits: QueryLimits | None = None
 ) -> pa.Table:
-    """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and what other kinds there are.
+    """The answer to one SELECT over `cells`, `explanations`, `scores`, `examples` and the views of other kinds.
 
-    The first `rows` rows; 0 gives all. A column whose name another has already is numbered: value, value_2.
+    Returns the first `rows` rows; 0 returns all. Columns of the same name are numbered: value, value_2.
     """
     if not sql.isascii() and sql.encode(errors="replace").decode() != sql:
         raise TrothError("the SQL is not valid Unicode (a lone surrogate); write it as UTF-8")
@@ -63,7 +63,7 @@ def _sources(store: Store) -> Sources:
             own = {column for segment in of_kind for column in segment.columns.names}
             rows = _rows(store, of_kind)
         else:
-            # A query over a run without explanations answers with no rows, not with an error.
+            # A query over a run without explanations returns no rows instead of an error.
             empty = pa.schema([("cell", pa.string()), *columns]).empty_table()
             tables[f"no_{name}"] = empty
             own, rows = set(empty.column_names), f'select *, null as filename from "no_{name}"'
@@ -94,7 +94,7 @@ def _rows(store: Store, segments: Sequence[Segment]) -> str:
 
 
 def cells_table(stored: Sequence[Stored]) -> pa.Table:
-    """All cells, a column for each spec."""
+    """All cells, with one column for each spec."""
     specs = sorted({key for cell in stored for key in cell.specs} - {*_CELL, "specs"})
     return pa.table(
         {
@@ -115,7 +115,7 @@ def cells_table(stored: Sequence[Stored]) -> pa.Table:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Values of one type as they are; mixed ones (a target may be a name or a number) as text."""
+    """Values of one type unchanged; mixed types (a target may be a name or a number) as text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds and any(kinds <= alike for alike in ({bool}, {int, float}, {str})):
         return pa.array(values, pa.float64() if float in kinds else None)
@@ -132,9 +132,9 @@ def _quoted(text: str) -> str:
 
 
 def plain_rows(table: pa.Table) -> list[list[Any]]:
-    """The rows of an answer as plain Python values, also dates that Python's calendar does not have.
+    """The rows of an answer as plain Python values, including dates outside Python's calendar.
 
-    A value per column: two columns of one name keep their own values.
+    One value per column, also for columns of the same name.
     """
     columns = [[_plain_value(value) for value in column] for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
@@ -144,14 +144,14 @@ def _plain_value(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
     except (OverflowError, ValueError):
-        pass  # a date or time beyond Python's, or something that holds one
+        pass  # a date or time outside Python's range, or a value that contains one
     if pa.types.is_map(value.type):
         return {_plain_value(entry["key"]): _plain_value(entry["value"]) for entry in value.values}
     if pa.types.is_struct(value.type):
         return {name: _plain_value(value[name]) for name in value}
     if pa.types.is_nested(value.type):
         return [_plain_value(item) for item in value.values]
-    # infinity, -infinity, or the date with its true year
+    # infinity, -infinity, or the date with its real year
     unit: Any = "D" if pa.types.is_date(value.type) else value.type.unit
     number = value.value
     if abs(number) == _ENDS.get(unit, 2**63 - 1):

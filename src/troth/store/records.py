@@ -1,6 +1,7 @@
-"""The JSON that a run is kept in, one dataclass for each kind of file; what is not of its shape is damaged.
+"""The JSON files of a run, one dataclass per kind of file; a file of another shape is damaged.
 
-run.json holds the format, the versions, hardware and commands of a run, its models and data with their fingerprints.
+run.json holds the format, the versions, hardware and commands of a run, and its models and data with their
+fingerprints.
 """
 
 import json
@@ -18,7 +19,7 @@ from troth.store.cells import FORMAT_VERSION
 
 
 class DamagedError(TrothError):
-    """A file of the store that is not what was written."""
+    """A file of the store differs from what was written."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path} is damaged ({why}); run the same command again and what it held is computed again")
@@ -36,7 +37,7 @@ class SubjectRecord:
 
 @dataclass(frozen=True)
 class MethodRecord:
-    """What a name stands for in run.json."""
+    """The meaning of a method's name in run.json."""
 
     spec: str
     code: str | None
@@ -45,14 +46,14 @@ class MethodRecord:
 
 @dataclass(frozen=True)
 class OwnMetricRecord:
-    """A metric of the user's in run.json: what a table must know of it, without running its code."""
+    """A metric of the user's own in run.json: what a table needs to know about it without running its code."""
 
     code: str
     higher_is_better: bool | None
     measures: str = "faithfulness"
     divides_by: str = ""
-    masking: str = ""  # of one that erases
-    erased: Sequence[float] = ()  # the least and the most of a text that is erased
+    masking: str = ""  # of a metric that erases
+    erased: Sequence[float] = ()  # the smallest and the largest share of a text that is erased
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class RunRecord:
     hardware: Mapping[str, Any] = field(default_factory=dict)
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, MethodRecord] = field(default_factory=dict)  # what their names stand for
-    metrics: Mapping[str, OwnMetricRecord] = field(default_factory=dict)  # of the user's, by their names
+    methods: Mapping[str, MethodRecord] = field(default_factory=dict)  # the meaning of their names
+    metrics: Mapping[str, OwnMetricRecord] = field(default_factory=dict)  # the user's own, by name
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Owner:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A finished or failed cell, and what it took."""
+    """A finished or failed cell with its cost."""
 
     name: str
     kind: str
@@ -93,24 +94,24 @@ class Stored:
     parents: Sequence[str]
     rows: int = 0
     seconds: float = 0.0
-    forward: int = 0  # rows asked of the model
+    forward: int = 0  # rows that the model read
     backward: int = 0
-    finished: float = 0.0  # when, in seconds since 1970
+    finished: float = 0.0  # seconds since 1970
     host: str = ""
-    folders: Sequence[str] = ()  # in files/, that cells made from this one need
+    folders: Sequence[str] = ()  # in files/, needed by cells that are computed from this one
     error: str = ""  # of a failed cell
     traceback: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Self:
-        """From what a file says; what a later troth may have added is left out."""
+        """Builds the record from a file's content; fields that a later version has added are ignored."""
         known = {key: value for key, value in facts.items() if key in cls.__dataclass_fields__}
         return cls(**{**known, "parents": tuple(facts["parents"])})
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRecord(Stored):
-    """A cell's facts in the footer of a Parquet file."""
+    """The facts about a cell in the footer of a Parquet file."""
 
     rows: int
 
@@ -123,7 +124,7 @@ class FailedRecord(Stored):
 
 
 def read(path: Path, schema: type[Any]) -> dict[str, Any]:
-    """What a file says, known to be of its shape; FileNotFoundError where there is none."""
+    """Reads a file and checks its shape; raises FileNotFoundError if there is none."""
     value = load(path)
     if wrong := fault(value, schema):
         raise DamagedError(path, str(wrong))
@@ -132,7 +133,7 @@ def read(path: Path, schema: type[Any]) -> dict[str, Any]:
 
 
 def load(path: Path) -> Any:
-    """The JSON of a file, of whatever shape."""
+    """The JSON of a file, whatever its shape."""
     if not path.is_file() and (path.is_symlink() or path.exists()):
         raise DamagedError(path, "a link to nowhere" if not path.exists() else "not a file")
     try:
@@ -144,7 +145,7 @@ def load(path: Path) -> Any:
 
 
 def read_run(folder: Path) -> dict[str, Any] | None:
-    """What run.json says; None where there is none yet."""
+    """The content of run.json; None if there is none yet."""
     path = folder / "run.json"
     try:
         version = _format(load(path))
@@ -159,9 +160,9 @@ def read_run(folder: Path) -> dict[str, Any] | None:
 
 
 def add_to_run(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Adds to run.json; mappings and lists grow, anything else is replaced."""
+    """Adds to run.json: mappings and lists are extended, other values replaced."""
     about = read_run(folder) or {"format": FORMAT_VERSION, "created": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-    if _format(about) < FORMAT_VERSION:  # its scores mean something else: both would be in one table
+    if _format(about) < FORMAT_VERSION:  # scores of another format mean something else, and both would be in one table
         raise TrothError(f"{folder} is a run of an earlier troth: it can be read, not continued; name a new folder")
     for key, value in facts.items():
         if isinstance(value, Mapping):
@@ -180,9 +181,9 @@ def _format(about: Any) -> int:
 
 
 def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[Stored]:
-    """The cells of methods as they are now: a name may have stood for other code, or other options, before.
+    """The cells of methods as they are now, because a name may have stood for other code or other options before.
 
-    What a name stood for before stays stored, and is not shown.
+    Results of earlier meanings of a name stay stored and are not shown.
     """
     named = (about or {}).get("methods", {})
     shown = []
@@ -198,5 +199,5 @@ def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[St
 
 
 def own_methods(about: Mapping[str, Any]) -> list[str]:
-    """Names of the methods that do not come with troth."""
+    """The names of methods that do not come with troth."""
     return [name for name, now in about.get("methods", {}).items() if now["code"] is not None]

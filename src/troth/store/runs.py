@@ -1,4 +1,4 @@
-"""What runs there are, and their explanations as a file that other programs, and trainings, read."""
+"""Lists runs, and exports their explanations as a file for other programs and for training."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from troth.store.store import Store
 
 
 def list_runs(folder: str | Path) -> list[dict[str, Any]]:
-    """The runs in a folder, newest first, or the one that it is; a run that cannot be read says why."""
+    """The runs in a folder, newest first, or the run that the folder is; an unreadable run comes with the reason."""
     folder = Path(folder)
     if not folder.is_dir():
         raise TrothError(f"there is no folder {folder}; `troth bench` and `troth sweep` make one")
@@ -43,18 +43,18 @@ def _size(file: Path) -> int:
     try:
         return file.stat().st_size if file.is_file() else 0
     except OSError:
-        return 0  # renamed by a run under way
+        return 0  # renamed in the meantime by a running process
 
 
 def is_run(source: str) -> bool:
-    """Whether a source is RUN or RUN:EXPLAINER, where RUN is a run's folder."""
+    """Whether a source has the form RUN or RUN:EXPLAINER, where RUN is the folder of a run."""
     return (Path(source.rpartition(":")[0] or source) / "run.json").is_file() or (Path(source) / "run.json").is_file()
 
 
 def exported(source: str) -> str:
-    """The explanations of RUN:EXPLAINER, one per line, in a file next to them; its path.
+    """Writes the explanations of RUN:EXPLAINER to a file next to them, one per line, and returns its path.
 
-    EXPLAINER is an explainer as the run names it, or a cell's name; a run with one explanation needs neither.
+    EXPLAINER is an explainer as the run names it, or the name of a cell; a run with a single explanation needs neither.
     """
     folder, _, name = (source, "", "") if (Path(source) / "run.json").is_file() else source.rpartition(":")
     store = Store(folder)

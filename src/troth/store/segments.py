@@ -1,6 +1,7 @@
-"""Parquet files of the store: one cell each when fresh, many when compacted, with the facts in the footer.
+"""The Parquet files of the store: one cell per file when new, many when compacted, with facts about the cells in the
+footer.
 
-A file holds the hash of its own bytes (taken with zeros in its place), so any damage shows.
+A file contains a hash of its own bytes (computed with zeros in the hash's place), so that any damage is detected.
 """
 
 import base64
@@ -25,23 +26,23 @@ from troth.store.cells import Cell
 from troth.store.records import DamagedError
 
 _FACTS = b"troth"
-_SEAL = b"troth-seal:"  # and 32 digits, the hash
+_SEAL = b"troth-seal:"  # followed by 32 digits, the hash
 _OPEN = b"0" * 32
-_ROWS = 16_384  # a row group: what is decompressed to read one cell
+_ROWS = 16_384  # rows of a row group, the least that is decompressed to read one cell
 
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """One file: the facts of its cells, in the order of their rows."""
+    """One file, with the facts about its cells in the order of their rows."""
 
     path: Path
     facts: Sequence[Facts]
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads the footer alone."""
+        """Reads only the footer."""
         metadata = _file(path).metadata.metadata or {}
         if _FACTS not in metadata:
             raise DamagedError(path, "not a file of troth's")
@@ -52,7 +53,7 @@ class Segment:
             raise DamagedError(path, "its footer cannot be read") from None
         if wrong := plain_values.fault(facts, Sequence[records.FinishedRecord]):
             raise DamagedError(path, str(wrong))
-        # A kind becomes the name of a view.
+        # The kind becomes the name of a view.
         if not all(cell["kind"].isidentifier() and cell["rows"] >= 0 for cell in facts):
             raise DamagedError(path, "its footer names no cells")
         if not facts or sum(cell["rows"] for cell in facts) != _file(path).metadata.num_rows:
@@ -65,7 +66,7 @@ class Segment:
 
     @property
     def columns(self) -> Any:
-        """The schema, without the facts."""
+        """The schema without the facts in its metadata."""
         return _file(self.path).schema_arrow.remove_metadata()
 
     def table(self, position: int) -> pa.Table:
@@ -80,7 +81,7 @@ class Segment:
         return rows.drop_columns(["cell"])
 
     def all_rows(self) -> pa.Table:
-        """The rows of all cells, each with its cell's name."""
+        """The rows of all cells, with the name of each row's cell."""
         return _decoded(self.path)
 
     @cached_property
@@ -88,9 +89,10 @@ class Segment:
         return [0, *accumulate(int(cell["rows"]) for cell in self.facts)]
 
     def verify(self, *, named: bool = True) -> None:
-        """Reads every byte; raises where one is not as it was written, or where a name is another cell's.
+        """Reads every byte; raises an error if one differs from what was written, or if a name belongs to another
+        cell.
 
-        Names of an earlier format cannot be computed again: then `named` is False.
+        Names of an earlier format cannot be computed again; pass `named=False` for those.
         """
         data = self.path.read_bytes()
         if _SEAL not in data or _sealed(data) != data:
@@ -108,7 +110,9 @@ class Segment:
             raise DamagedError(self.path, "its rows are not those of its cells")
 
     def sound(self) -> list[tuple[Facts, pa.Table]]:
-        """The cells of a damaged file whose rows can be trusted: none, unless the damage is seen to lie in others'."""
+        """The cells of a damaged file whose rows can be trusted: none, unless the damage is known to lie in other
+        cells.
+        """
         kept = []
         for position, facts in enumerate(self.facts):
             try:
@@ -121,7 +125,7 @@ class Segment:
 
 
 def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
-    """The bytes of a file that holds these cells, in this order."""
+    """The bytes of a file with these cells in this order."""
     named = []
     for cell, table in zip(facts, tables, strict=True):
         names = pa.repeat(pa.scalar(cell["name"], pa.string()), table.num_rows)
@@ -136,12 +140,12 @@ def pack(facts: Sequence[Facts], tables: Iterable[pa.Table]) -> bytes:
 
 
 def seal_of(data: bytes) -> str:
-    """The hash a file holds of itself."""
+    """The hash that a file contains of itself."""
     return data.rpartition(_SEAL)[2][: len(_OPEN)].decode("ascii", "replace")
 
 
 def _sealed(data: bytes) -> bytes:
-    """The file with the hash of its bytes, taken with zeros in its place."""
+    """Inserts the hash of the file's bytes, computed with zeros in its place."""
     before, mark, after = data.rpartition(_SEAL)
     zeroed = before + mark + _OPEN + after[len(_OPEN) :]
     return before + mark + hashlib.blake2b(zeroed, digest_size=16).hexdigest().encode() + after[len(_OPEN) :]
@@ -173,7 +177,7 @@ def _reading(path: Path) -> Iterator[None]:
 @lru_cache(maxsize=16)
 def _opened(path: Path, *_version: int) -> Any:
     with _reading(path):
-        # Arrow takes no name that is not UTF-8; an open file has none.
+        # Arrow accepts only UTF-8 paths, so such a file is passed as an open file.
         source = path if str(path).isascii() else path.open("rb")
         return pq.ParquetFile(source, page_checksum_verification=True)
 

@@ -1,6 +1,7 @@
-"""What each kind of cell is made of, who carries it out, and the columns of its stored rows.
+"""The specification of each kind of cell: its fields, the function that computes it, and the columns of its stored
+rows.
 
-A kind is one dataclass that names its runner, so a study adds a kind next to its runner, and no table lists them.
+A kind is one dataclass that names its runner. A study adds a kind next to its runner; there is no central list.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ EXAMPLES = pa.schema(
         "example_id": pa.string(),
         "text": pa.string(),
         "text_pair": pa.string(),
-        "label": pa.string(),  # where the data names classes
-        "label_index": pa.int32(),  # where it numbers them
+        "label": pa.string(),  # if the data name their classes
+        "label_index": pa.int32(),  # if the data number their classes
         "rationale_starts": pa.list_(pa.int32()),
         "rationale_ends": pa.list_(pa.int32()),
-        "group_name": pa.string(),  # only where the user has named groups; `group` is a word of SQL
+        "group_name": pa.string(),  # only if the user has named groups; `group` is a keyword in SQL
     }
 )
 EXPLANATIONS = pa.schema(
     {
         "example_id": pa.string(),
-        "starts": pa.list_(pa.int32()),  # of every unit, in characters
+        "starts": pa.list_(pa.int32()),  # first character of every unit
         "ends": pa.list_(pa.int32()),
         "segments": pa.list_(pa.int8()),  # 0 = in text, 1 = in text_pair
         "scores": pa.list_(pa.float32()),
@@ -44,14 +45,14 @@ EXPLANATIONS = pa.schema(
         "gap": pa.float64(),
         "truncated": pa.int32(),
         "probabilities": pa.list_(pa.float32()),
-        "label": pa.int32(),  # the gold class, where the model has it
+        "label": pa.int32(),  # the gold class, if the model has it
         "note": pa.string(),
     }
 )
 SCORES = pa.schema(
     {
         "example_id": pa.string(),
-        "value": pa.float64(),  # null = undefined, and `why` says so
+        "value": pa.float64(),  # null = undefined, with the reason in `why`
         "why": pa.string(),
         "record": pa.string(),  # JSON
     }
@@ -60,23 +61,23 @@ CHECKS = pa.schema(
     {
         "example_id": pa.string(),
         "ratio": pa.float64(),  # the share of units erased
-        "p": pa.float64(),  # that what is left is in distribution
-        "smallest": pa.float64(),  # the smallest p there could have been
-        "why": pa.string(),  # in the only row of a check that could not be made
+        "p": pa.float64(),  # the p-value for the hypothesis that the remaining input is in distribution
+        "smallest": pa.float64(),  # the smallest possible p-value
+        "why": pa.string(),  # in the only row of a check that could not be carried out
     }
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The base of every kind; an instance holds all that decides a cell's result, besides its parents."""
+    """The base class of every kind; an instance holds everything that decides a cell's result except its parents."""
 
     kind: ClassVar[str]
-    runner: ClassVar[str] = ""  # "package.module:function"; none where the rows are known when planning
+    runner: ClassVar[str] = ""  # "package.module:function"; empty if the rows are known when planning
 
     @classmethod
     def of(cls, cell: Any) -> Self:
-        """What a planned or stored cell is made of; what other kinds have besides is left out."""
+        """The specification of a planned or stored cell; fields of other kinds are ignored."""
         return cls.from_dict(cell.specs)
 
     @classmethod
@@ -84,13 +85,15 @@ class Spec:
         return cls(**{name: specs[name] for name in names(cls) if name in specs})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values. What has its default is left out: a field that is added later renames no stored cell."""
+        """Plain values. Fields with their default are left out, so that a field that is added later renames no stored
+        cell.
+        """
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         changed = {name: value for name, (value, default) in values.items() if default is MISSING or value != default}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
 
     def cell(self, *parents: Cell | str) -> Cell:
-        """The cell that is made of this and of its parents."""
+        """The cell with this specification and these parents."""
         above = tuple(parent if isinstance(parent, str) else parent.name for parent in parents)
         return Cell(self.kind, self.to_dict(), above, self.runner)
 
@@ -101,9 +104,9 @@ def names(spec: type[Spec]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec(Spec):
-    """A model: its name, the options of `load_model`, and the fingerprint of all it is, to be sure.
+    """A model: its name, the options of `load_model`, and the fingerprint of its content.
 
-    "cell:NAME" is the model that the cell of that name has trained.
+    "cell:NAME" is the model that was trained by the cell of that name.
     """
 
     model: str
@@ -112,13 +115,13 @@ class ModelSpec(Spec):
 
     @property
     def key(self) -> str:
-        """What tells one loaded model from another."""
+        """The key that distinguishes loaded models."""
         return canonical([self.model, self.model_options or {}, self.model_fingerprint])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec(Spec):
-    """Which examples: those of a data cell."""
+    """The examples of a data cell."""
 
     data: str
     split: str | None
@@ -136,7 +139,7 @@ class DataSpec(SourceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ReferencesSpec(Spec):
-    """Examples that a check compares with."""
+    """The examples that a check compares with."""
 
     kind = "references"
 
@@ -145,7 +148,7 @@ class ReferencesSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplanationSpec(ModelSpec, SourceSpec):
-    """Methods are named twice: as people write them, and with every option, which is what a result depends on."""
+    """Methods have two names: as people write them, and with every option, on which the result depends."""
 
     kind = "explanation"
     runner = "troth.sweep.runners:explain"
@@ -159,12 +162,12 @@ class ExplanationSpec(ModelSpec, SourceSpec):
     explainer: str
     explainer_full: str
     explainer_code: str | None = None  # fingerprint of a method that does not come with troth
-    explainer_files: str | None = None  # hash of the files that the method reads: a checkpoint
+    explainer_files: str | None = None  # hash of the files that the method reads, such as a checkpoint
     seed: int
-    first: int | None = None  # only so many of the examples
+    first: int | None = None  # only the first examples
     magnitude: bool | None = None  # absolute scores
-    over_sum: bool = False  # scores over their signed sum
-    masking_files: str | None = None  # hash of another model that the masking asks
+    over_sum: bool = False  # scores divided by their signed sum
+    masking_files: str | None = None  # hash of another model that the masking uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,12 +179,12 @@ class MetricSpec(ExplanationSpec):
     metric: str
     metric_full: str
     metric_code: str | None = None
-    metric_files: str | None = None  # hash of another model that its masking asks
+    metric_files: str | None = None  # hash of another model that its masking uses
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSpec(ModelSpec, SourceSpec):
-    """Whether inputs masked at random are in distribution."""
+    """A test of whether randomly masked inputs are in distribution."""
 
     kind = "check"
     runner = "troth.sweep.runners:check_masked"
@@ -192,4 +195,4 @@ class CheckSpec(ModelSpec, SourceSpec):
     step: float
     seed: int
     references: References
-    masking_files: str | None = None  # as of an explanation
+    masking_files: str | None = None  # as for an explanation

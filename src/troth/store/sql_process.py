@@ -1,7 +1,7 @@
-"""One SELECT in a process of its own, which ends after a time, and cannot take more memory than it was given.
+"""Runs one SELECT in a process of its own, which is ended after a time limit and has a memory limit.
 
-DuckDB's own limits do not cover everything: a cell of a gigabyte is outside of `memory_limit`, and some functions
-cannot be interrupted. The system bounds a process, and can always end it.
+DuckDB's own limits do not cover everything: a value of a gigabyte is not counted in `memory_limit`, and some functions
+cannot be interrupted. The operating system can limit a process and can always end it.
 """
 
 import multiprocessing
@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.core.reading import size
 
 _STATM = Path("/proc/self/statm")
@@ -29,20 +30,20 @@ _SLACK = 128 << 20  # for DuckDB itself and the stacks of its threads
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """What a query may take."""
+    """The limits of a query."""
 
     seconds: float = 60.0
     memory: int = 1 << 30  # bytes
 
     @property
     def answer(self) -> int:
-        """The most bytes of an answer: as Python objects it takes several times as many."""
+        """The largest size of an answer in bytes; as Python objects it takes several times as much."""
         return self.memory // 4
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a query can see: tables in memory, views over them, and the files of one folder."""
+    """The data that a query can read: tables in memory, views over them, and the files of one folder."""
 
     folder: str
     tables: dict[str, pa.Table]
@@ -50,8 +51,9 @@ class Sources:
 
 
 def select(sources: Sources, sql: str, limits: QueryLimits, rows: int = 0) -> pa.Table:
-    """The answer, or its first `rows` rows. Ctrl-C ends the process and is raised as usual."""
-    import duckdb  # noqa: F401  (before the fork, which then shares it)
+    """Returns the answer, or its first `rows` rows. Ctrl-C ends the process and is raised as usual."""
+    with importing("sql", "a query"):
+        import duckdb  # noqa: F401  (before the fork, which then shares it)
 
     with _process(sources, sql, limits, rows) as (answers, process):
         deadline, schema, batches, taken = time.monotonic() + limits.seconds, None, list[pa.RecordBatch](), 0
@@ -82,7 +84,8 @@ def select(sources: Sources, sql: str, limits: QueryLimits, rows: int = 0) -> pa
 
 @contextmanager
 def _process(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iterator[tuple[Connection, Any]]:
-    # Only on Linux can a process be forked whose libraries may have started threads; elsewhere a new one is started.
+    # Forking a process whose libraries may have started threads works on Linux only; elsewhere a new process is
+    # spawned.
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     answers, questions = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sources, sql, limits, rows, questions), daemon=True)
@@ -105,9 +108,9 @@ def _out_of_memory(limits: QueryLimits, how: str = "") -> TrothError:
 
 
 def _work(sources: Sources, sql: str, limits: QueryLimits, rows: int, answers: Connection) -> None:
-    """The life of the child."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
-    if hasattr(signal, "setitimer"):  # where the parent was killed, nobody else would
+    """The main function of the child process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    if hasattr(signal, "setitimer"):  # ends the process if the parent was killed
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, limits.seconds + 5)
     import duckdb
@@ -130,7 +133,7 @@ def _answers(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iter
     connection = duckdb.connect()
     for setting, value in {
         "memory_limit": f"{limits.memory}B",
-        "temp_directory": "",  # nothing is written to the disk
+        "temp_directory": "",  # no temporary files
         "threads": min(_THREADS, os.cpu_count() or 1),
         "allowed_directories": [sources.folder],
         "enable_external_access": False,
@@ -155,7 +158,7 @@ def _answers(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iter
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Every name once: a, a, a_2 become a, a_3, a_2."""
+    """Makes names unique: a, a, a_2 become a, a_3, a_2."""
     taken, unique = set(names), list[str]()
     for name in names:
         number, free = 2, name
@@ -166,7 +169,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _bound_memory(more: int) -> None:
-    """Lets this process take so many bytes more than it has; only Linux can count them."""
+    """Limits how many bytes this process may allocate from now on; only possible on Linux."""
     if sys.platform != "linux":
         return
     import resource

@@ -23,25 +23,25 @@ from troth.store import compaction, records
 from troth.store.cells import FORMAT_VERSION, Cell
 from troth.store.claims import Claims
 from troth.store.records import DamagedError
-from troth.store.records import Stored as Stored  # its place for whoever reads a store
+from troth.store.records import Stored as Stored  # imported from here by code that reads a store
 from troth.store.segments import Facts, Segment, pack
 
 
 class Store:
-    """A run folder; it is created when something is written."""
+    """A run's folder, which is created when something is written."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.claims = Claims(self.folder / "claims")
-        self.unreadable: dict[Path, str] = {}  # damaged files met so far, and why
-        self._fresh: dict[str, Segment | None] = {}  # by cell; None: its footer was not read yet
+        self.unreadable: dict[Path, str] = {}  # damaged files found so far, with the reason
+        self._fresh: dict[str, Segment | None] = {}  # by cell; None if its footer was not read yet
         self._segments: dict[str, Segment] = {}  # by file name
         self._places: dict[str, tuple[Segment, int]] = {}  # by cell
         self._refuse_foreign()
         self.refresh()
 
     def _refuse_foreign(self) -> None:
-        """A folder of somebody else's is left alone; our own with a damaged or lost run.json is still a run."""
+        """Refuses a folder that is not ours; a run's folder with a damaged or missing run.json is still a run."""
         if self.folder.is_symlink() and not self.folder.exists():
             raise TrothError(f"{self.folder} is a link to nowhere; a run needs a folder")
         if self.folder.exists() and not self.folder.is_dir():
@@ -63,7 +63,7 @@ class Store:
         return name in self._fresh or name in self._places
 
     def has_now(self, name: str) -> bool:
-        """Whether a cell is finished, perhaps by another process since we last looked."""
+        """Whether a cell is finished, perhaps by another process since the last refresh."""
         if not self.has(name):
             if self._cell_path(name).exists():
                 self._fresh[name] = None
@@ -82,11 +82,11 @@ class Store:
                     try:
                         return segment.table(position)
                     except DamagedError:
-                        if not self._cell_path(name).exists():  # written again since
+                        if not self._cell_path(name).exists():  # written again in the meantime
                             raise
                 return Segment.open(self._cell_path(name)).table(0)
             except FileNotFoundError:
-                self.refresh()  # another process has compacted it meanwhile
+                self.refresh()  # another process has compacted it in the meantime
         raise TrothError(f"{self.folder} has no finished cell {name}")
 
     def cells(self) -> list[Stored]:
@@ -94,13 +94,15 @@ class Store:
 
     def failed(self) -> list[Stored]:
         failures = (self.failure(name) for name in self._noted_failures() if not self.has(name))
-        return [failure for failure in failures if failure is not None]  # None: just tried again by another process
+        return [failure for failure in failures if failure is not None]  # None: another process is trying it again
 
     def _noted_failures(self) -> list[str]:
         return sorted(path.stem for path in (self.folder / "failed").glob("*.json"))
 
     def failure(self, name: str) -> Stored | None:
-        """Why a cell failed, perhaps in another process; None where it did not, or where its error cannot be read."""
+        """The error of a failed cell, perhaps in another process; None if it did not fail or its error cannot be
+        read.
+        """
         path = self.folder / "failed" / f"{name}.json"
         try:
             failure = Stored.of(records.read(path, records.FailedRecord))
@@ -115,7 +117,7 @@ class Store:
         return failure
 
     def segments(self) -> list[Segment]:
-        """All files that can be read, fresh ones included."""
+        """All readable files, including those of single cells."""
         for _ in range(3):
             try:
                 for name, segment in list(self._fresh.items()):
@@ -129,7 +131,9 @@ class Store:
         return [*self._segments.values(), *filter(None, self._fresh.values())]
 
     def shadowed(self, segment: Segment) -> list[str]:
-        """Cells of a file that count elsewhere: a process was killed between compacting and tidying up."""
+        """The cells of a file that are also in another one, because a process was killed between compacting and
+        removing.
+        """
         owned = {facts["name"] for facts in self._owned(segment)}
         return [facts["name"] for facts in segment.facts if facts["name"] not in owned]
 
@@ -137,8 +141,8 @@ class Store:
         return [facts for facts in segment.facts if self._places.get(facts["name"], (segment,))[0] is segment]
 
     def refresh(self) -> None:
-        """Looks at what other processes have done."""
-        # Fresh files first: what is compacted in between is then seen in its segment.
+        """Reads what other processes have written."""
+        # Files of single cells first: a cell that is compacted in between is then found in its segment.
         fresh = {path.stem for path in _parquet(self.folder / "cells")}
         self._refresh_segments()
         self._fresh = {name: self._fresh.get(name) for name in fresh if name not in self._places}
@@ -151,7 +155,7 @@ class Store:
             try:
                 opened = {name: self._segments.get(name) or self._opened(path) for name, path in sorted(paths.items())}
             except FileNotFoundError:
-                continue  # merged into another one meanwhile
+                continue  # merged into another file in the meantime
             self._segments = {name: segment for name, segment in opened.items() if segment is not None}
             self._places = {}
             for segment in self._segments.values():
@@ -169,7 +173,7 @@ class Store:
     # Writing
 
     def write(self, cell: Cell, table: pa.Table, facts: Mapping[str, Any] | None = None) -> None:
-        """Stores a finished cell; `facts`: seconds, forward, backward, host, folders."""
+        """Stores a finished cell; `facts` are seconds, forward, backward, host and folders."""
         whole = {**_identity(cell), "rows": table.num_rows, "finished": round(time.time(), 3), **(facts or {})}
         write_aside(self._cell_path(cell.name), pack([whole], [table]), lasting=False)
         self._fresh[cell.name] = None
@@ -183,16 +187,16 @@ class Store:
         return Stored.of(whole)
 
     def forget_failures(self, names: Iterable[str]) -> None:
-        """Lets failed cells be tried again."""
+        """Deletes the stored errors, so that failed cells are tried again."""
         for name in names:
             (self.folder / "failed" / f"{name}.json").unlink(missing_ok=True)
 
     def repair(self) -> list[str]:
-        """Sets aside what is in a run's way: what should be a folder or file and is not, and damaged JSON."""
+        """Sets aside whatever blocks a run: entries of the wrong type and damaged JSON."""
         if not self.folder.is_dir():
             return []
         notes = list(compaction.clear(self.folder))
-        for name in self._noted_failures():  # also of cells that are there: a later check may find them damaged
+        for name in self._noted_failures():  # also of finished cells, because a later check may find those damaged
             self.failure(name)
         for path in [path for path in self.unreadable if path.suffix == ".json"]:
             why = self.unreadable.pop(path)
@@ -202,10 +206,10 @@ class Store:
         return notes
 
     def check(self) -> list[str]:
-        """Reads every file whole; what is damaged is set aside and named, and its sound cells are kept."""
+        """Reads every file completely; damaged ones are set aside and reported, and their sound cells are kept."""
         notes: list[str] = []
         self.refresh()
-        # What is named has been moved; it may have stood before another file with the same cell.
+        # A damaged file that was moved may have hidden another file with the same cell.
         while found := compaction.check(self.folder, self.segments(), self.unreadable):
             notes += found
             self.unreadable = {}
@@ -215,7 +219,7 @@ class Store:
         return notes
 
     def damages(self) -> list[DamagedError]:
-        """Files that are not what was written, found by reading every one whole; nothing is moved."""
+        """The damaged files, found by reading every file completely; nothing is moved."""
         self.refresh()
         segments = self.segments()
         named = (self.about() or {}).get("format") == FORMAT_VERSION
@@ -224,7 +228,7 @@ class Store:
         )
 
     def compact(self) -> None:
-        """Joins finished cells into segments; skipped where another process does so."""
+        """Joins finished cells into segments, unless another process is doing so."""
         if not self.claims.take("compaction"):
             return
         try:
@@ -236,30 +240,30 @@ class Store:
 
     @property
     def fresh(self) -> int:
-        """How many finished cells are files of their own."""
+        """The number of finished cells in files of their own."""
         return len(self._fresh)
 
     def _cell_path(self, name: str) -> Path:
         return self.folder / "cells" / f"{name}.parquet"
 
-    # What the run is about
+    # The content of run.json
 
     def about(self) -> dict[str, Any] | None:
-        """What run.json says; None where there is none yet."""
+        """The content of run.json; None if there is none yet."""
         return records.read_run(self.folder)
 
     def note(self, **facts: Any) -> None:
-        """Adds to run.json; mappings and lists grow, anything else is replaced."""
+        """Adds to run.json: mappings and lists are extended, other values replaced."""
         with self.claims.lock("run.json"):
             try:
                 records.add_to_run(self.folder, facts)
-            except DamagedError as damage:  # since the run began
+            except DamagedError as damage:  # damaged since the run began
                 compaction.set_aside(self.folder, damage.path)
                 records.add_to_run(self.folder, facts)
 
 
 def open_run(name: str | Path, runs: str | Path = "runs", *, sound: bool = False) -> Store:
-    """An existing run: a folder, or the name of one in `runs`; `sound`: all its files must be what was written."""
+    """Opens an existing run: a folder, or the name of one in `runs`; `sound` refuses a run with damaged files."""
     for folder in (Path(name), Path(runs) / name):
         if (folder / "run.json").is_file():
             store = Store(folder)
@@ -276,12 +280,12 @@ def _identity(cell: Cell) -> dict[str, Any]:
 
 
 def _foreign(path: Path) -> bool:
-    """Nothing of ours (a study's pages are), nor what another process is writing aside right now."""
+    """Whether an entry is neither part of a run nor of a study, nor a temporary file of another process."""
     figure = path.suffix in (".png", ".pdf", ".svg") and path.match("[0-9][0-9]-*")
     ours = figure or path.name in {*compaction.PLACES, "run.json", "study.json", "study.md"}
     return not ours and not path.name.startswith(".")
 
 
 def _parquet(folder: Path) -> list[Path]:
-    # A link to nowhere counts as missing: writing replaces it.
+    # A broken link counts as missing: writing replaces it.
     return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]

@@ -1,4 +1,4 @@
-"""Examples, attributions and scores as stored rows, and back."""
+"""Converts examples, attributions and scores to stored rows and back."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def examples_to_table(examples: Iterable[Example]) -> pa.Table:
     rows = []
     for example in examples:
         starts, ends = _columns(example.rationale) if example.rationale is not None else (None, None)
-        # A set of labels is written as JSON: [0, 2]
+        # a set of labels is written as JSON: [0, 2]
         label = json.dumps(example.label) if isinstance(example.label, tuple) else example.label
         named = isinstance(label, str)
         rows.append(
@@ -85,7 +85,7 @@ def attributions_to_table(attributions: Iterable[Attribution]) -> pa.Table:
 def table_to_attributions(
     model: TextClassifier, encodings: Iterable[Encoding], table: pa.Table, *, explainer: str = "", seed: int = 0
 ) -> list[Attribution]:
-    """The attributions of stored rows; the examples as the model reads them must have the units that were scored."""
+    """The attributions in stored rows; the given examples must have the same units as those that were scored."""
     by_id = {encoding.example.id: encoding for encoding in encodings}
 
     def attribution(row: dict[str, Any]) -> Attribution:
@@ -126,7 +126,7 @@ def scores_to_table(example_ids: Iterable[str], scores: Iterable[Score]) -> pa.T
 
 
 def table_to_scores(table: pa.Table) -> list[Score]:
-    """The scores of stored rows, in their order."""
+    """The scores in stored rows, in the same order."""
     columns = (table.column(name).to_pylist() for name in ("value", "record", "why"))
     return [
         Score(math.nan if value is None else value, json.loads(record), why)
@@ -135,7 +135,7 @@ def table_to_scores(table: pa.Table) -> list[Score]:
 
 
 def check_to_table(check: Check, explainer: str) -> pa.Table:
-    """One row per example and ratio; where nothing could be tested, one row that says why."""
+    """One row per example and ratio; if nothing could be tested, one row with the reason."""
     if check.not_tested:
         return pa.Table.from_pylist([{"why": check.not_tested}], schema=CHECKS)
     rows = [
@@ -147,8 +147,9 @@ def check_to_table(check: Check, explainer: str) -> pa.Table:
 
 
 def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float | None]:
-    """Simes's p-value that all examples are in distribution, by ratio; the reason, where there are none; the smallest
-    there could have been."""
+    """Simes's p-value for the hypothesis that all examples are in distribution, by ratio; the reason if there is none;
+    and the smallest possible p-value.
+    """
     rows = table.to_pylist()
     by_ratio: dict[float, list[float]] = {}
     for row in rows:
@@ -156,12 +157,12 @@ def table_to_p_values(table: pa.Table) -> tuple[dict[float, float], str, float |
             by_ratio.setdefault(row["ratio"], []).append(row["p"])
     if not rows:
         return {}, "no examples", None
-    smallest = rows[0].get("smallest")  # earlier runs do not have this column
+    smallest = rows[0].get("smallest")  # missing in earlier runs
     return {ratio: data_set_p_value(p) for ratio, p in by_ratio.items()}, rows[0]["why"], smallest
 
 
 def _label(text: str) -> str | tuple[int, ...]:
-    """A class by its name, or the set of labels that was written as JSON."""
+    """A class by its name, or a set of labels from JSON."""
     return tuple(json.loads(text)) if _NUMBERS.fullmatch(text) else text
 
 
@@ -185,7 +186,7 @@ def _columns(spans: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What numpy and torch hold, as JSON can say it."""
+    """Values of numpy and torch in a form that JSON can hold."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a record holds plain values and arrays, not {type(value).__name__}")

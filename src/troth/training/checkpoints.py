@@ -1,7 +1,7 @@
-"""What a training needs to resume after it was killed: weights and optimizer as safetensors, the rest as JSON.
+"""Checkpoints of a training: weights and optimizer state as safetensors, everything else as JSON.
 
-A checkpoint is written aside and renamed last, so one that is there is whole; the one before goes only then. Random
-numbers need no saving: they are keyed by what they are drawn for.
+A checkpoint is written to a temporary name and renamed when it is complete; the previous one is deleted only then. The
+state of random generators is not saved, because every random number is keyed by what it is drawn for.
 """
 
 import dataclasses
@@ -25,21 +25,21 @@ from troth.core.errors import TrothError
 from troth.core.files import remedy, writing_aside
 
 _OURS = ("step-*[0-9]", "best-*.safetensors", "damaged-step-*", "*step-*.partial", "*best-*.partial")
-_SEPARATOR = "|"  # between a parameter's name and what the optimizer keeps of it
+_SEPARATOR = "|"  # separates a parameter's name from the name of the optimizer's state
 
 
 class DamagedCheckpointError(Exception):
-    """A file of a checkpoint is not what was written, and why."""
+    """A file of a checkpoint differs from what was written; the message gives the reason."""
 
 
 @dataclass
 class State:
-    """Counts from the start of the training, and of the epoch under way."""
+    """Counters since the start of the training and since the start of the current epoch."""
 
     step: int = 0
-    epoch: int = 0  # finished
-    batch: int = 0  # done in this epoch
-    loss: float = 0.0  # summed over the rows of this epoch
+    epoch: int = 0  # finished epochs
+    batch: int = 0  # finished batches of this epoch
+    loss: float = 0.0  # sum over the rows of this epoch
     rows: int = 0
     seconds: float = 0.0
     best_epoch: int = 0
@@ -48,7 +48,7 @@ class State:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Self:
-        """From a checkpoint; what cannot have been written there is damage."""
+        """Reads the state from a checkpoint; a value that cannot have been written there means damage."""
         empty = cls()
         for name, value in dataclasses.asdict(empty).items():
             kinds = (int, float) if isinstance(value, float) else type(value)
@@ -68,14 +68,14 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.notes: list[str] = []  # of what was damaged
+        self.notes: list[str] = []  # messages about damaged checkpoints
 
     def latest(self) -> Path | None:
-        """The newest whole checkpoint."""
+        """The newest complete checkpoint."""
         return max(self.folder.glob("step-*[0-9]"), default=None)
 
     def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-        """Writes a checkpoint; on a full disk the last good one survives."""
+        """Writes a checkpoint; if the disk is full, the last good one survives."""
         final = self.folder / f"step-{step:09d}"
         before = self.latest()
         with self._writing(final, f"a checkpoint at step {step}", f"; {before} is kept" if before else "") as aside:
@@ -87,7 +87,7 @@ class Checkpoints:
             shutil.rmtree(before, ignore_errors=True)
 
     def state(self, checkpoint: Path) -> dict[str, Any]:
-        """What the loop knew at a checkpoint."""
+        """The state of the training loop at a checkpoint."""
         try:
             state = reading.json_of(checkpoint / "state.json")
         except (OSError, ValueError) as error:
@@ -97,7 +97,7 @@ class Checkpoints:
         return state
 
     def load(self, checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Weights and optimizer as they were at a checkpoint; nothing is changed where a file is damaged."""
+        """Loads weights and optimizer state from a checkpoint; changes nothing if a file is damaged."""
         weights = read_weights(model, checkpoint / "model.safetensors")
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         kept: dict[str, dict[str, Tensor]] = {}
@@ -113,14 +113,14 @@ class Checkpoints:
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def save_best(self, epoch: int, model: nn.Module) -> None:
-        """The weights of the best epoch so far; the checkpoint that follows names it."""
+        """Saves the weights of the best epoch so far; the next checkpoint refers to them."""
         what = f"the best weights of epoch {epoch}"
         with self._writing(self.best_file(epoch), what, "; the last checkpoint is kept") as aside:
             save_file(weights_of(model), str(aside))
 
     @contextmanager
     def _writing(self, path: Path, what: str, kept: str) -> Iterator[Path]:
-        """Where to write a file or folder that is renamed when it is whole; what goes wrong is one line."""
+        """Yields a temporary path that is renamed on success; an operating-system error becomes one line."""
         try:
             with writing_aside(path, sole_writer=True) as aside:
                 yield aside
@@ -131,28 +131,28 @@ class Checkpoints:
             ) from error
 
     def load_best(self, epoch: int, model: nn.Module) -> None:
-        """Names that share a tensor are filled through one of them."""
+        """Loads the best weights; parameters that share memory are filled through one of their names."""
         model.load_state_dict(read_weights(model, self.best_file(epoch)), strict=False)
 
     def best_file(self, epoch: int) -> Path:
-        """Where the weights of the best epoch are kept."""
+        """The file with the weights of the best epoch."""
         return self.folder / f"best-{epoch:04d}.safetensors"
 
     def set_aside(self, checkpoint: Path, why: str) -> None:
-        """Keeps a damaged checkpoint under another name, so that the training starts over, and notes it."""
+        """Renames a damaged checkpoint, so that the training starts over, and records a message."""
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         shutil.rmtree(aside, ignore_errors=True)
         checkpoint.replace(aside)
         self.notes.append(f"{checkpoint} was damaged ({why}), so the training started over")
 
     def forget_other_best(self, epoch: int) -> None:
-        """Drops weights that a newer checkpoint no longer names."""
+        """Deletes best weights that the newest checkpoint no longer refers to."""
         for file in self.folder.glob("best-*.safetensors"):
             if file != self.best_file(epoch):
                 file.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Drops what is ours; a folder that holds anything else stays."""
+        """Deletes our files; a folder that holds anything else is kept."""
         for path in (found for pattern in _OURS for found in self.folder.glob(pattern)):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -163,7 +163,7 @@ class Checkpoints:
 
 
 def difference(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
-    """The first thing in which a stored training is another than this one; empty where it is the same."""
+    """The first field in which a stored training differs from this one; empty if they are equal."""
     for name, value in identity.items():
         if stored.get(name) != value:
             return f"its {name} is {stored.get(name)!r}, not {value!r}"
@@ -171,7 +171,7 @@ def difference(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in a few words."""
+    """The cause of an error in a few words."""
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
@@ -184,13 +184,13 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight once, each in memory of its own: on a GPU those of an LSTM are parts of one buffer."""
+    """All weights, each stored once and in its own memory: on a GPU, the weights of an LSTM are views of one buffer."""
     contiguous = torch.contiguous_format
     return {name: tensor.detach().clone(memory_format=contiguous) for name, tensor in _each_once(model).items()}
 
 
 def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:
-    """Every weight of the model from a file, each of the right shape."""
+    """Reads all weights of the model from a file and checks their shapes."""
     found, wanted = _tensors(path), _each_once(model)
     differing = [*(found.keys() ^ wanted.keys())]
     differing += [name for name in found.keys() & wanted.keys() if found[name].shape != wanted[name].shape]
@@ -200,7 +200,7 @@ def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:
 
 
 def _each_once(model: nn.Module) -> dict[str, Tensor]:
-    """The weights by one of the names that may share them."""
+    """The weights, with one name for those that share memory."""
     found: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
         found.setdefault((tensor.data_ptr(), tensor.shape), (name, tensor))

@@ -1,4 +1,4 @@
-"""Labeled encodings as flat tensors: a batch of rows is cut out of them in one operation, erased if need be.
+"""Labeled encodings as flat tensors, from which a batch is gathered, and erased if asked, in one operation.
 
 Nothing is padded to the longest text, and no text is tokenized twice.
 """
@@ -16,11 +16,11 @@ from troth.core.types import Encoding, Rows
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
-_BLOCK = 50  # batches whose examples are sorted by length together
+_BLOCK = 50  # number of batches within which examples are sorted by length
 
 
 class Corpus:
-    """Examples as one model reads them, each with its class and, where some of it is gone, what it keeps."""
+    """Encoded examples with their classes and, where units were erased, what is kept of each."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class Corpus:
         self._units = _flat([encoding.units for encoding in self.encodings])
         types = [encoding.token_types for encoding in self.encodings if encoding.token_types is not None]
         self._types = _flat(types) if len(types) == len(self.encodings) else None
-        self._kept: Tensor | None = None  # [tokens] how much of each is left
+        self._kept: Tensor | None = None  # [tokens] how much of each token is kept
         self._own_keys: Tensor | None = None  # [examples]
 
     def __len__(self) -> int:
         return len(self.encodings)
 
     def _per_token(self, keeps: Sequence[Tensor]) -> Tensor:
-        """[tokens] what is left of each; a keep over the first text's units leaves the second whole."""
+        """[tokens] how much of each token is kept; a keep over the first text's units leaves the second text whole."""
         sizes = torch.tensor([len(keep) for keep in keeps], dtype=torch.int64)
         for size, encoding in zip(sizes.tolist(), self.encodings, strict=True):
             if size > encoding.n_units:
@@ -56,26 +56,28 @@ class Corpus:
         return flat[torch.where(inside, begins + self._units, len(flat) - 1)]
 
     def erased(self, keeps: Sequence[Tensor]) -> Self:
-        """The same examples with less left of them; what they share is not copied."""
+        """The same examples with fewer units kept; the tensors they share are not copied."""
         other = copy.copy(self)
         other._kept = self._per_token([keep.to(torch.float32) for keep in keeps])
         return other
 
     def to(self, device: torch.device) -> Self:
-        """Its flat tensors moved to a device; lengths and starts stay, so that cutting a batch waits for nobody."""
+        """Moves the flat tensors to a device; lengths and starts stay on the CPU, so that gathering a batch does not
+        synchronize.
+        """
         self._ids, self._units, self.labels = (part.to(device) for part in (self._ids, self._units, self.labels))
         self._types = None if self._types is None else self._types.to(device)
         self._kept = None if self._kept is None else self._kept.to(device)
         return self
 
     def keys(self, *parts: object) -> Tensor:
-        """A key of random draws for every example and purpose. [examples]"""
+        """[examples] the random-generator key of every example for a purpose."""
         if self._own_keys is None:
             self._own_keys = torch.tensor([draws.key(encoding.example.id) for encoding in self.encodings])
         return draws.row_keys(draws.key(*parts), self._own_keys)
 
     def rows(self, index: Tensor, keys: Tensor, model: TextClassifier) -> Rows:
-        """Some of the examples as rows, with the keys of their random draws. [rows], [rows]"""
+        """Gathers some of the examples as rows, with the keys of their random draws. [rows], [rows]"""
         device = self._ids.device
         lengths = self.lengths[index]
         steps = torch.arange(int(lengths.max()))
@@ -98,7 +100,7 @@ class Corpus:
 
 
 def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
-    """Several corpora as one, and where each begins in it; one and the same is not repeated."""
+    """Joins several corpora and returns where each begins; the same corpus is not repeated."""
     different = list({id(corpus): corpus for corpus in corpora}.values())
     sizes = torch.tensor([len(corpus) for corpus in different])
     begins = dict(zip(map(id, different), (sizes.cumsum(0) - sizes).tolist(), strict=True))
@@ -122,11 +124,12 @@ def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
 
 
 def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
-    """The mini-batches of an epoch, each of examples about as long, in an order that only seed and epoch decide.
+    """The mini-batches of an epoch: examples of similar length, in an order that depends only on seed and epoch.
 
-    Which examples meet is the seed's; that the k-th batch is, say, one of short texts is the same for all seeds, so
-    that several seeds can be trained side by side without padding each other. Where a row stands in its batch, and
-    which rows make up a last, smaller batch, is drawn: recipes go by the place, and no text's length may decide.
+    Which examples share a batch depends on the seed. Whether the k-th batch holds short or long texts is the same for
+    all seeds, so that several seeds can be trained side by side without padding to each other. The position of an
+    example within its batch, and the members of a smaller last batch, are drawn at random: recipes use the position, so
+    it must not depend on the text's length.
     """
     generator = np.random.default_rng(draws.key(seed, "order of examples", epoch))
     order = generator.permutation(len(lengths))
@@ -142,7 +145,7 @@ def batches(lengths: Tensor, size: int, seed: int, epoch: int) -> list[Tensor]:
 
 
 def by_length(lengths: Tensor, size: int) -> list[Tensor]:
-    """Every example once, those about as long together."""
+    """All examples, ordered so that those of similar length are neighbors."""
     return list(torch.split(torch.argsort(lengths, stable=True), size)) if len(lengths) else []
 
 

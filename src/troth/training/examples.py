@@ -1,4 +1,6 @@
-"""Labeled examples to train, validate and test on: splits found or held out, classes numbered alike, oddities noted."""
+"""Loads labeled examples for training, validation and testing: finds or holds out splits, numbers the classes, and
+notes oddities in the data.
+"""
 
 import os
 import warnings
@@ -20,20 +22,20 @@ from troth.data.sources.labels import index_labels
 from troth.training.settings import Metric
 
 Source = str | os.PathLike[str] | Dataset | Iterable[Any]
-_HELD_OUT = 0.2  # of the training examples, where there is no validation split
-_TAKEN = ("name", "training", "validation", "validation split")  # names of other things in a training's report
+_HELD_OUT = 0.2  # share of the training examples, if there is no validation split
+_TAKEN = ("name", "training", "validation", "validation split")  # reserved names in a training's report
 
 
 @dataclass(frozen=True)
 class Labeled:
-    """Examples whose labels are class numbers, and the names of the classes."""
+    """Examples whose labels are class indices, with the names of the classes."""
 
     name: str
     training: Data
     validation: Data
     others: Mapping[str, Data]
     labels: tuple[str, ...]
-    metric: Metric | None  # the data set's own
+    metric: Metric | None  # the data set's own metric
     notes: tuple[str, ...]
 
 
@@ -46,12 +48,14 @@ def load_labeled(
     limit: int | None = None,
     columns: Mapping[str, Any] | None = None,
 ) -> Labeled:
-    """What to train and validate on: the train and validation splits, another source, or a share held out of train."""
+    """Loads training and validation examples: the two splits, another source, or a share held out of the training
+    split.
+    """
     entry, options = entry_of(source), dict(columns or {})
     splits = splits_of(source, entry)
     training = load_training(source, required=True, limit=limit, **options)
     if entry is None and training.labels:
-        options["labels"] = training.labels  # the same numbers for the same words everywhere
+        options["labels"] = training.labels  # the same class indices for the same labels in all splits
     checking = None
     if validation is not None:
         checking = load_data(validation, **(options if entry_of(validation) is None else {}))
@@ -89,11 +93,11 @@ def load_labeled(
 
 
 def load_training(source: Source, *, required: bool, limit: int | None = None, **columns: Any) -> Data:
-    """The training split; where there is none, an error if it is `required`, else the split there is."""
+    """The training split. If there is none: an error if it is `required`, else whichever split exists."""
     splits = splits_of(source, entry_of(source)) or set()
     try:
         training = load_data(source, split="train" if "train" in splits else None, limit=limit, **columns)
-    except NoSplitError:  # only reading tells what the hub has
+    except NoSplitError:  # data on the hub must be read to find out
         if required:
             raise
         return load_data(source, limit=limit, **columns)
@@ -103,15 +107,16 @@ def load_training(source: Source, *, required: bool, limit: int | None = None, *
 
 
 def load_three_splits(source: Source, *, hold_out: float | None = None, limit: int | None = None) -> Labeled:
-    """As `load_labeled`, with examples to test on in `others["test"]`, from whatever splits there are.
+    """As `load_labeled`, with test examples in `others["test"]`, from whichever splits exist.
 
-    Without a test split the validation split is tested on, or a fifth of train where that is missing, too; a share of
-    the rest, `hold_out` or a fifth, is then validated on.
+    Without a test split, the validation split is used for testing, or a fifth of train if that is missing, too. A share
+    of the remaining training examples (`hold_out`, by default a fifth) is then used for validation.
     """
-    if isinstance(source, Mapping) and not hasattr(source, "column_names"):  # not a DatasetDict, which has it
+    # Not a DatasetDict, which has this attribute.
+    if isinstance(source, Mapping) and not hasattr(source, "column_names"):
         return _in_memory({str(name): part for name, part in source.items()}, limit)
     splits = splits_of(source, entry_of(source)) or ()
-    if "test" in splits and len(splits) > 1:  # data of one split are parted, whatever it is called
+    if "test" in splits and len(splits) > 1:  # data with a single split are divided, whatever the split is called
         return load_labeled(source, tests=("test",), hold_out=hold_out, limit=limit)
     outer = load_labeled(source, limit=limit)
     inner = load_labeled(replace(outer.training, labels=outer.labels), hold_out=hold_out)
@@ -128,7 +133,7 @@ def _in_memory(splits: Mapping[str, Any], limit: int | None) -> Labeled:
 
 
 def splits_of(source: Source, entry: Dataset | None) -> set[str] | None:
-    """The splits there are; None where only reading would tell, or where there are none."""
+    """The names of the splits; None if they are only known after reading, or if there are none."""
     if entry is not None:
         return set(entry.split_names)
     if isinstance(source, Mapping):
@@ -143,7 +148,7 @@ def _on_hub(source: Source, entry: Dataset | None) -> bool:
 
 
 def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]]:
-    """Labels as class numbers, whatever they were given as."""
+    """Converts labels of any type to class indices."""
     if not len(data):
         raise TrothError(f"{data.name} has no {data.split} examples".replace("  ", " "))
     for example in data:
@@ -156,7 +161,7 @@ def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]
 
 
 def _oddities(training: Data, validation: Data, labels: tuple[str, ...]) -> list[str]:
-    """What the user should know before hours are spent; each is warned of."""
+    """Properties of the data that the user should know before a long training; each is shown as a warning."""
     counts = Counter(example.class_index for example in training if example.class_index is not None)
     if len(counts) < 2:
         raise TrothError(

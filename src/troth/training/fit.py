@@ -1,9 +1,9 @@
-"""Carries the loop out: `fit` trains one model, `fit_stacked` many small ones at once.
+"""Runs the training loop: `fit` trains one model, `fit_stacked` many small models side by side.
 
-`fit` runs on Accelerate: as many devices and whatever precision the user launches it with. `fit_stacked` trains seeds,
-or erased copies of the data, of one small model as a batched model. Every copy sees the mini-batches, masks and initial
-weights it would see alone, so the results are those of one-by-one training up to rounding (dropout apart: a model that
-has it draws its own in each copy). Float32, one device.
+`fit` runs on Accelerate, on as many devices and in the precision with which the user launches it. `fit_stacked` trains
+several seeds, or several erased copies of the data, of one small model as a single batched model, in float32 on one
+device. Every copy sees the same mini-batches, masks and initial weights as if it were trained alone, so the results
+agree up to rounding, except for dropout, which is drawn for each copy.
 """
 
 import dataclasses
@@ -47,13 +47,13 @@ def fit(
     progress: bool = False,
     cpu: bool = False,
 ) -> TrainingResult:
-    """Trains a model on encodings; with a folder, checkpoints go there and a killed training resumes from them."""
+    """Trains a model on encodings; with a folder, saves checkpoints there, from which a killed training resumes."""
     method = recipes.build(recipe).prepare(model, training.encodings)
     accelerator = accelerator_for(settings, cpu)
     checkpoints = Checkpoints(folder) if folder is not None else None
     copy = TrainingCopy(model, training, validation, settings.seed, others or {})
-    # The same attention implementation for every recipe: another one would draw other dropout, so a recipe that reads
-    # attention weights, which only the eager implementation gives, could not be compared with one that does not.
+    # All recipes use the same attention implementation. Only the eager one returns attention weights, and another
+    # implementation would draw other dropout masks, so recipes could not be compared.
     eager = _changes.eager(model.model)
     with reproducible(settings, accelerator.device), own_forward(model.model), eager:
         loop = SingleLoop(copy, method, settings, accelerator, checkpoints, dict(identity or {}))
@@ -66,7 +66,7 @@ def fit(
 
 
 class SingleLoop(Loop):
-    """The loop over one model, which several processes may share, with checkpoints."""
+    """The training loop for one model, which may be distributed over processes, with checkpoints."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class SingleLoop(Loop):
         self.process, self.processes = accelerator.process_index, accelerator.num_processes
         self.notes = () if checkpoints is None else checkpoints.notes
         self.attentions = recipes.reads_attentions(recipe)
-        self.best: dict[str, Tensor] = {}  # where there is no folder to keep them in
+        self.best: dict[str, Tensor] = {}  # the best weights, if there is no folder to save them in
         super().__init__([copy], recipe, settings, accelerator.device)
 
     def begin(self, *, resume: bool) -> None:
-        """From the last checkpoint, if there is one, else from the start."""
+        """Starts from the last checkpoint if there is one, else from the beginning."""
         checkpoints, accelerator = self.checkpoints, self.accelerator
         if checkpoints is not None and not resume and accelerator.is_main_process:
             checkpoints.clear()
@@ -121,10 +121,10 @@ class SingleLoop(Loop):
         return Output(output.logits, tuple(output.attentions or ()) if reads_attentions else ())
 
     def _backward(self, index: Tensor, keys: Tensor) -> list[float]:
-        """This process's share of the mini-batch, in as many passes as its memory asks for."""
+        """The backward pass over this process's share of the mini-batch, in as many parts as memory requires."""
         accelerator, size = self.accelerator, index.shape[1]
         share = torch.tensor_split(torch.arange(size), self.processes)[self.process]
-        idle = len(share) == 0  # it must take part in the exchange of gradients all the same
+        idle = len(share) == 0  # a process without rows must still take part in the exchange of gradients
         share = torch.zeros(1, dtype=torch.int64) if idle else share
         total = torch.zeros((), device=self.device)
         passes = torch.split(share, self.settings.rows_per_pass or len(share))
@@ -132,7 +132,7 @@ class SingleLoop(Loop):
             more_to_come = number + 1 < len(passes)
             with accelerator.no_sync(self.network) if more_to_come else nullcontext(), _enough_memory(len(place)):
                 loss = self._losses(index[:, place], keys[:, place], place, size).sum() * (0.0 if idle else 1.0)
-                # Gradients are averaged over processes, whatever the number of rows each has.
+                # Gradients are averaged over processes, whatever number of rows each process has.
                 accelerator.backward(loss * (self.processes / size))
             total += loss.detach()
         return [float(self._summed(total))]
@@ -188,7 +188,7 @@ def fit_stacked(
     progress: bool = False,
     device: str | torch.device | None = None,
 ) -> list[TrainingResult]:
-    """Trains all copies side by side; each one's model ends with the weights of its own best epoch."""
+    """Trains all copies side by side; each model ends with the weights of its own best epoch."""
     method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
     if recipes.reads_attentions(method):
         raise TrothError(f"{recipes.spec(method)} reads attention weights, which copies side by side do not give")
@@ -201,13 +201,13 @@ def fit_stacked(
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for copy in copies:
         copy.model.model.to(where)
-    # Eager attention: the fused kernels cannot be mapped over copies everywhere.
+    # Eager attention, because fused kernels do not support vmap everywhere.
     with reproducible(settings, where), _changes.eager(copies[0].model.model):
         return StackedLoop(copies, method, settings, where).run(progress=progress)
 
 
 class StackedLoop(Loop):
-    """The loop over copies side by side, whose weights are stacked."""
+    """The training loop for copies side by side, with stacked weights."""
 
     def __init__(
         self, copies: Sequence[TrainingCopy], recipe: Recipe, settings: Settings, device: torch.device
@@ -238,7 +238,7 @@ class StackedLoop(Loop):
         norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)  # [copies]
         factors = (largest / (norms + 1e-6)).clamp(max=1)
         for tensor, gradient in zip(learning, gradients, strict=True):
-            # Not in place: the LSTM's two biases share one gradient.
+            # Not in place, because the two biases of an LSTM share one gradient.
             tensor.grad = gradient * factors.reshape(-1, *[1] * (gradient.dim() - 1))
 
     @torch.no_grad()
@@ -252,21 +252,21 @@ class StackedLoop(Loop):
 
 
 def accelerator_for(settings: Settings, cpu: bool) -> Any:
-    """What runs the loop: on the devices, and in the precision, the user launched it with or asked for."""
+    """The Accelerator for the devices and the precision that the user launched with or asked for."""
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
     precision: str | None = settings.precision
     if precision == "auto" and "ACCELERATE_MIXED_PRECISION" in os.environ:
-        precision = None  # as launched
+        precision = None  # the precision it was launched with
     elif precision == "auto":
         on_gpu = torch.cuda.is_available() and not cpu
         precision = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if on_gpu else "no"
     earlier = AcceleratorState._shared_state
     before = earlier.get("_mixed_precision"), earlier.get("_cpu")
     if earlier and earlier["num_processes"] == 1 and before != (precision or before[0], cpu):
-        # An earlier training in this process chose otherwise, and Accelerate remembers.
+        # An earlier training in this process used another precision, and Accelerate keeps that state.
         AcceleratorState._reset_state()
         PartialState._reset_state()
     found = Accelerator(mixed_precision=precision, cpu=cpu)
@@ -280,19 +280,20 @@ def accelerator_for(settings: Settings, cpu: bool) -> Any:
 
 @contextmanager
 def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
-    """Deterministic kernels on a GPU; the user's random state and switches are put back."""
+    """Uses deterministic kernels on a GPU; restores the user's random state and settings afterwards."""
     exact = settings.deterministic and device.type == "cuda"
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     switches: Any = torch.utils.deterministic
     filled = switches.fill_uninitialized_memory
-    # The fused kernels of attention add up in any order when they only warn, so that long texts give other weights.
+    # With warnings only, fused attention kernels would add in any order, and long texts would give other weights.
     attention = sdpa_kernel(SDPBackend.MATH) if exact else nullcontext()
     with draws.seeded(settings.seed), attention:
         try:
             if exact:
                 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
                 torch.use_deterministic_algorithms(True, warn_only=True)
-                switches.fill_uninitialized_memory = False  # only finds errors, and takes a third
+                # Filling memory only helps debugging and takes a third of the time.
+                switches.fill_uninitialized_memory = False
             yield
         finally:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
@@ -301,7 +302,7 @@ def reproducible(settings: Settings, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def own_forward(model: Any) -> Iterator[None]:
-    """Accelerate puts mixed precision around a model's forward pass; this takes it off again."""
+    """Removes the mixed-precision wrapper that Accelerate puts around a model's forward pass."""
     names = ("forward", "_original_forward")
     before = {name: model.__dict__[name] for name in names if name in model.__dict__}
     try:

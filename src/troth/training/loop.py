@@ -1,7 +1,7 @@
-"""The one training loop, for a single model and for many copies side by side (both in fit.py).
+"""The one training loop, for a single model and for several copies side by side (both in fit.py).
 
-Every random number is keyed: by seed, epoch and example (masks), by seed and epoch (order), by seed and step (dropout).
-So a training that is killed and resumed ends where an undisturbed one does.
+Every random number is keyed: masks by seed, epoch and example, the order by seed and epoch, dropout by seed and step.
+So a training that is killed and resumed gives the same weights as an undisturbed one.
 """
 
 import math
@@ -28,37 +28,37 @@ from troth.training.corpus import Corpus, batches, by_length, join
 from troth.training.recipes import Recipe
 from troth.training.settings import Settings, class_weights, rate_factor, set_rates
 
-Scores = dict[str, dict[str, float]]  # of each set of inputs: metric and loss
+Scores = dict[str, dict[str, float]]  # metric and loss for each set of inputs
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCopy:
-    """One training: its own model, data (perhaps erased) and seed."""
+    """One training: a model, its data (perhaps erased) and a seed."""
 
     model: Encoder
     training: Corpus
     validation: Corpus
     seed: int
-    others: Mapping[str, Corpus] = field(default_factory=dict)  # scored at the end
+    others: Mapping[str, Corpus] = field(default_factory=dict)  # scored after the training
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The result of a training; the model holds the weights of the best epoch."""
+    """The result of a training; the model has the weights of the best epoch."""
 
     history: list[dict[str, Any]]  # one entry per epoch
-    best_epoch: int  # from 1
-    scores: Mapping[str, Scores]  # of the chosen weights: validation, and the other corpora of the copy
+    best_epoch: int  # counted from 1
+    scores: Mapping[str, Scores]  # of the chosen weights, on validation and on the copy's other corpora
     steps: int
     seconds: float
     device: str
     precision: str
     processes: int
-    notes: tuple[str, ...] = ()  # of damaged checkpoints
+    notes: tuple[str, ...] = ()  # messages about damaged checkpoints
 
 
 class TrainingBar(Bar):
-    """How far a training is, its loss and its last score; on standard error, so that output can be piped on."""
+    """A progress bar with the loss and the last score; on standard error, so that standard output can be piped."""
 
     def __init__(self, steps: int, done: int, *, shown: bool) -> None:
         super().__init__(
@@ -72,21 +72,21 @@ class TrainingBar(Bar):
         self._task = self.add_task("", total=steps, completed=done, epoch="", loss="", score="")
 
     def step(self, epoch: int, epochs: int, loss: float) -> None:
-        """One more step is done."""
+        """Advances the bar by one step."""
         self.update(self._task, advance=1, epoch=f"{epoch}/{epochs}", loss=f"{loss:.4f}")
 
     def end_epoch(self, metric: str, score: float, best_epoch: int) -> None:
-        """Shows the epoch's score."""
+        """Shows the score of the finished epoch."""
         self.update(self._task, score=f"{metric} {100 * score:.1f} % (best: epoch {best_epoch})")
 
 
 class Loop(ABC):
-    """Mini-batches, epochs, validation and the choice of the best epoch of each copy; all copies take a step together.
+    """Mini-batches, epochs, validation and the choice of the best epoch; all copies take each step together.
 
-    A subclass holds the weights and says how they answer, learn, and are kept.
+    Subclasses hold the weights and define the forward pass, the backward pass and how weights are saved.
     """
 
-    model: Encoder  # the first copy's
+    model: Encoder  # the first copy's model
     optimizer: Any
     precision = "no"
     process, processes = 0, 1
@@ -106,33 +106,37 @@ class Loop(ABC):
 
     @abstractmethod
     def _forward(self, rows: Rows, *, training: bool) -> Output:
-        """The answers to rows of all copies, one copy after the other."""
+        """The logits for rows of all copies, one copy after the other."""
 
     @abstractmethod
     def _backward(self, index: Tensor, keys: Tensor) -> list[float]:
-        """Adds the gradients of a mini-batch of each copy; the loss of each, summed over rows. [copies, rows]"""
+        """Accumulates the gradients of one mini-batch per copy; returns each copy's loss, summed over rows. [copies,
+        rows]
+        """
 
     @abstractmethod
     def _clip(self, largest: float) -> None:
-        """Limits the norm of each copy's gradient."""
+        """Clips the norm of each copy's gradient."""
 
     @abstractmethod
     def _keep_best(self, number: int) -> None:
-        """Keeps the weights that a copy has now."""
+        """Stores the current weights of a copy as its best."""
 
     @abstractmethod
     def _load_best(self) -> None:
-        """Puts the weights that were kept into each copy's model."""
+        """Loads the best weights into each copy's model."""
 
     def _save(self) -> None:  # noqa: B027  # only a single training has checkpoints
         """Writes a checkpoint."""
 
     def _summed(self, tensor: Tensor) -> Tensor:
-        """A tensor added up over all processes."""
+        """The sum of a tensor over all processes."""
         return tensor
 
     def run(self, *, progress: bool, checkpoint_seconds: float = math.inf) -> list[TrainingResult]:
-        """Trains until the last epoch, or until no copy can improve; each model ends with its best epoch's weights."""
+        """Trains until the last epoch, or until no copy can improve; each model ends with the weights of its best
+        epoch.
+        """
         settings, first = self.settings, self.states[0]  # all copies are at the same step
         started, saved = time.monotonic() - first.seconds, time.monotonic()
         with TrainingBar(self.steps, first.step, shown=progress) as bar:
@@ -148,7 +152,7 @@ class Loop(ABC):
                     first.seconds = time.monotonic() - started
                     loss = sum(state.loss for state in self.states) / (first.rows * len(self.states))
                     bar.step(first.epoch + 1, settings.epochs, loss)
-                    # After the last batch comes the evaluation, and then a checkpoint anyway.
+                    # After the last batch of an epoch, evaluation and a checkpoint follow anyway.
                     if time.monotonic() - saved >= checkpoint_seconds and first.batch < len(cuts[0]):
                         self._save()
                         saved = time.monotonic()
@@ -174,7 +178,7 @@ class Loop(ABC):
         ]
 
     def _step(self, index: Tensor, keys: Tensor) -> None:
-        """One mini-batch of every copy. [copies, rows]"""
+        """Takes one step with one mini-batch per copy. [copies, rows]"""
         settings, step = self.settings, self.states[0].step
         torch.manual_seed(draws.key(self.copies[0].seed, "step", step, self.process))
         factor = rate_factor(settings, step, self.steps, len(self.copies[0].training))
@@ -192,9 +196,9 @@ class Loop(ABC):
             state.loss, state.rows = state.loss + loss, state.rows + index.shape[1]
 
     def _losses(self, index: Tensor, keys: Tensor, place: Tensor, size: int) -> Tensor:
-        """[copies, rows] the loss of each row, including what the recipe adds.
+        """[copies, rows] the loss of each row, including the recipe's penalty.
 
-        `place` [rows] is where the rows stand in their mini-batches of `size`.
+        `place` [rows] is the position of each row in its mini-batch of `size` rows.
         """
         rows = self._rows(self.recipe, (self.training, self.starts), index, keys, place, size)
         output = self._forward(rows, training=True)
@@ -206,13 +210,13 @@ class Loop(ABC):
     def _rows(
         self, change: Recipe, joined: tuple[Corpus, Tensor], index: Tensor, keys: Tensor, place: Tensor, size: int
     ) -> Rows:
-        """Rows of joined corpora, one copy after the other, as a recipe changes them. [copies, rows]"""
+        """Gathers rows of the joined corpora, one copy after the other, as the recipe changes them. [copies, rows]"""
         corpus, starts = joined
         rows = corpus.rows((index + starts[:, None]).flatten(), keys.flatten(), self.model)
         return change.rows(rows, place.to(self.device).repeat(len(self.copies)), size, self.model)
 
     def _end_epoch(self) -> None:
-        """Validates every copy and keeps the weights of those that are better than before."""
+        """Validates every copy and stores the weights of those that improved."""
         deciding = self.recipe.validation()
         sets = {**deciding, **self.recipe.final()}
         corpora = [copy.validation for copy in self.copies]
@@ -229,7 +233,7 @@ class Loop(ABC):
 
     @torch.no_grad()
     def _logits(self, corpora: Sequence[Corpus], name: str, change: Recipe) -> Tensor:
-        """The answers of each copy to its own examples, changed in the same way every epoch.
+        """The logits of each copy for its own examples, transformed the same way in every epoch.
 
         [copies, examples, classes]
         """
@@ -250,7 +254,7 @@ class Loop(ABC):
         return self._summed(logits).cpu()
 
     def _final_scores(self) -> list[dict[str, Scores]]:
-        """Of every copy's chosen weights, by corpus and by the sets of inputs that the recipe reports."""
+        """Scores each copy's chosen weights on every corpus and every set of inputs that the recipe reports."""
         scores: list[dict[str, Scores]] = [{} for _ in self.copies]
         for part in ("validation", *self.copies[0].others):
             corpora = [copy.validation if part == "validation" else copy.others[part] for copy in self.copies]

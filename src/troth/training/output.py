@@ -1,7 +1,7 @@
-"""The folder a training writes to: an empty one or our own, never somebody else's; found out before any work is done.
+"""The output folder of a training. It must be empty or our own, which is checked before any work is done.
 
-A finished folder holds its marker (train.json). From the first file on until then it holds a claim, a hidden file named
-after the marker, so that a killed training finds its folder its own.
+A finished folder holds a marker file (train.json). While the training runs, the folder holds a claim instead, a hidden
+file named after the marker, so that a killed training recognizes its folder.
 """
 
 import os
@@ -15,9 +15,10 @@ from troth.core.errors import TrothError
 
 
 def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is_file) -> Path:
-    """The folder, unless it holds something that is not ours or cannot be written; nothing is made or changed.
+    """Returns the folder, unless it holds files that are not ours or cannot be written; changes nothing.
 
-    It must be missing, empty, or hold the file `marker`; `is_ours` looks into that file where its name proves nothing.
+    The folder must be missing, empty, or hold the file `marker`; `is_ours` reads that file where its name proves
+    nothing.
     """
     folder = require_writable(out)
     if not folder.is_dir():
@@ -34,12 +35,12 @@ def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is
 
 
 def require_writable(out: Path) -> Path:
-    """The folder, which is there or could be made; a probe is written and removed, in it or in the nearest above it."""
+    """Checks that files can be written to the folder, by trying it there or in its nearest existing parent."""
     folder = Path(out)
     try:
         if not folder.is_dir():
             with suppress(FileNotFoundError):
-                folder.lstat()  # unlike Path.exists, refuses a name that no disk can hold, or one below a file
+                folder.lstat()  # unlike Path.exists, this raises for invalid names and for paths below a file
                 raise TrothError(f"{folder} is not a folder; choose another --out")
         above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=above):
@@ -51,9 +52,9 @@ def require_writable(out: Path) -> Path:
 
 @contextmanager
 def held(folder: Path, marker: str) -> Iterator[None]:
-    """Makes the folder ours and keeps every other process out of it.
+    """Claims the folder and locks it against other processes.
 
-    Where the work is refused before it has written anything, the folder is left as it was.
+    If the work is refused before anything was written, the folder is left as it was.
     """
     is_new = not folder.is_dir()
     claim(folder, marker)
@@ -69,7 +70,7 @@ def held(folder: Path, marker: str) -> Iterator[None]:
 
 
 def claim(folder: Path, marker: str) -> None:
-    """Makes the folder ours before the first file is written to it."""
+    """Claims the folder before the first file is written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / marker).is_file():
@@ -79,12 +80,12 @@ def claim(folder: Path, marker: str) -> None:
 
 
 def settle(folder: Path, marker: str) -> None:
-    """Drops the claim of a folder whose marker is written."""
+    """Removes the claim of a folder whose marker is written."""
     claim_file(folder, marker).unlink(missing_ok=True)
 
 
 def claim_file(folder: Path, marker: str) -> Path:
-    """What a folder holds while its marker is not written yet."""
+    """The file that a folder holds until its marker is written."""
     return folder / f".{marker}.claim"
 
 

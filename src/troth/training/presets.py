@@ -18,9 +18,9 @@ from troth.training.recipes.salience import Salience
 _FMM_EPOCHS = {"boolq": 15, "cola": 15, "cb": 50, "rte": 30} | dict.fromkeys(
     ("imdb", "mnli", "qqp", "snli", "sst2"), 10
 )
-_FMM_OWN_VALIDATION = ("snli", "anemia", "diabetes")  # table 2: of the others a fifth of train
-_ROAR_BABI = ("babi", "babi1", "babi2", "babi3")  # the first is made here, in splits of its own
-# SaLoss, table 6: learning rate of the model and of the classifier.
+_FMM_OWN_VALIDATION = ("snli", "anemia", "diabetes")  # table 2; for the other data sets, a fifth of the training split
+_ROAR_BABI = ("babi", "babi1", "babi2", "babi3")  # bAbI-1 to 3; "babi" is generated here, with splits of its own
+# SaLoss, table 6: the learning rates of the encoder and of the classification layer.
 _SALOSS_RATES = {"evidence_inference": (5e-6, 2e-4), "multirc": (2e-6, 2e-4), "multirc_superglue": (2e-6, 2e-4)}
 _HELD_OUT: Mapping[str, Mapping[str, float]] = {
     "roar": dict.fromkeys(_ROAR_BABI[1:], 0.15),  # table 3: 1,500 of 10,000
@@ -34,7 +34,7 @@ _OF_FINE_TUNING = (
     "batch_size",
 )  # fmt: skip
 _LONG = ("evidence_inference", "multirc", "multirc_superglue")
-# RoBERTa on GLUE (Liu et al., 2019), as ROAR trains it.
+# RoBERTa's settings for GLUE (Liu et al., 2019), which ROAR uses.
 _GLUE: Mapping[str, Any] = {
     "optimizer": "adamw", "betas": (0.9, 0.98), "learning_rate": 2e-5, "weight_decay": 0.01, "warmup": 0.06,
     "schedule": "linear", "batch_size": 16,
@@ -55,7 +55,7 @@ def resolve(
     pair: bool,
     without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Settings by name: the user's, else the paper's, else the base's; what is in none has the default of `Settings`.
+    """Resolves settings by name: the user's, else the paper's, else the base's, else the defaults of `Settings`.
 
     `data` is a catalog name, or empty; `without` names settings that paper and base do not decide.
     """
@@ -65,18 +65,20 @@ def resolve(
 
 
 def like(paper: str, recipe: Recipe, base: Base, data: str, *, pair: bool) -> Mapping[str, Any]:
-    """The settings a paper trains this data with."""
+    """The settings with which a paper trains on this data set."""
     if not isinstance(base, BilstmAttention):
         return _fine_tuning(paper, recipe, data, pair)
     if paper == "roar":
         return roar_bilstm(data, pair=pair)
-    # Rates for fine-tuning a transformer would hardly move a network that learns from nothing.
+    # Learning rates for fine-tuning a transformer would hardly change a network that is trained from scratch.
     settings = _fine_tuning(paper, recipe, data, pair)
     return {name: value for name, value in settings.items() if name not in _OF_FINE_TUNING}
 
 
 def held_out(paper: str | None, source: Any) -> float | None:
-    """The share of train a paper validates on; None: the data's own validation split, or the usual share."""
+    """The share of the training split that a paper holds out; None for the data's own validation split or the default
+    share.
+    """
     entry = entry_of(source)
     if paper is None or (isinstance(entry, PaperSplits) and entry.as_in == paper):
         return None
@@ -87,7 +89,7 @@ def held_out(paper: str | None, source: Any) -> float | None:
 
 
 def source_like(paper: str | None, source: Any) -> Any:
-    """The data with the paper's own splits, where the data set knows them (`ag_news(as_in=saloss)`)."""
+    """The data set with the paper's own splits, where it has them (`ag_news(as_in=saloss)`)."""
     entry = entry_of(source)
     if not isinstance(entry, PaperSplits) or entry.as_in is not None:
         return source
@@ -97,7 +99,7 @@ def source_like(paper: str | None, source: Any) -> Any:
 
 
 def recipe_like(paper: str | None, recipe: Recipe, data: str) -> Recipe:
-    """A recipe whose λ is settled: its own, the paper's for this data, or the usual one."""
+    """A recipe with its λ resolved: its own, the paper's for this data set, or the default."""
     if isinstance(recipe, Composed):
         return Composed(tuple(recipe_like(paper, part, data) for part in recipe.parts))
     if not isinstance(recipe, Salience) or recipe.weight is not None:
@@ -107,7 +109,7 @@ def recipe_like(paper: str | None, recipe: Recipe, data: str) -> Recipe:
 
 
 def starter(data: str) -> dict[str, Any] | None:
-    """What learns in minutes on a CPU, for data that is made here, where nobody names a base."""
+    """A base that learns generated data within minutes on a CPU, if the user names no base."""
     if data.strip() != "babi":
         return None
     return {
@@ -124,13 +126,13 @@ def starter(data: str) -> dict[str, Any] | None:
 
 
 def _fine_tuning(paper: str, recipe: Recipe, data: str, pair: bool) -> dict[str, Any]:
-    """The settings a paper fine-tunes a transformer with."""
+    """The settings with which a paper fine-tunes a transformer."""
     match paper:
         case "fmm":
             released = any(isinstance(part, Masked) and part.variant == "released" for part in parts_of(recipe))
             return {
                 **_GLUE,
-                # The paper refers to Liu et al. (2019); its code leaves the optimizer's own values.
+                # The paper refers to Liu et al. (2019); its code uses the optimizer's defaults.
                 "weight_decay": 0.01 if released else 0.1,
                 "betas": (0.9, 0.999) if released else (0.9, 0.98),
                 "epsilon": 1e-8 if released else 1e-6,
@@ -154,10 +156,10 @@ def _fine_tuning(paper: str, recipe: Recipe, data: str, pair: bool) -> dict[str,
                 **_ADAMW,
                 "learning_rate": learning_rate,
                 "head_learning_rate": head_learning_rate,
-                # The defaults of transformers' AdamW then, which had no decay.
+                # The defaults of transformers' AdamW at the time, without weight decay.
                 "weight_decay": 0.0,
                 "epsilon": 1e-6,
-                # The paper gives no batch size; these are the released configuration's.
+                # The paper gives no batch size; this is the one of the released configuration.
                 "batch_size": 4 if data in ("ag_news", *_LONG) else 8,
                 "epochs": 20 if data == "semeval2017_4a" else 10,
                 "warmup": 0.0,

@@ -1,4 +1,4 @@
-"""What a classifier says of whole examples, and how well it does: the data sets' metrics and the loss."""
+"""The predictions of a classifier on whole examples, and its scores: the data set's metric and the loss."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping

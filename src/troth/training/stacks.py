@@ -1,8 +1,8 @@
-"""Copies of one small model as a single batched one: their weights are stacked, [copies, …], as are their inputs.
+"""Several copies of one small model as a single batched model: weights and inputs are stacked, [copies, …].
 
-A step of a small recurrence costs little more than launching its kernels. So the BiLSTM with attention has a stack of
-its own, in which every product is batched over copies and directions: two kernels per step forwards, three backwards,
-and the weights' gradients in one product at the end.
+The time of one step of a small recurrent network is dominated by launching kernels. So the BiLSTM with attention has
+its own stack, in which every product is batched over copies and directions: two kernels per step in the forward pass,
+three in the backward pass, and one product for the weights' gradients at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from troth.models.encoder import Encoder
 
 
 def why_not(model: Encoder) -> str | None:
-    """Why copies of a model cannot be trained as one; None where they can."""
+    """Why the copies of a model cannot be trained as one; None if they can."""
     kind = model.model.config.model_type
     if kind == "bilstm_attention" or kind in families.MAPPED:
         return None
@@ -32,7 +32,7 @@ def why_not(model: Encoder) -> str | None:
 
 
 def build(models: Sequence[Encoder]) -> Stack:
-    """The stack of some models of one architecture."""
+    """Builds the stack of several models of one architecture."""
     problem = why_not(models[0])
     if problem is not None:
         raise TrothError(problem)
@@ -45,7 +45,7 @@ def build(models: Sequence[Encoder]) -> Stack:
 
 
 class Stack(ABC):
-    """Weights of all copies; `parameters[name]` is [copies, …]."""
+    """The weights of all copies; `parameters[name]` is [copies, …]."""
 
     def __init__(self, models: Sequence[Encoder]) -> None:
         self.first, self.copies = models[0], len(models)
@@ -60,11 +60,13 @@ class Stack(ABC):
 
     @abstractmethod
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
-        """Rows of all copies one after the other, as many of each. [copies · rows, …] -> [copies · rows, classes]"""
+        """The logits for rows of all copies, one copy after the other, the same number of rows each. [copies · rows, …]
+        -> [copies · rows, classes]
+        """
 
     @torch.no_grad()
     def write_back(self, models: Sequence[Encoder]) -> None:
-        """Copies each copy's weights into its own model, ready for use."""
+        """Copies the weights into the model of each copy."""
         for number, model in enumerate(models):
             for name, parameter in model.model.named_parameters():
                 parameter.copy_(self.parameters[name][number])
@@ -72,11 +74,11 @@ class Stack(ABC):
 
 
 class MappedStack(Stack):
-    """Any transformer that `vmap` can map over its weights."""
+    """Any transformer whose forward pass can be mapped over its weights with `vmap`."""
 
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         inputs = self.first.inputs(rows)
-        # Building a mask from a 2-D one looks at its values, which cannot be mapped; a 4-D one is taken as it is.
+        # transformers inspects the values of a 2-D mask, which vmap does not allow; a 4-D mask is used as it is.
         lowest = torch.finfo(self.first.dtype).min
         length = rows.ids.shape[1]
         bias = torch.zeros(rows.ids.shape, device=rows.ids.device).masked_fill(~rows.real, lowest)
@@ -101,14 +103,14 @@ class MappedStack(Stack):
 
 
 class BilstmStack(Stack):
-    """Rows, as everywhere in a stack, are those of all copies one after the other."""
+    """The BiLSTM with attention; rows are those of all copies, one copy after the other."""
 
     def logits(self, rows: Rows, *, training: bool) -> Tensor:
         shape = (self.copies, -1, rows.ids.shape[1])
         ids, real = rows.ids.reshape(shape), rows.real.reshape(shape)
         in_first, query = real, None
         if self.config.pair:
-            assert rows.token_types is not None  # a word tokenizer gives them
+            assert rows.token_types is not None  # the word tokenizer always sets them
             is_second = rows.token_types.reshape(shape) == 1
             in_first, second = real & ~is_second, _Order(real & is_second)
             of_second = "embeddings" if self.config.shared_embedding else "second_embeddings"
@@ -118,7 +120,7 @@ class BilstmStack(Stack):
         return self._decode(self._attend(states, attended(self.config.first_attended_id, ids, in_first), query), query)
 
     def _embed(self, layer: str, ids: Tensor, order: _Order) -> Tensor:
-        """[2, copies, rows, length, vector] each copy's own vectors; the padding token's never learn."""
+        """[2, copies, rows, length, vector] each copy's word vectors; that of the padding token is never updated."""
         weight = self.parameters[f"bilstm.{layer}.word_embeddings.weight"]
         taken = ids.expand(2, *ids.shape).gather(-1, order.taken)
         offsets = torch.arange(self.copies, device=ids.device)[:, None, None] * weight.shape[1]
@@ -126,14 +128,14 @@ class BilstmStack(Stack):
         return torch.where((taken == self.config.pad_token_id)[..., None], vectors.detach(), vectors)
 
     def _recur(self, text: str, vectors: Tensor) -> Tensor:
-        """The LSTM, copies and directions side by side: [2, copies, rows, length, vector] to […, hidden]."""
+        """Runs the LSTM for all copies and directions at once: [2, copies, rows, length, vector] to […, hidden]."""
 
         def weight(name: str) -> Tensor:
             parts = [self.parameters[f"bilstm.{text}.{name}_l0{direction}"] for direction in ("", "_reverse")]
             return torch.cat(parts)  # [2 · copies, …]
 
         _, copies, rows, length, _ = vectors.shape
-        # Time first, so that each step's gates lie together.
+        # Time is the first dimension, so that the gates of one step are contiguous.
         given = vectors.permute(0, 1, 3, 2, 4).reshape(2 * copies, length * rows, -1)
         biases = (weight("bias_ih") + weight("bias_hh"))[:, None]
         gates = torch.baddbmm(biases, given, weight("weight_ih").mT)
@@ -142,7 +144,7 @@ class BilstmStack(Stack):
         return states.reshape(length, 2, copies, rows, -1).permute(1, 2, 3, 0, 4)
 
     def _attend(self, states: Tensor, chosen: Tensor, query: Tensor | None) -> Tensor:
-        """[copies, rows, 2 hidden] the context of the first text."""
+        """[copies, rows, 2 hidden] the context vector of the first text."""
         copies, rows, length, _ = states.shape
         inner = self._linear("bilstm.attention.states", states.flatten(1, 2)).reshape(copies, rows, length, -1)
         if query is not None:
@@ -164,35 +166,38 @@ class BilstmStack(Stack):
 
 
 class _Order:
-    """The chosen tokens of every row, forwards and backwards, others behind them. chosen [copies, rows, length]"""
+    """The selected tokens of each row in both directions, then the others. `chosen` is [copies, rows, length]."""
 
     def __init__(self, chosen: Tensor) -> None:
         self.chosen = chosen
         self.lengths = chosen.sum(-1).clamp(min=1)
-        self.longest = int(self.lengths.max())  # a question of five words behind a long story takes five steps
+        self.longest = int(self.lengths.max())  # a short question takes few steps, even after a long story
         order = torch.argsort((~chosen).to(torch.uint8), dim=-1, stable=True)
         steps = torch.arange(chosen.shape[-1], device=chosen.device)
-        # Backwards from each row's own end; what lies behind it stays where it is and is never looked at.
+        # Reversed from the end of each row; positions behind it keep their place and are never read.
         backwards = torch.where(steps < self.lengths[..., None], self.lengths[..., None] - 1 - steps, steps)
         self.order = torch.stack([order, order.gather(-1, backwards)])  # [directions, copies, rows, length]
         self.taken = self.order[..., : self.longest]
 
     def in_place(self, states: Tensor) -> Tensor:
-        """States where their tokens stand, others 0: [2, copies, rows, steps, hidden] -> [copies, …, 2 hidden]."""
+        """Puts states back at the positions of their tokens, 0 elsewhere: [2, copies, rows, steps, hidden] -> [copies,
+        …, 2 hidden].
+        """
         back = torch.argsort(self.order, dim=-1).clamp(max=self.longest - 1)
         placed: Tensor = _Permuted.apply(states, back, self.taken)  # type: ignore[no-untyped-call]
         return placed.movedim(0, -2).flatten(-2) * self.chosen[..., None]
 
     def last(self, states: Tensor) -> Tensor:
-        """The state after each row's last token, both directions: [copies, rows, 2 hidden]."""
+        """The state after the last token of each row, both directions: [copies, rows, 2 hidden]."""
         index = (self.lengths - 1).expand(2, *self.lengths.shape)[..., None]
         return states.gather(3, _wide(index, states.shape[-1]))[:, :, :, 0].movedim(0, -2).flatten(-2)
 
 
 class _Permuted(torch.autograd.Function):
-    """Vectors along dimension 3 in another order; autograd's own gather would add up what never meets.
+    """Permutes vectors along dimension 3. Autograd's own gather would sum gradients, which is not needed for a
+    permutation.
 
-    Where several places take one vector, all but one of them are multiplied by 0 afterwards.
+    If several positions read one vector, all but one of them are multiplied by 0 afterwards.
     """
 
     @staticmethod
@@ -208,10 +213,10 @@ class _Permuted(torch.autograd.Function):
 
 
 class _Recurrence(torch.autograd.Function):
-    """hidden, cell = cell(gates[step] + hidden · recurrent, cell) for every step; all hidden states.
+    """Iterates hidden, cell = cell(gates[step] + hidden · recurrent, cell) and returns all hidden states.
 
-    gates [length, groups, rows, 4 hidden] in torch's order (input, forget, new, output), recurrent [groups, hidden, 4
-    hidden].
+    `gates` is [length, groups, rows, 4 hidden] in torch's order (input, forget, new, output), `recurrent` is [groups,
+    hidden, 4 hidden].
     """
 
     @staticmethod
@@ -251,9 +256,9 @@ class _Recurrence(torch.autograd.Function):
 
 
 def _cell(given: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One step of matrices [rows, 4 hidden], and the gates' values for the way back."""
+    """One step on matrices [rows, 4 hidden]; also returns the gates' values for the backward pass."""
     if given.is_cuda:
-        found = torch.ops.aten._thnn_fused_lstm_cell(given, recurrent, cell)  # one kernel, the one nn.LSTMCell uses
+        found = torch.ops.aten._thnn_fused_lstm_cell(given, recurrent, cell)  # one kernel, the same as in nn.LSTMCell
         return found[0], found[1], found[2]
     gates = given + recurrent
     into, forget, new, out = gates.chunk(4, dim=1)
@@ -267,7 +272,7 @@ def _cell(given: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tenso
 def _cell_backward(
     of_hidden: Tensor, of_cell: Tensor, cell: Tensor, later: Tensor, gates: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the gates before their squashing and of the cell before the step."""
+    """The gradients of the gates before their activation functions and of the previous cell state."""
     if of_hidden.is_cuda:
         found = torch.ops.aten._thnn_fused_lstm_cell_backward_impl(of_hidden, of_cell, cell, later, gates, False)
         return found[0], found[1]
@@ -284,5 +289,5 @@ def _cell_backward(
 
 
 def _wide(index: Tensor, size: int) -> Tensor:
-    """An index that gathers whole vectors. [...] -> [..., size]"""
+    """Expands an index so that it gathers whole vectors. [...] -> [..., size]"""
     return index[..., None].expand(*index.shape, size)

@@ -1,4 +1,4 @@
-"""`train`: data, a base and a recipe become a model folder that loads anywhere in the Hugging Face world."""
+"""Trains a classifier: data, a base and a recipe become a model folder that any Hugging Face tool can load."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,37 +24,37 @@ from troth.training.settings import Settings
 
 __all__ = ["Trained", "TrainingPlan", "fit", "plan", "train"]
 
-_FORMAT = 3  # of train.json and checkpoints; another number is another run
+_FORMAT = 3  # of train.json and checkpoints; another number is a different run
 _CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished training: its folder, and what train.json says of it."""
+    """A finished training: its folder and the contents of train.json."""
 
     folder: Path
     report: Mapping[str, Any]
 
     @property
     def scores(self) -> Mapping[str, Any]:
-        """Of the chosen weights, by split and set of inputs."""
+        """The scores of the chosen weights, by split and set of inputs."""
         scores: Mapping[str, Any] = self.report["scores"]
         return scores
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Everything settled before the first step: recipe, base, examples and settings."""
+    """Everything that is decided before the first step: recipe, base, examples and settings."""
 
     recipe: recipes.Recipe
     base: bases.Base
     labeled: Labeled
     settings: Settings
     max_length: int | None
-    asked: Mapping[str, Any]  # data and settings as the user gave them, for train.json
+    asked: Mapping[str, Any]  # data and settings as the user gave them, recorded in train.json
 
     def model(self) -> Encoder:
-        """The base with a class for each label; what is new in it is drawn with the seed."""
+        """The base with one output per class; new parameters are drawn with the seed."""
         examples = self.labeled.training.examples
         return self.base.build(examples, self.labeled.labels, self.settings.seed, self.max_length)
 
@@ -74,11 +74,10 @@ def train(
     cpu: bool = False,
     **options: Any,
 ) -> Trained:
-    """Trains `base` on `data` by a recipe and writes the model to `out`; called again after a kill, it resumes.
+    """Trains `base` on `data` by a recipe and writes the model to `out`; if it was killed, calling it again resumes.
 
-    Without `checkpoints`, which a training of seconds does not need, it starts over.
-    Options are those of `plan`: `like` (a paper's settings: fmm, roar, soft, saloss), any of `Settings`, and which
-    examples to use.
+    With `checkpoints=False`, for a training of seconds, it starts over instead. The options are those of `plan`: `like`
+    (a paper's settings: fmm, roar, soft, saloss), any field of `Settings`, and which examples to use.
     """
     folder = record.own(out)
     planned = plan(recipe, data, base, **options)
@@ -126,9 +125,10 @@ def plan(
     max_length: int | None = None,
     **settings: Any,
 ) -> TrainingPlan:
-    """Settles a training. Without a validation split a fifth of train is held out; `tests` are scored at the end.
+    """Resolves all settings of a training. Without a validation split, a fifth of train is held out; `tests` are scored
+    at the end.
 
-    Settings are the base's own, then those of the paper it should be like, then the single ones given.
+    Settings are the base's own, overridden by those of the paper in `like`, overridden by those given one by one.
     """
     method, start, data = recipes.build(recipe), bases.build(base), presets.source_like(like, data)
     entry = entry_of(data)
@@ -148,21 +148,21 @@ def plan(
 
 
 def _named(source: Source | None) -> str | None:
-    """What a source is called, for train.json."""
+    """The name of a data source, for train.json."""
     if source is None or isinstance(source, Dataset):
         return None if source is None else source.name
     return str(source) if isinstance(source, str | os.PathLike) else "examples in memory"
 
 
 def corpus_of(model: Encoder, examples: Any) -> Corpus:
-    """Examples as a model reads them, with their classes."""
-    # Tokens of both texts: what masked fine-tuning may erase. Plain training erases nothing and reads them the same.
+    """The examples as the model reads them, with their classes."""
+    # With the tokens of both texts, which masked fine-tuning may erase. For plain training this makes no difference.
     encodings = model.encode(examples, units="token", segments="both")
     return Corpus(encodings, [int(example.label) for example in examples])
 
 
 def _identify(planned: TrainingPlan, model: Encoder) -> dict[str, Any]:
-    """What makes a training this one and no other: a checkpoint resumes only the run that wrote it."""
+    """The identity of a training: a checkpoint resumes only the run that wrote it."""
     labeled, recipe_files = planned.labeled, recipes.files_of(planned.recipe)
     return {
         "format": _FORMAT,
@@ -186,7 +186,7 @@ def _write(
     fitted: TrainingResult,
     notes: Sequence[str] = (),
 ) -> Trained:
-    """The model folder, written aside; train.json comes last, so where it is the training is finished."""
+    """Writes the model folder; train.json is written last, so its presence means that the training is finished."""
     report = record.compose(identity, planned.asked, planned.labeled, planned.settings, fitted)
     report["notes"] += [*notes, *fitted.notes]
     if not _is_first():
@@ -206,11 +206,11 @@ def _write(
 
 
 def _tidy(folder: Path) -> None:
-    """Drops what only an unfinished training needs; a kill may have come between the report and this."""
+    """Deletes the files of an unfinished training, which may remain if it was killed after the report was written."""
     output.settle(folder, record.NAME)
     Checkpoints(folder / _CHECKPOINTS).clear()
 
 
 def _is_first() -> bool:
-    """Of several processes one writes."""
+    """Whether this is the process that writes files."""
     return int(os.environ.get("RANK", "0")) == 0

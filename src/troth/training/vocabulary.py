@@ -1,4 +1,4 @@
-"""A word-level tokenizer made from texts, and pretrained word vectors for it."""
+"""Builds a word-level tokenizer from texts and reads pretrained word vectors for it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from troth.core import reading
 from troth.core.errors import TrothError
 
-_VECTORS = 4 * reading.DATA  # only the lines of known words are kept
+_VECTORS = 4 * reading.DATA  # limit of the file's size; only the lines of known words are kept
 SPECIAL = {
     "pad_token": "[PAD]",
     "cls_token": "[CLS]",
@@ -22,7 +22,7 @@ SPECIAL = {
     "mask_token": "[MASK]",
     "unk_token": "[UNK]",
 }
-# As the Penn Treebank (and so GloVe) cuts English: do n't, film 's, well-made; signs stand alone.
+# Splits English as the Penn Treebank and GloVe do: do n't, film 's, well-made; punctuation marks are tokens.
 _WORD = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|m|ll|d)\b|\w+(?:-\w+)*|[^\w\s]"
 
 
@@ -36,7 +36,7 @@ def word_tokenizer(
     normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
     splitter = pre_tokenizers.Split(Regex(_WORD), behavior="removed", invert=True)
     counts = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
-    # The most frequent first, then by the alphabet: the same texts give the same ids.
+    # Most frequent first, then alphabetically: the same texts give the same ids.
     words = sorted((word for word, count in counts.items() if count >= minimum_count), key=lambda w: (-counts[w], w))
     pieces = dict.fromkeys([*SPECIAL.values(), *words])
     tokenizer = Tokenizer(models.WordLevel({piece: index for index, piece in enumerate(pieces)}, unk_token="[UNK]"))
@@ -56,8 +56,8 @@ def word_tokenizer(
 def put_vectors(
     embedding: nn.Embedding, tokenizer: Any, vectors: Mapping[str, list[float]], *, others: Literal["drawn", "zero"]
 ) -> None:
-    """Writes known words' vectors into an embedding; those of the others are 0, or drawn as widely spread."""
-    # By index: the vocabulary comes in no fixed order, and a sum depends on it.
+    """Writes the vectors of known words into an embedding; other words get 0 or random vectors with the same spread."""
+    # Sorted by index, because the vocabulary has no fixed order and the sum depends on it.
     words = sorted((index, word) for word, index in tokenizer.get_vocab().items())
     known = {index: vectors[word] for index, word in words if word in vectors}
     found = torch.tensor(list(known.values()))
@@ -69,14 +69,16 @@ def put_vectors(
 
 
 def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float]]:
-    """The vectors of some words from a text file (GloVe, fastText; .gz too) or a JSON of word to numbers."""
+    """Reads the vectors of some words from a text file (GloVe, fastText; also .gz) or from JSON that maps words to
+    numbers.
+    """
     file = Path(path)
     if not file.is_file():
         raise TrothError(f"there is no file of word vectors {path}")
     return _read_once(file, file.stat().st_mtime_ns, frozenset(words))
 
 
-@lru_cache(maxsize=1)  # the seeds of a model ask for the same
+@lru_cache(maxsize=1)  # several seeds of a model read the same vectors
 def _read_once(file: Path, _changed: int, wanted: frozenset[str]) -> dict[str, list[float]]:
     found = dict(_from_json(file, wanted) if file.suffix == ".json" else _from_text(file, wanted))
     sizes = {len(vector) for vector in found.values()}
@@ -90,7 +92,7 @@ def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[f
         content = reading.json_of(file, reading.DATA)
     except ValueError as problem:
         raise TrothError(f"{file.name} is not a JSON of word vectors ({str(problem)[:80]})") from None
-    # Some packages wrap the vectors and append numbers of their own to each; `dimensions` says where it ends.
+    # Some packages wrap the vectors and append other numbers; `dimensions` says where a vector ends.
     vectors, size = (content["vectors"], content.get("dimensions")) if "vectors" in content else (content, None)
     return ((word, vectors[word][:size]) for word in wanted if word in vectors)
 
@@ -98,7 +100,8 @@ def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[f
 def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[float]]]:
     for number, line in enumerate(reading.lines(file, _VECTORS), start=1):
         word, _, rest = line.rstrip("\r\n").partition(" ")
-        if word not in wanted or (number == 1 and rest.strip().isdigit()):  # fastText begins with its size
+        # The first line of a fastText file is its size.
+        if word not in wanted or (number == 1 and rest.strip().isdigit()):
             continue
         try:
             yield word, [float(part) for part in rest.split()]

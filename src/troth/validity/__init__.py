@@ -1,1 +1,1 @@
-"""Is an erased input still one the model knows?"""
+"""Are erased inputs still in distribution for the model?"""

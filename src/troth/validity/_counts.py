@@ -1,7 +1,8 @@
-"""The arithmetic of MaSF: how many references are smaller than each value, and one statistic of many such counts.
+"""The arithmetic of MaSF: counts how many references are smaller than each value, and combines many counts into a
+statistic.
 
-Statistics are heavily tied and rounding would break the ties, so a p-value min(c, N − c) / N stays the integer
-min(c, N − c) until one division (Simes) or one exactly rounded sum (Fisher) makes it a statistic.
+Statistics have many ties, which rounding would break. So a p-value min(c, N − c) / N is kept as the integer min(c, N −
+c) until one division (Simes) or one exactly rounded sum (Fisher) turns it into a statistic.
 """
 
 import math
@@ -22,15 +23,17 @@ _ROWS_AT_ONCE = 1024
 
 
 def join_layers(aggregation: Aggregation, distributions: Floats, by_layer: Floats, others: int) -> Floats:
-    """Statistics [layers, examples] to one per example, large when unusual."""
+    """Combines statistics [layers, examples] into one per example; large values are unusual."""
     pairs = zip(distributions, by_layer, strict=True)
     smaller = [np.searchsorted(references, values, side="left") for references, values in pairs]
     joined = aggregate(aggregation, np.stack(smaller, axis=-1), others, references=distributions.shape[-1])
-    return -joined if aggregation == "simes" else joined  # a small Simes statistic is the unusual one
+    return -joined if aggregation == "simes" else joined  # small Simes statistics are the unusual ones
 
 
 def sort(columns: NDArray[Any], ordered: NDArray[Any]) -> Counts:
-    """Fills `ordered` [hidden, examples] with the sorted columns [examples, hidden]; how many are smaller than each."""
+    """Fills `ordered` [hidden, examples] with the sorted columns of [examples, hidden]; returns how many are smaller
+    than each.
+    """
     examples, hidden = columns.shape
     counts = np.empty((examples, hidden), np.int32)
     for start in range(0, hidden, _COLUMNS_AT_ONCE):
@@ -50,20 +53,20 @@ def search(ordered: NDArray[Any], columns: NDArray[Any]) -> Counts:
 
 
 def each_layer(layers: int, work: Callable[[int], Floats]) -> Floats:
-    # Sorting and searching release the interpreter's lock; four layers at once bound the memory.
+    # Sorting and searching release the GIL; four layers at a time limit the memory.
     with ThreadPoolExecutor(max_workers=4) as pool:
         return np.stack(list(pool.map(work, range(layers))))
 
 
 def aggregate(aggregation: Aggregation, smaller: NDArray[Any], others: int, references: int) -> Floats:
-    """How many of the others are smaller, [examples, tests], to one two-sided statistic per example."""
+    """Combines counts of smaller references, [examples, tests], into one two-sided statistic per example."""
     counts = np.minimum(smaller, others - smaller).astype(np.int32, copy=False)
     parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, len(counts), _ROWS_AT_ONCE)]
     return np.concatenate([AGGREGATIONS[aggregation](part, references) for part in parts] or [np.empty(0)])
 
 
 def _simes(counts: Counts, references: int) -> Floats:
-    """min m₍ᵢ₎·n/i: references times the statistic, so that nothing but one division rounds."""
+    """min m₍ᵢ₎·n/i, which is the statistic times the number of references, so that only one division rounds."""
     tests = counts.shape[-1]
     ranked = np.sort(counts, axis=-1).astype(np.float64) * tests / np.arange(1, tests + 1)
     return np.asarray(ranked.min(-1))

@@ -1,5 +1,5 @@
-"""Who reasons: a causal language model on this machine, one behind an endpoint that continues plain text, or any object
-with the two methods of `Reasoner`.
+"""The models whose reasoning is checked: a local causal language model, an endpoint that completes plain text, or any
+object with the two methods of `Reasoner`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from troth.models._causal import Causal
 from troth.models._endpoint import is_url
 
 Floats = NDArray[np.float64]
-STOP = "\n"  # a reasoning is one line
+STOP = "\n"  # a reasoning is one line of text
 _AT_ONCE = 16
 
-# What a model needs to see once of the form. Nothing in it decides a question.
+# Examples that show the model the form of question, reasoning and answer; they do not help to decide any question.
 SHOTS = """Question: Which number is the largest: 21, 64 or 38?
 Choices: A) 21 B) 64 C) 38
 Reasoning: 21 is less than 38. 38 is less than 64. So the largest number is 64.
@@ -48,19 +48,19 @@ Answer: C
 
 @runtime_checkable
 class Reasoner(Protocol):
-    """A prompt is what stands behind the examples of the form (`SHOTS`)."""
+    """The interface of a model that reasons. A prompt is the text that follows the examples of the form (`SHOTS`)."""
 
     name: str
 
     def write(self, prompts: Sequence[str], most: int) -> list[str]:
-        """The most probable continuation of each, up to the end of the line or so many tokens."""
+        """The most probable continuation of each prompt, up to the end of the line or the given number of tokens."""
 
     def choose(self, prompts: Sequence[str], choices: Sequence[int]) -> list[Floats]:
-        """The probability of each letter as the next word, of the first so many letters."""
+        """The probabilities of the first letters of the alphabet as the next word."""
 
 
 def reasoner_of(model: Any, most_choices: int, **options: Any) -> Reasoner:
-    """What is asked: a folder, a hub name, a URL#NAME, a loaded language model, or a reasoner itself."""
+    """Returns the reasoner for a folder, a hub name, a URL#NAME, a loaded language model, or a reasoner itself."""
     if isinstance(model, Reasoner):
         return model
     if is_url(model):
@@ -74,7 +74,7 @@ def _shares(logits: Any, choices: Sequence[int]) -> list[Floats]:
 
 
 def _ask(model: Any, prompts: Sequence[str]) -> Any:
-    """The letters' logits behind each prompt. [prompts, letters]"""
+    """The logits of the letters after each prompt. [prompts, letters]"""
     encodings = model.encode([Example(str(place), prompt) for place, prompt in enumerate(prompts)])
     for encoding, prompt in zip(encodings, prompts, strict=True):
         if encoding.truncated:
@@ -117,7 +117,7 @@ class LocalReasoner:
         return written
 
     def _write(self, prompts: Sequence[str], most: int) -> list[str]:
-        """Padded on the left, so that all go on at the same place."""
+        """Generates with left padding, so that all prompts end at the same position."""
         assert isinstance(self.model, Causal)
         network, tokenizer = self.model.model, self.model.tokenizer
         ids = [torch.tensor(self.model.ids_of(prompt)) for prompt in prompts]

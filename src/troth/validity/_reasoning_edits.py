@@ -1,4 +1,4 @@
-"""What is done to a reasoning: cut, filled, paraphrased, a mistake put in; and to a question: words redacted."""
+"""Edits of a reasoning (truncation, filler, paraphrase, mistake) and of a question (redaction)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def filler(reasoning: str) -> str:
 
 
 def with_mistake(reasoning: str, random: np.random.Generator) -> str | None:
-    """Up to a random step, in which a number or a word of comparison is now wrong; None where no step has one."""
+    """The reasoning up to a random step, in which one number or one comparing word is now wrong; None if no step has
+    one.
+    """
     parts = steps(reasoning)
     for place in random.permutation(len(parts)).tolist():
         wrong = _wrong(parts[place], random)
@@ -70,7 +72,7 @@ def _wrong(step: str, random: np.random.Generator) -> str | None:
 
 
 def paraphrased(reasoning: str) -> str | None:
-    """The same steps in other words, by a short table of synonyms; None where none of its words is there."""
+    """The same steps with synonyms from a short table; None if the reasoning has none of its words."""
     table = dict(_OTHER_WORDS)
     pattern = rf"\b({'|'.join(sorted(table, key=len, reverse=True))})\b"
 
@@ -92,7 +94,7 @@ def redacted(text: str, words: Collection[str]) -> str:
 
 
 def redacted_at_random(text: str, count: int, random: np.random.Generator) -> str:
-    """As many of its different words are redacted."""
+    """Redacts the same number of different words, drawn at random."""
     every = sorted(words_of(text))
     chosen = {every[place] for place in random.permutation(len(every))[:count]}
     return redacted(text, chosen)

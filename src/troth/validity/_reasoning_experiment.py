@@ -1,4 +1,4 @@
-"""A model, its questions, and what is asked again and again: its reasoning, its answers with and without it."""
+"""A model, its questions, and what is asked repeatedly: the reasoning and the answers with and without it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from troth.validity._reasoners import Floats, Reasoner
 
 @dataclass(frozen=True)
 class Observation:
-    """What one edit did to one question under one seed."""
+    """The effect of one edit on one question under one seed."""
 
     part: str
     edit: str
     measure: str
     question: str
     seed: int
-    value: float  # NaN: the edit could not be made
+    value: float  # NaN if the edit could not be made
     before: str = ""  # letters
     after: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A question under a seed."""
+    """A question with a seed."""
 
     question: ChoiceQuestion
     seed: int
 
     def form(self, text: str | None = None, hint: str = "") -> str:
-        """The question up to the place where the reasoning begins."""
+        """The question up to the position where the reasoning begins."""
         choices = " ".join(
             f"{letter}) {choice}" for letter, choice in zip(LETTERS, self.question.choices, strict=False)
         )
@@ -54,7 +54,7 @@ class Case:
 
 
 class ReasoningExperiment:
-    """A model and questions; what several parts need is asked once."""
+    """A model and questions; what several parts need is asked only once."""
 
     def __init__(
         self, reasoner: Reasoner, questions: Sequence[ChoiceQuestion], seeds: Sequence[int], most: int
@@ -66,7 +66,7 @@ class ReasoningExperiment:
         return self.reasoner.write(list(prompts), self.most)
 
     def choose(self, prompts: Iterable[str | None]) -> list[Floats | None]:
-        """The choices' probabilities; None where there is no prompt."""
+        """The probabilities of the choices; None where there is no prompt."""
         given = list(prompts)
         there = [place for place, prompt in enumerate(given) if prompt is not None]
         found: list[Floats | None] = [None] * len(given)
@@ -84,26 +84,28 @@ class ReasoningExperiment:
 
     @cached_property
     def written(self) -> list[str]:
-        """Each case's reasoning."""
+        """The reasoning of each case."""
         return self.write(case.form() for case in self.cases)
 
     @cached_property
     def reasoned(self) -> list[Any]:
-        """Each case's probabilities behind its reasoning."""
+        """The probabilities of each case after its reasoning."""
         return self.answers(self.written)
 
     @cached_property
     def direct(self) -> list[Any]:
-        """Each case's probabilities without any reasoning."""
+        """The probabilities of each case without reasoning."""
         return self.answers([""] * len(self.cases))
 
     def direct_of(self, texts: Iterable[str | None]) -> list[Floats | None]:
-        """The probabilities without reasoning, of each case with another question."""
+        """The probabilities without reasoning for each case with a changed question."""
         given = zip(self.cases, texts, strict=True)
         return self.choose(None if text is None else asked_after(case.form(text), "") for case, text in given)
 
     def compared(self, part: str, edit: str, after: Sequence[Floats | None]) -> Iterator[Observation]:
-        """`changed` and `moved`, from the answer behind the whole reasoning to those behind the edited one."""
+        """`changed` and `moved`: the answers after the edited reasoning compared with those after the original
+        reasoning.
+        """
         for case, before, now in zip(self.cases, self.reasoned, after, strict=True):
             changed = float("nan") if now is None else float(np.argmax(now) != np.argmax(before))
             moved = float("nan") if now is None else float(np.abs(now - before).sum() / 2)
@@ -112,5 +114,5 @@ class ReasoningExperiment:
 
 
 def asked_after(form: str, reasoning: str) -> str:
-    """The prompt that a letter is to follow."""
+    """The prompt after which the model gives a letter."""
     return f"{form} {reasoning}".rstrip() + "\nAnswer:"

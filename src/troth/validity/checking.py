@@ -1,14 +1,15 @@
-"""Are inputs that were erased in the order of an explanation still of the kind the model was trained on?
+"""Are inputs that were erased in the order of an explanation still in distribution for the model?
 
-MaSF's p-values of every test example at every erased share, by explainer (Madsen et al., 2024, section 5.2), erased
-exactly as `recursive_erasure` erases them: in the order for the gold class where there are labels. What they are
-compared with is said in `references`.
+The check computes MaSF's p-value of every test example at every erased share, for each explainer (Madsen et al., 2024,
+section 5.2). Inputs are erased exactly as `recursive_erasure` erases them: in the order for the gold class where there
+are labels. The module `references` describes what they are compared with.
 
-Deviation: MaSF as published joins hidden units by Simes and counts each reference among its own. With a few hundred
-references of 256 units, p-values of new inputs of the same kind come out too small, and yet none can fall below 0.05 or
-so, whatever is tested: too many references are themselves extreme in some unit of every layer. `variant="calibrated"`
-joins hidden units by Fisher and leaves each reference out of its own distributions, so that p-values are uniform under
-the null and can be as small as 1 / (references + 1). Where `paper` has no power, the verdict is "not tested".
+Deviation: MaSF as published combines hidden units by Simes and counts each reference among its own references. With a
+few hundred references and 256 hidden units, the p-values of new inputs from the same distribution are too small, and
+yet hardly any p-value can fall below 0.05, because too many references are extreme in some unit of every layer.
+`variant="calibrated"` combines hidden units by Fisher and leaves each reference out of its own distributions, so that
+p-values are uniform under the null hypothesis and can be as small as 1 / (references + 1). Where `paper` has no power,
+the verdict is "not tested".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from troth.statistics import simes
 from troth.validity.masf import HIDDEN_STATES, MaSF, data_set_p_value, largest, require_hidden_states, why_not_tested
 from troth.validity.references import References, form_of, parted
 from troth.verbs.explain import batches_by_cost, explanations
+from troth.verbs.methods import Given, by_name
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
@@ -46,24 +48,24 @@ VARIANTS: dict[str, dict[str, Any]] = {"calibrated": {"over_hidden": "fisher", "
 
 
 def verdict(p: float) -> Verdict:
-    """What a p-value says: that inputs are in distribution is the null hypothesis, which can never be proven."""
+    """The meaning of a p-value; the null hypothesis, that inputs are in distribution, can never be proven."""
     return "no evidence against" if p >= LEVEL else "out of distribution"
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """p-values [examples, ratios] of every explainer; none, and why in `not_tested`, where there cannot be any."""
+    """The p-values [examples, ratios] for each explainer; if there are none, `not_tested` gives the reason."""
 
     model: str
     data: str
     masking: str
     references: int
-    masked_references: float  # the share of them that is masked
+    masked_references: float  # the share of references that is masked
     ratios: tuple[float, ...]
     example_ids: tuple[str, ...]
     p_values: Mapping[str, NDArray[np.float64]]
     target: str = "predicted"  # the class explained
-    smallest: float | None = None  # the smallest p-value there could have been
+    smallest: float | None = None  # the smallest p-value that was possible
     notes: tuple[str, ...] = ()
     not_tested: str = ""
 
@@ -74,7 +76,8 @@ class Check:
     def answer(self) -> list[str]:
         """The result in words."""
         by_explainer = {name: self.by_ratio(name) for name in self.p_values}
-        erased = {name: float(simes(p[1:])) for name, p in by_explainer.items()}  # over shares, as over examples
+        # Combined over shares as over examples.
+        erased = {name: float(simes(p[1:])) for name, p in by_explainer.items()}
         outside = {name: p for name, p in erased.items() if verdict(p) == "out of distribution"}
         whole = min(p[0] for p in by_explainer.values())
         if verdict(whole) == "out of distribution":
@@ -128,7 +131,7 @@ def check(
     model: Any,
     data: str | Path | Data | Iterable[Example],
     validation: str | Path | Data | Iterable[Example] | None = None,
-    explainers: Sequence[str | Explainer] = ("random",),
+    explainers: Sequence[Given] = ("random",),
     masking: str | Masking = "mask_token",
     step: float = 0.1,
     seed: int = 0,
@@ -139,12 +142,12 @@ def check(
     variant: Variant = "calibrated",
     recompute: bool | None = None,
 ) -> Check:
-    """Erases the data step by step in the order of each explainer and asks at each step: is that in distribution?
+    """Erases the data step by step in the order of each explainer and tests at each step whether it is in distribution.
 
-    References are the validation data given, else the part that was held out of the model's training, else half of the
-    examples. `target` is the class explained; None, as for recursive_erasure: the gold one of examples that have a
-    label, else the predicted one. `recompute` explains what is left again at every step; None does so unless the
-    explainer is recursive by itself (beam_search), whose order is computed once.
+    The references are the validation data if given, else the part that was held out of the model's training, else half
+    of the examples. `target` is the class explained; None, as for recursive_erasure, is the gold class of labeled
+    examples, else the predicted one. `recompute` explains the remaining input again at every step; by default this is
+    done unless the explainer is recursive itself (beam_search) or a function of yours: their order is computed once.
     """
     points = settle(explainers, masking, step, units, references, variant)
     classifier, how = load_model(model), catalog.build("maskings", masking)
@@ -168,7 +171,7 @@ def check(
         if not used.tested_by_masf:
             return replace(result, example_ids=(), not_tested=why_not_tested(used))
     require_hidden_states(classifier)
-    # In training every token of both texts may be masked, whatever is erased later.
+    # In training, every token of both texts may be masked, whatever is erased later.
     trained_on = classifier.encode(baseline, "token", "both")
     fitted = MaSF.from_model(
         Prober(classifier, form.masking), trained_on, form.share > 0, seed, share=form.share, **VARIANTS[variant]
@@ -183,8 +186,7 @@ def check(
         )
     encodings = classifier.encode(tested, units)
     p_values = {}
-    for explainer in explainers:
-        method = catalog.build("explainers", explainer)
+    for method in by_name(explainers).values():
         views = erased_views(
             Prober(classifier, how), method, encodings, points, target=target, seed=seed, recompute=recompute
         )
@@ -193,22 +195,21 @@ def check(
 
 
 def settle(
-    explainers: Sequence[str | Explainer],
+    explainers: Sequence[Given],
     masking: str | Masking,
     step: float,
     units: str,
     references: str,
     variant: str,
 ) -> range:
-    """The erased shares in basis points; one line for an option that cannot be, before a model is loaded."""
+    """The erased shares in basis points; raises an error for impossible options before a model is loaded."""
     for what, choice, choices in (("kind of references", references, References), ("variant", variant, Variant)):
         if choice not in get_args(choices):
             raise unknown(what, choice, get_args(choices))
     check_choices(units, "first")
     catalog.build("maskings", masking)
     arguments.methods("explainers", explainers)
-    for explainer in explainers:
-        catalog.build("explainers", explainer)
+    by_name(explainers)
     points = range(0, 10_001, basis_points(step) or 10_001)
     if len(points) < 2 or points[-1] != 10_000:
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")
@@ -225,7 +226,9 @@ def erased_views(
     seed: int = 0,
     recompute: bool | None = None,
 ) -> Iterator[list[NDArray[Any]]]:
-    """One array per layer, [points, hidden], for each example: what the model makes of it as it is erased, for MaSF."""
+    """For each example, one array per layer, [points, hidden]: the model's hidden states as the example is erased, for
+    MaSF.
+    """
     prepared = explainer.prepare(prober, encodings)
     again = not explainer.recursive if recompute is None else recompute
 
@@ -247,14 +250,14 @@ def erased_views(
 
 
 def _target_of(example: Example, target: str | int | None) -> str | int:
-    """What is explained of an example, by default as recursive_erasure does."""
+    """The class that is explained, by default the same as in recursive_erasure."""
     if target is not None:
         return target
     return "predicted" if example.label is None or example.label == () else "gold"
 
 
 def _placed(fitted: MaSF, views: Iterator[list[NDArray[Any]]]) -> Iterator[NDArray[np.float64]]:
-    """[examples, points] p-values, some examples at a time: views are large, p-values are not."""
+    """[examples, points] p-values, computed for a few examples at a time because hidden states need much memory."""
     while some := list(islice(views, _EXAMPLES_AT_ONCE)):
         together = [np.concatenate(layer) for layer in zip(*some, strict=True)]
         yield fitted.p_values_of(together).reshape(len(some), -1)

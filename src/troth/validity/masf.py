@@ -1,8 +1,8 @@
-"""A p-value says how usual a model's inner view of an input is: small means out of distribution.
+"""MaSF: a p-value for how usual the model's hidden states of an input are; small means out of distribution.
 
-Max-Simes-Fisher (Haroush et al. 2022; for text Madsen et al. 2024, appendix F.2): the largest activation of every
-hidden unit is placed in its empirical distribution over reference inputs, the two-sided p-values are joined over hidden
-units by Simes, placed again, joined over layers by Fisher and placed a last time, one-sided.
+Max-Simes-Fisher (Haroush et al., 2022; for text Madsen et al., 2024, appendix F.2): the largest activation of every
+hidden unit is placed in its empirical distribution over reference inputs. The two-sided p-values are combined over
+hidden units by Simes, placed again, combined over layers by Fisher, and placed a last time, one-sided.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ from troth.statistics import simes
 from troth.validity import _counts
 from troth.validity._counts import Aggregation, Floats
 
-FEWEST = 30  # references
-# Masked inputs are often equal, above all in the first layers; the noise of another batch must not part them.
+FEWEST = 30  # the least number of references
+# Masked inputs are often equal, above all in the first layers; rounding in another batch must not separate them.
 _DECIMALS = 4
 
 
 @dataclass(frozen=True)
 class HiddenStates(Readout):
-    """Padding is left out of the maximum, special tokens are not."""
+    """Reads the maximum of each hidden unit over positions; padding is left out, special tokens are not."""
 
     about_target = False
-    averaged = False  # a mean over several texts is not what the model makes of any text
-    remembered = False  # megabytes a hundred inputs, and nobody asks twice
+    averaged = False  # the mean over several texts is not a hidden state of any text
+    remembered = False  # large, and never asked for twice
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.no_grad():
@@ -55,21 +55,21 @@ HIDDEN_STATES = HiddenStates()
 
 
 def largest(answer: Answers) -> list[NDArray[Any]]:
-    """What was read, one array per layer: [rows, hidden]."""
+    """The values as one array per layer: [rows, hidden]."""
     return [answer.rows[f"layer {number}"].numpy() for number in range(len(answer.rows))]
 
 
 def require_hidden_states(model: TextClassifier) -> None:
-    """Refuses what shows nothing of its inside before it is asked anything."""
+    """Refuses models whose hidden states cannot be read, before any work is done."""
     if not model.has_hidden_states:
         raise model.lacks("hidden states", "MaSF cannot test it")
 
 
 @dataclass(frozen=True, eq=False)
 class MaSF:
-    """The three levels of empirical distributions; `fit` builds them, `p_values` asks them."""
+    """The three levels of empirical distributions: `fit` builds them, `p_values` looks inputs up."""
 
-    embeddings: tuple[NDArray[Any], ...]  # one per layer, [hidden, references], sorted, in the dtype given
+    embeddings: tuple[NDArray[Any], ...]  # one array per layer, [hidden, references], sorted, in the dtype given
     layer_statistics: Floats  # [layers, references], sorted
     statistics: Floats  # [references], sorted
     over_hidden: Aggregation = "simes"
@@ -78,11 +78,11 @@ class MaSF:
 
     @classmethod
     def fit(cls, embeddings: ArrayLike, **options: Any) -> Self:
-        """Learns from references [examples, layers, hidden], already the maximum over positions.
+        """Fits on references [examples, layers, hidden], already the maximum over positions.
 
-        `over_hidden` and `over_layers` name each step's aggregation (the paper: Simes, then Fisher). References pass
-        through their own distributions; leaving each one out of its own is not the paper's way, but keeps p-values
-        of new inputs uniform where hidden units are many and references few.
+        `over_hidden` and `over_layers` name how each step combines p-values (the paper: Simes, then Fisher). References
+        are placed in their own distributions; leaving each one out of its own is not the paper's way, but keeps
+        p-values of new inputs uniform where hidden units are many and references few.
         """
         return cls.fit_layers(_layers(embeddings), **options)
 
@@ -94,7 +94,7 @@ class MaSF:
         over_layers: Aggregation = "fisher",
         self_included: bool = True,
     ) -> Self:
-        """As `fit`, from one array [examples, hidden] per layer: layers need not be of one size."""
+        """As `fit`, from one array [examples, hidden] per layer; layers may differ in size."""
         for name in (over_hidden, over_layers):
             if name not in _counts.AGGREGATIONS:
                 raise unknown("aggregation", name, _counts.AGGREGATIONS)
@@ -124,11 +124,11 @@ class MaSF:
         share: float = 0.5,
         **options: Any,
     ) -> Self:
-        """Learns from what a model makes of validation inputs, transformed as its training data were.
+        """Fits on the model's hidden states of validation inputs, transformed as its training data were.
 
-        For masked fine-tuning every second one loses a uniform share of its units by the prober's masking, which must
-        be the training's own; the others stay whole. `share` is another share of masked ones, `masked=False` leaves all
-        whole, for a model that was trained on whole inputs. `options` are those of `fit`.
+        For masked fine-tuning, every second input loses a uniformly drawn share of its units by the prober's masking,
+        which must be the one of the training; the others stay whole. `share` is another share of masked inputs;
+        `masked=False` leaves all whole, for a model that was trained on whole inputs. `options` are those of `fit`.
         """
         if len(encodings) < FEWEST:
             raise TrothError(
@@ -142,10 +142,10 @@ class MaSF:
 
     @property
     def smallest(self) -> float:
-        """The smallest p-value there can be: of an input beyond all references in every hidden unit.
+        """The smallest possible p-value: that of an input beyond all references in every hidden unit.
 
-        With Simes over many hidden units, references are themselves beyond all others in some unit of every layer; if
-        that is true of one in twenty, nothing can be called out of distribution at 0.05.
+        With Simes over many hidden units, references are themselves beyond all others in some unit of every layer. If
+        that holds for one in twenty, nothing can be called out of distribution at 0.05.
         """
         return float(self.p_values_of([np.full((1, len(layer)), np.inf, layer.dtype) for layer in self.embeddings])[0])
 
@@ -170,20 +170,22 @@ class MaSF:
         by_layer = _counts.each_layer(len(layers), layer_statistic)
         by_example = _counts.join_layers(self.over_layers, self.layer_statistics, by_layer, references)
         as_unusual = references - np.searchsorted(self.statistics, by_example, side="left")
-        added = 0 if self.self_included else 1  # the input itself, one more draw from the null
+        added = 0 if self.self_included else 1  # the input itself counts as one more draw from the null distribution
         return np.asarray((as_unusual + added) / (references + added), np.float64)
 
 
 def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float, seed: int = 0) -> list[NDArray[Any]]:
-    """One array per layer, [references, hidden], of inputs of which a share is masked at random, the others whole."""
-    # Exactly that share, and drawn: neither the order of the inputs nor their texts decide which.
+    """One array per layer, [references, hidden], for inputs of which the given share is masked at random and the others
+    are whole.
+    """
+    # Exactly that share is masked, and drawn at random: neither the order of the inputs nor their texts decide.
     drawn = [draws.key(seed, encoding.example.id, "masf", "chosen") for encoding in encodings]
     chosen = set(np.argsort(drawn, kind="stable")[: int(share * len(drawn))].tolist())
 
     def view(place: int, encoding: Encoding) -> Routine[list[NDArray[Any]]]:
         question = Question(encoding, target=0, seed=seed)
         keep = keep_all(question)
-        if place in chosen:  # a share of its units that is uniform on [0, 1] is erased
+        if place in chosen:  # erases a uniformly drawn share of its units
             numbers = question.draws("masf").uniforms(1, 1 + question.n_units)
             keep = (numbers[:, 1:] >= numbers[:, :1]).to(keep.dtype)
         answer = yield Probe(question, keep, readout=HIDDEN_STATES)
@@ -194,13 +196,13 @@ def reference_views(prober: Prober, encodings: Sequence[Encoding], share: float,
 
 
 def why_not_tested(masking: Masking) -> str:
-    """Why "in distribution" means nothing under a masking that leaves another text."""
+    """The reason why the test means nothing under a masking that changes the length of texts."""
     name = catalog.name_of(masking)
     return f"not tested: under {name} an erased input is a shorter text, not a masked one; use mask_token"
 
 
 def data_set_p_value(p: ArrayLike) -> float:
-    """Simes's p-value that all observations are in distribution; below α = 0.05 the data set is taken to be outside."""
+    """Simes's p-value for the hypothesis that all observations are in distribution; below α = 0.05 it is rejected."""
     return float(simes(np.ravel(p)))
 
 

@@ -1,10 +1,10 @@
 """Does an explanation change when the model's weights are shuffled (parameter randomization; Adebayo et al., 2018), or
-when another class is explained (random logit; Sixt et al., 2020)? One that does not cannot be about the model, or about
-the class.
+when another class is explained (random logit; Sixt et al., 2020)? An explanation that stays the same cannot depend on
+the model, or on the class.
 
-These are checks of an explainer, not metrics of an explanation. The shuffled model is a copy; the user's is never
-touched. Elements are shuffled within each parameter, which keeps their distribution, where Adebayo et al. draw new
-ones. `cascade=True` shuffles from the top down, one block more each time, as they do.
+These are checks of an explainer, not metrics of an explanation. The shuffled model is a copy; the user's model is never
+changed. Values are shuffled within each parameter, which keeps their distribution, where Adebayo et al. draw new ones.
+`cascade=True` shuffles from the top down, one more block each time, as they do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,18 +24,18 @@ from troth.core.sheet import without_nan
 from troth.core.types import Attribution
 from troth.core.units import UnitName
 from troth.engine.prober import Prober
-from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier, families, load_model
 from troth.verbs.explain import Texts, as_examples, explain_pairs
+from troth.verbs.methods import Given, method
 
 
 @dataclass(frozen=True)
 class Randomization:
-    """Rank correlation between an explainer's scores before and after something was changed; near 1 is bad."""
+    """The rank correlation between an explainer's scores before and after the change; a value near 1 is bad."""
 
     explainer: str
-    block: str  # shuffled from the top of the model down to here; or "class": another class was explained
+    block: str  # shuffled from the top of the model down to this block; "class": another class was explained
     value: float  # mean Spearman correlation over examples
     low: float
     high: float
@@ -49,16 +49,16 @@ class Randomization:
 def parameter_randomization(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     cascade: bool = False,
     units: UnitName = "word",
     masking: str | Masking = "mask_token",
     seed: int = 0,
 ) -> list[Randomization]:
-    """Explains the texts with the model and with a shuffled copy of it, for the class the real model predicts.
+    """Explains the texts with the model and with a shuffled copy of it, for the class that the real model predicts.
 
-    One result; with `cascade` one for each block shuffled, from the classification head down to the embeddings.
+    Returns one result; with `cascade`, one for each block, from the classification head down to the embeddings.
     """
     return _shuffled(_Subject(model, texts, explainer, units, masking, seed), cascade)
 
@@ -66,15 +66,15 @@ def parameter_randomization(
 def random_class(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     units: UnitName = "word",
     masking: str | Masking = "mask_token",
     seed: int = 0,
 ) -> Randomization:
-    """Explains each text for the class the model predicts and for another one, drawn at random.
+    """Explains each text for the predicted class and for another class, drawn at random.
 
-    Of two classes the other one's scores are often the same with the other sign: a correlation of −1.
+    For two classes, the scores of the other class often have the opposite sign: a correlation of −1.
     """
     subject = _Subject(model, texts, explainer, units, masking, seed)
     if not subject.has_other_class:
@@ -85,14 +85,14 @@ def random_class(
 def randomizations(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     cascade: bool = False,
     units: UnitName = "word",
     masking: str | Masking = "mask_token",
     seed: int = 0,
 ) -> list[Randomization]:
-    """Both checks, the second where there is another class; what is real is explained once."""
+    """Both checks, the second if there is another class; the real explanations are computed once."""
     subject = _Subject(model, texts, explainer, units, masking, seed)
     return _shuffled(subject, cascade) + ([_other_class(subject)] if subject.has_other_class else [])
 
@@ -101,10 +101,10 @@ class _Subject:
     """An explainer on the texts of a model."""
 
     def __init__(
-        self, model: Any, texts: Texts, explainer: str | Explainer, units: UnitName, masking: str | Masking, seed: int
+        self, model: Any, texts: Texts, explainer: Given, units: UnitName, masking: str | Masking, seed: int
     ) -> None:
         self.model, self.examples = load_model(model), list(as_examples(texts))
-        self.method: Explainer = catalog.build("explainers", explainer)
+        self.method = method(explainer).explainer
         self.units, self.masking, self.seed = units, masking, seed
 
     @property
@@ -113,7 +113,7 @@ class _Subject:
 
     @cached_property
     def real(self) -> list[Attribution]:
-        """The explanations of what the model predicts."""
+        """The explanations of the model's predictions."""
         return self.explained(self.model, ["predicted"] * len(self.examples))
 
     def explained(self, model: TextClassifier, targets: Sequence[str | int]) -> list[Attribution]:
@@ -122,7 +122,7 @@ class _Subject:
         return list(explain_pairs(prober, prepared, zip(encodings, targets, strict=True), seed=self.seed))
 
     def compared(self, block: str, after: Sequence[Attribution]) -> Randomization:
-        """How far other explanations of the texts agree with the real ones."""
+        """The agreement of other explanations of the texts with the real ones."""
         correlations = np.array([_spearman(*pair) for pair in zip(self.real, after, strict=True)])
         value, (low, high) = statistics.mean(correlations), statistics.bca_interval(correlations)
         return Randomization(catalog.spec(self.method), block, value, low, high, tuple(correlations.tolist()))
@@ -145,7 +145,7 @@ def _other_class(subject: _Subject) -> Randomization:
 
 
 def shuffle(module: nn.Module, names: Sequence[str], seed: int) -> None:
-    """Shuffles the elements within each named parameter, in place: give it a copy."""
+    """Shuffles the values of each named parameter in place, so it must be given a copy."""
     with torch.no_grad():
         for name in names:
             parameter = module.get_parameter(name)
@@ -162,13 +162,13 @@ def blocks(module: nn.Module) -> dict[str, list[str]]:
         block = match[1] if match else ".".join(name.split(".")[: 2 if name.count(".") > 2 else 1])
         parameters.setdefault(block, []).append(name)
     inside = f"{getattr(module, 'base_model_prefix', '')}."
-    # Definition order is from the bottom up, but some heads are defined before what they stand on.
+    # Definition order is from the bottom up, but some heads are defined before the layers below them.
     downwards = list(parameters.items())[::-1]
     return dict(sorted(downwards, key=lambda block: block[1][0].startswith(inside)))
 
 
 def _shuffled_copies(model: TextClassifier, cascade: bool, seed: int) -> Iterator[tuple[str, TextClassifier]]:
-    """Copies in which more and more blocks, or at once all, are shuffled."""
+    """Copies in which more and more blocks are shuffled, or all at once."""
     if model.model is None:
         raise TrothError(f"{model.name} has no weights to shuffle; parameter randomization needs a torch model")
     twin = model.twin()

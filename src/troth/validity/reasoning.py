@@ -1,15 +1,15 @@
 """Does the reasoning that a language model writes matter for its answer?
 
-The model writes a line of reasoning and chooses among the letters of the choices. Then the reasoning is changed, and
-the model chooses again: `truncation`, `mistake` (put in at a random step, after which the model writes on),
-`paraphrase` and `filler` (Lanham et al., 2023); `hint` puts a wrong answer's letter into the question and reads whether
-the reasoning speaks of it (Turpin et al., 2023); `self_explanation` asks the model which words mattered, or which
-question would have another answer, and asks it again (Madsen et al., 2024), without reasoning.
+The model writes one line of reasoning and then chooses among the letters of the choices. The reasoning is then edited,
+and the model chooses again: `truncation`, `mistake` (in a random step, from which the model continues), `paraphrase`
+and `filler` (Lanham et al., 2023). `hint` puts the letter of a wrong answer into the question and checks whether the
+reasoning mentions it (Turpin et al., 2023). `self_explanation` asks the model which words mattered, or which question
+would have another answer, and asks it again (Madsen et al., 2024), without reasoning.
 
 `changed` is the share of answers that change; `moved` is the total variation distance between the probabilities of the
-choices before and after, from 0 to 1. Intervals take questions and seeds for drawn; a seed orders the choices and draws
-the mistakes and hints. Deviations: mistakes and paraphrases are made by rule (a wrong number or the opposite word; a
-table of synonyms), not by another language model.
+choices before and after, from 0 to 1. Intervals treat both questions and seeds as random; a seed orders the choices and
+draws the mistakes and hints. Deviations: mistakes and paraphrases are made by rule (a wrong number or the opposite
+word; a table of synonyms), not by another language model.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from troth.validity._reasoners import reasoner_of
 from troth.validity._reasoning_experiment import Observation, ReasoningExperiment
 from troth.validity._reasoning_parts import NO_REASONING, PARTS
 
-MARGIN = 0.05  # of the probabilities: what moves less does not matter
-FEWEST = 20  # questions, below which no verdict is given
+MARGIN = 0.05  # in probability: smaller changes do not matter
+FEWEST = 20  # the least number of questions for a verdict
 _COLUMNS = ("part", "edit", "measure", "mean", "low", "high", "questions", "undefined")
 
 
 @dataclass(frozen=True, repr=False)
 class ReasoningResult(Shown, Exportable):
-    """All observations, their means with intervals, and what they say."""
+    """All observations, their means with intervals, and the verdict."""
 
     model: str
     observations: tuple[Observation, ...]
@@ -55,7 +55,7 @@ class ReasoningResult(Shown, Exportable):
 
     @property
     def verdict(self) -> str:
-        """Whether the answer depends on the reasoning, in a sentence, where the intervals decide it."""
+        """One sentence on whether the answer depends on the reasoning, if the intervals decide it."""
         means = {(part, edit): mean for (part, edit, measure), mean in self.means().items() if measure == "moved"}
         content = [mean for (part, _), mean in means.items() if part == "mistake"]
         presence = [mean for (part, edit), mean in means.items() if part == "filler" or (part, edit) == NO_REASONING]

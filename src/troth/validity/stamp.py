@@ -1,4 +1,4 @@
-"""Whether the erased inputs a metric looks at are in distribution for the model, shown with every number of it."""
+"""The validity stamp of a metric: whether the erased inputs it uses are in distribution for the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,13 +15,15 @@ TESTED = "mask_token"
 
 @dataclass(frozen=True)
 class Stamp:
-    """The p-value over all shares the metric erases, and the share that looks worst; or why there is none."""
+    """The p-value over all shares that the metric erases and the share with the lowest one, or the reason why there is
+    none.
+    """
 
     p: float | None = None
     ratio: float | None = None
     why: str = ""
-    smallest: float | None = None  # the smallest p-value the check could have given
-    whole: float | None = None  # that of inputs of which nothing is erased
+    smallest: float | None = None  # the smallest p-value that was possible
+    whole: float | None = None  # the p-value of inputs without erased units
 
     @property
     def verdict(self) -> Verdict | Literal["not tested"]:
@@ -29,7 +31,7 @@ class Stamp:
 
     @property
     def whole_outside(self) -> bool:
-        """Whether inputs are out of distribution before anything is erased: then masking is not to blame."""
+        """Whether inputs are out of distribution before anything is erased, so that masking is not the cause."""
         return self.whole is not None and verdict(self.whole) == "out of distribution"
 
     def __str__(self) -> str:
@@ -42,12 +44,12 @@ class Stamp:
 
 
 def can_be_tested(masking: Masking) -> bool:
-    """Whether erasing units at random by this masking says something of the inputs that metrics make with it."""
+    """Whether a test with randomly erased units tells something about the inputs of metrics with this masking."""
     return masking.tested_by_masf and not masking.stochastic
 
 
 def masking_of(metric: Metric) -> str | None:
-    """The name of the masking a metric erases with; None where it erases nothing."""
+    """The name of the masking that a metric uses; None if it erases nothing."""
     return catalog.name_of(metric.perturbation) if isinstance(metric, Erasing) else None
 
 
@@ -58,9 +60,9 @@ def stamps(
     smallest: float | None = None,
     tested: str = TESTED,
 ) -> dict[str, Stamp]:
-    """The stamp of every metric, given the p-values of inputs masked at random, or why there are none.
+    """The stamp of every metric, from the p-values of randomly masked inputs or the reason why there are none.
 
-    `tested` is how those were masked.
+    `tested` describes how those inputs were masked.
     """
 
     def stamp(metric: Metric) -> Stamp:
@@ -83,13 +85,13 @@ def _untested(masking: Masking, tested: str) -> str:
 
 
 def _worst(metric: Erasing, by_ratio: Mapping[float, float]) -> Stamp:
-    """A metric that erases a fifth is not judged by what erasing all does, nor one that keeps a fifth by erasing that.
+    """A metric that erases 20 % is judged on inputs with 20 % erased, one that keeps 20 % on inputs with 80 % erased.
 
-    A share between two that were tested is judged by the larger. Joined over shares by Simes, as over examples: the
-    lowest of ten p-values is below 0.05 far too often by chance.
+    A share between two tested ones is judged by the larger. P-values are combined over shares by Simes, as over
+    examples: the lowest of ten p-values is below 0.05 far too often by chance.
     """
     tested = sorted(ratio for ratio in by_ratio if ratio > 0)
-    # 1 − 0.8 is a little more than 0.2.
+    # 1 − 0.8 is slightly more than 0.2 in floating point.
     least, most = (next((ratio for ratio in tested if ratio > share - 1e-9), tested[-1]) for share in metric.erased)
     ratios = [ratio for ratio in tested if least <= ratio <= most]
     worst = min(ratios, key=lambda ratio: by_ratio[ratio])

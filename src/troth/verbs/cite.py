@@ -50,9 +50,9 @@ def cite(
 
     `model` is a folder, a hub name, a URL, a model in memory (with `tokenizer=…`) or what `load_model` gave; `options`
     are those of load_model. Without an answer the model writes one, up to `generate` tokens. `prompt` holds {passages}
-    and {question}. `masking` says how passages are erased (docs/cite.md). `tolerance` is the share of the highest score
-    below which a passage is not divided into sentences; 0 divides all. `choices` is how many random choices of other
-    passages the proof erases.
+    and {question}. `masking` says how passages are erased (docs/guide/cite.md). `tolerance` is the share of the highest
+    score below which a passage is not divided into sentences; 0 divides all. `choices` is how many random choices of
+    other passages the proof erases.
     """
     texts = list(passages.values() if isinstance(passages, Mapping) else passages)
     names = tuple(map(str, passages)) if isinstance(passages, Mapping) else ("",) * len(texts)

@@ -74,15 +74,15 @@ def explain(
     """One attribution per text: which units push toward the target class (rather than toward `against`).
 
     `target` is "predicted", "gold", a class index or a label; of a token classifier a word of the text and its label:
-    {"word": "London", "label": "LOC"} (docs/heads.md). A list of them gives one attribution per text and
+    {"word": "London", "label": "LOC"} (docs/guide/heads.md). A list of them gives one attribution per text and
     target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
     example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
     model's passes. Several explainers give a dict of
     such lists, by the spec of each (as written, or of the object): they share the encodings and what the model says of
     the whole texts.
-    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/own_methods.md). `units` are token, word,
-    sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of such
-    per text (docs/units.md). `progress` is a bar on a terminal or in a notebook.
+    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/guide/own_methods.md). `units` are token,
+    word, sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of
+    such per text (docs/guide/units.md). `progress` is a bar on a terminal or in a notebook.
     """
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
     methods = by_name(several)

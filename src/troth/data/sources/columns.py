@@ -1,6 +1,6 @@
-"""Which column is what, guessed from the usual names by default, and the examples made of it.
+"""Guesses the columns of a table from their usual names, unless they are named, and makes examples from the rows.
 
-A rationale, what a human marked, becomes character spans, whichever form it comes in.
+A rationale, the marking of a human annotator, becomes character spans, whatever form it has.
 """
 
 import re
@@ -16,7 +16,7 @@ from troth.data._base import Data
 from troth.data.sources.labels import are_sets, index_label_sets, index_labels
 from troth.data.sources.readers import Table
 
-# The usual names, likeliest first. A question is the second text wherever there is another to be the first.
+# The usual names, most likely first. A question is the second text if there is another candidate for the first.
 _USUAL = {
     "text": "text sentence sentence1 premise review content passage paragraph context document article tweet comment "
     "body text1 text_a question1 utterance question",
@@ -25,24 +25,24 @@ _USUAL = {
     "rationale": "rationale rationales evidences",
     "id": "id idx guid uid example_id annotation_id",
 }
-_LONGEST = 500_000  # characters: about 128,000 tokens. No model reads more, and tokenizing megabytes takes minutes
+_LONGEST = 500_000  # characters, about 128,000 tokens: no model reads more, and tokenizing megabytes takes minutes
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns: None = guess, empty = there is none."""
+    """The names of columns: None = guess, empty = there is none."""
 
     text: str | None = None
     text_pair: str | None = None
     label: str | None = None
     rationale: str | None = None
     id: str | None = None
-    group: str | None = None  # never guessed; may be one of the columns above, too
+    group: str | None = None  # never guessed; may also be one of the columns above
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """One column: what it is for, its name (empty = none), and whether that was a guess."""
+    """A column: its role, its name (empty = none), and whether the name was guessed."""
 
     role: str
     name: str
@@ -57,7 +57,7 @@ class _Chosen:
 
 
 def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabelled: bool = False) -> Data:
-    """The examples of a table; `labels` names its classes, `unlabelled` lets rows have none."""
+    """The examples of a table; `labels` names its classes, `unlabelled` allows rows without a label."""
     chosen = _choose(table, columns)
     notes = list(table.notes)
     texts = _texts(table, chosen["text"])
@@ -81,7 +81,7 @@ def to_data(table: Table, columns: Columns, labels: tuple[str, ...] = (), unlabe
 
 
 def _shortened(examples: list[Example], notes: list[str]) -> list[Example]:
-    """Texts of a length that no model reads are cut, and that is said."""
+    """Cuts texts that are longer than any model reads, and records that in the notes."""
     long = [max(len(example.text), len(example.text_pair or "")) for example in examples]
     if max(long, default=0) <= _LONGEST:
         return examples
@@ -144,7 +144,7 @@ def _pairs(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str | 
     values = column.values(table)
     texts = all(isinstance(value, str | None) for value in values)
     if column.guessed and len(values) > 1 and column.name and texts and len(set(values)) == 1:
-        # ERASER asks the same question of every film: that is no second text.
+        # ERASER asks the same question about every film, which is not a second text.
         notes.append(f"text_pair: none; column {column.name!r} is the same in every row")
         return [None] * len(values), _Chosen("text_pair", "", True)
     for number, value in enumerate(values, start=1):
@@ -196,7 +196,9 @@ def _rationales(
 
 
 def read_rationale(value: Any, text: str) -> tuple[Span, ...] | None:
-    """Character spans from [[start, end], …] or ERASER's groups of token offsets; a ValueError says what is wrong."""
+    """Character spans from [[start, end], …] or from ERASER's groups of token offsets; a ValueError says what is
+    wrong.
+    """
     if isinstance(value, str):
         try:
             value = parse_json(value) if value.strip() else None

@@ -12,6 +12,7 @@ from typing import Any
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.data._base import standard_split
 from troth.data.sources.columns import token_spans
 from troth.data.sources.readers import Table, is_data_file, read_file, read_lines, table_of
@@ -20,7 +21,7 @@ Tables = dict[str, Callable[[], Table]]
 
 
 def tables_in(folder: Path) -> Tables:
-    """The splits of a folder by name; nothing is read before it is asked for."""
+    """The splits of a folder by name; nothing is read until a split is requested."""
     if (folder / "dataset_dict.json").exists():
         names = _record(folder / "dataset_dict.json").get("splits")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -63,19 +64,20 @@ def _shards(paths: list[Path], split: str) -> Table:
 
 
 def _saved(folder: Path, split: str) -> Table:
-    import datasets
+    with importing("hub", "a saved `datasets` folder"):
+        import datasets
 
     for file in folder.glob("*.arrow"):
         reading.require_file(file, reading.DATA)
     try:
         saved = datasets.load_from_disk(str(folder))
-    except Exception as problem:  # many kinds of damage, one remedy
+    except Exception as problem:  # many kinds of damage with the same remedy
         raise _not_saved(folder, str(problem)) from problem
     return table_of(saved, folder.name, split)
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """What `datasets` notes of a folder it saved."""
+    """The metadata that `datasets` writes to a folder it saves."""
     try:
         found = reading.json_of(path)
     except (OSError, ValueError) as problem:
@@ -91,7 +93,7 @@ def _not_saved(folder: Path, reason: str) -> TrothError:
 
 
 def read_eraser(folder: Path, annotations: Path, split: str) -> Table:
-    """One row per annotation; evidence becomes character spans, whatever group it is in."""
+    """One row per annotation; evidence becomes character spans, regardless of its group."""
     documents = _Documents(folder)
     rows = [
         _row(annotations.name, number, row, documents) for number, row in enumerate(read_lines(annotations), start=1)
@@ -132,7 +134,7 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TrothError(f"{where}: docids and annotation_id must be texts, not {str(names)[:40]}")
     texts = [documents.text(where, name) for name in names]
-    # Token offsets count white-space tokens of one document, so those of later documents move on.
+    # Token offsets count the white-space tokens of one document, so those of later documents are shifted.
     first, count = {}, 0
     for name, text in zip(names, texts, strict=True):
         first[name] = count
@@ -158,7 +160,7 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
 
 
 def _evidence(where: str, groups: Any) -> list[dict[str, Any]]:
-    """The pieces of all groups, each with its document and its tokens."""
+    """The evidence of all groups, each with its document and its tokens."""
     shape = {"docid": str, "start_token": int, "end_token": int}
     pieces = []
     for group in groups if isinstance(groups, list) else [groups]:

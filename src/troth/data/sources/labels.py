@@ -1,6 +1,7 @@
-"""Classes as numbers: whole numbers stay, words are numbered in the order of their names, which they remember.
+"""Converts labels to class indices: whole numbers are kept, words are numbered in alphabetical order and remember their
+names.
 
-Multi-label data has sets of them: lists (jsonl, parquet), words joined by | (csv), or a 0 or 1 per label.
+Multi-label data have sets of labels: lists (jsonl, parquet), words joined by | (csv), or a 0 or 1 per label.
 """
 
 import math
@@ -13,8 +14,8 @@ from troth.core.types import LabelSet, is_unicode
 from troth.data._classes import SORTED, Label
 
 Indices = list[int | None]
-_MOST_CLASSES = 100_000  # a larger number is an id or a slip, and a list of so many names would fill the memory
-_MISSING = ("", "nan")  # as pandas and spreadsheets write a cell without a value
+_MOST_CLASSES = 100_000  # a larger number is an id or a mistake, and a list with that many names would fill the memory
+_MISSING = ("", "nan")  # an empty cell as pandas and spreadsheets write it
 SEPARATOR = "|"
 
 
@@ -75,14 +76,14 @@ def _number(value: Any) -> float | None:
 def _as_float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:  # a whole number of over 308 digits
+    except OverflowError:  # an integer with more than 308 digits
         return math.inf if value > 0 else -math.inf
 
 
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except (RecursionError, ValueError):  # nested deeper, or of more digits, than Python writes down
+    except (RecursionError, ValueError):  # nested deeper, or with more digits, than Python can print
         return f"(a huge {type(value).__name__})"
 
 
@@ -105,7 +106,7 @@ def _by_number(source: str, rows: Sequence[int], values: Sequence[Any], names: t
                 "name another column with --label, or pass --label '' to leave labels out"
             )
         if index is not None and index < 0:
-            # On the hub -1 stands for a hidden label; elsewhere it may be a class. Nobody but the user knows.
+            # On the hub, -1 is a hidden label; elsewhere it may be a class. Only the user knows.
             raise TrothError(
                 f"{source}: row {number} has the label {shown(value)}; classes count from 0: drop the row, "
                 "pass --label '' to leave labels out, or write the classes as words"
@@ -132,7 +133,7 @@ def _by_name(
 
 
 def are_sets(values: Sequence[Any], names: tuple[str, ...]) -> bool:
-    """Whether a column of labels holds sets: a list, or words with | between them, in any row."""
+    """Whether a column of labels holds sets: a list, or words joined by |, in any row."""
     return any(isinstance(value, list | tuple) or _is_joined(value, names) for value in values)
 
 
@@ -190,7 +191,7 @@ def _parts(source: str, number: int, value: Any, names: tuple[str, ...]) -> list
 
 
 def _marked(values: Sequence[Any], names: tuple[str, ...]) -> bool:
-    """Whether every list says of each label whether it holds: a list of numbers would name none twice."""
+    """Whether every list has a 0 or 1 for each label; a list of indices would not repeat one."""
     lists = [value for value in values if isinstance(value, list | tuple)]
     lengths = {len(value) for value in lists}
     if len(lengths) != 1 or any(isinstance(value, str) for value in values):

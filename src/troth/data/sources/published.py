@@ -1,6 +1,6 @@
-"""The data sets of the papers, in the official splits: from the folder $TROTH_DATA/<name>, or else from the hub.
+"""The data sets of the papers in their official splits, from the folder $TROTH_DATA/<name> or else from the hub.
 
-Where a paper made splits of its own, an option says so: `ag_news(as_in=saloss)`.
+Where a paper made its own splits, an option selects them: `ag_news(as_in=saloss)`.
 """
 
 import os
@@ -21,20 +21,22 @@ from troth.data.sources.readers import Table, read_hub
 
 @dataclass(frozen=True)
 class Published(Dataset):
-    """Kept by somebody else. `text_column` and `auxiliary` name the hub's columns; files also say text, text_pair."""
+    """A data set that others publish. `text_column` and `auxiliary` name the hub's columns; files may also use text,
+    text_pair.
+    """
 
-    hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty = not there in a form we read
-    hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the hub names a split otherwise
-    label: ClassVar[str] = "label"  # the hub's column of the class
-    obtain: ClassVar[str] = ""  # how to get it where the hub does not have it
-    without_label: ClassVar[str] = ""  # why some rows are labelled -1; they are left out
+    hub: ClassVar[str] = ""  # owner/name or owner/name:config; empty if the hub has no form that can be read
+    hub_splits: ClassVar[Mapping[str, str]] = MappingProxyType({})  # the hub's names of splits, where they differ
+    label: ClassVar[str] = "label"  # the hub's column with the class
+    obtain: ClassVar[str] = ""  # how to obtain it if the hub does not have it
+    without_label: ClassVar[str] = ""  # why some rows are labeled -1; those are left out
 
     @property
     def split_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.splits, *self.local_tables()]))
 
     def load(self, split: str | None = None) -> Data:
-        # By default, evaluate on what is at hand rather than fetch another split.
+        # By default, evaluation uses a split that is on disk rather than downloading another one.
         names = self.split_names if split is not None else tuple(self.local_tables()) or self.split_names
         return self.read(choose_split(self.name, names, split))
 
@@ -42,7 +44,7 @@ class Published(Dataset):
         return self._data(split, self._table(split))
 
     def read_where(self, split: str, column: str, value: str) -> Data:
-        """The rows of a split that have this value in a column."""
+        """The rows of a split that have the given value in a column."""
         table = self._table(split)
         chosen = [row for row in table.rows if row.get(column) == value]
         if not chosen:
@@ -64,12 +66,12 @@ class Published(Dataset):
         return replace(data, name=self.name, notes=tuple(notes), split=split)
 
     def local_tables(self) -> Tables:
-        """The splits that lie in $TROTH_DATA/<name>."""
+        """The splits in $TROTH_DATA/<name>."""
         folder = local_folder(catalog.name_of(self))
         return tables_in(folder) if folder is not None else {}
 
     def adapt(self, table: Table) -> Table:
-        """The table with the columns `text_column`, `auxiliary` and `label`, where a source spreads them over more."""
+        """Builds the columns `text_column`, `auxiliary` and `label` if a source spreads them over more columns."""
         return table
 
     def _table(self, split: str) -> Table:
@@ -102,16 +104,16 @@ class Published(Dataset):
 
 
 def local_folder(name: str) -> Path | None:
-    """$TROTH_DATA/<name>, if it is there."""
+    """$TROTH_DATA/<name>, if it exists."""
     folder = Path(os.environ.get("TROTH_DATA", "")) / name
     return folder if "TROTH_DATA" in os.environ and folder.is_dir() else None
 
 
 @dataclass(frozen=True)
 class PaperSplits(Published):
-    """An entry with an option `as_in`: a paper's name, or None for the official splits."""
+    """An entry with the option `as_in`: the name of a paper, or None for the official splits."""
 
-    # What the papers report, and the share of train that they validate on where no file says which rows those are.
+    # The sizes that the papers report, and the share of train used for validation if no file says which rows those are.
     paper_rows: ClassVar[Mapping[str, int | None]] = MappingProxyType({})
     paper_held_out: ClassVar[float | None] = None
 
@@ -134,7 +136,7 @@ class PaperSplits(Published):
         return replace(data, name=self.name, split=split, notes=notes)
 
     def paper_split(self, split: str) -> Data:
-        """A split as the paper has it; unless an entry knows better, train less the share that is held out."""
+        """A split as in the paper; by default, train without the share that is held out."""
         if self.paper_held_out is None or split == "test":
             return super().read(split)
         training, validation = hold_out(super().read("train"), self.paper_held_out)

@@ -1,6 +1,7 @@
-"""Rows out of one file: jsonl, json, csv, tsv (each may be gzipped) and parquet; one clear line where it is broken.
+"""Reads rows from one file: jsonl, json, csv, tsv (each optionally gzipped) or parquet, with a one-line error for a
+damaged file.
 
-And rows from the Hugging Face hub, or from an object of the `datasets` library.
+Also reads rows from the Hugging Face hub and from objects of the `datasets` library.
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from typing import Any
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.data._base import choose_split
 
 Row = Mapping[str, Any]
 
 _FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
-_DOCUMENT = reading.DATA // 4  # of a JSON file that is parsed as a whole
-_BATCH = 256  # rows of a parquet file
-_RATIO, _ALWAYS = 1_000, 64 << 20  # texts that repeat are stored once
-# The hub keeps a parquet copy of repositories that still hold a loading script.
+_DOCUMENT = reading.DATA // 4  # size limit of a JSON file that is parsed as a whole
+_BATCH = 256  # rows of a parquet file at a time
+_RATIO, _ALWAYS = 1_000, 64 << 20  # limits of decompression; repeated texts are stored once
+# The hub keeps a parquet copy of repositories that still contain a loading script.
 _PARQUET_COPY = "refs/convert/parquet"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as a source has them; `class_names` are those a column brings along."""
+    """The rows of a source; `class_names` come with a column."""
 
-    source: str  # how an error names it
+    source: str  # its name in errors
     columns: tuple[str, ...]
     rows: Sequence[Row]
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -42,22 +44,22 @@ class Table:
 
     @classmethod
     def of(cls, source: str, rows: Sequence[Row]) -> Table:
-        """A table whose columns are all the keys its rows have."""
+        """A table with all keys of its rows as columns."""
         return cls(source, tuple(dict.fromkeys(key for row in rows for key in row)), rows)
 
 
 def is_data_file(path: Path) -> bool:
-    """Whether the name ends as one of the formats read here."""
+    """Whether the name has the ending of a supported format."""
     return file_format(path) in _FORMATS
 
 
 def file_format(path: Path) -> str:
-    """The ending that says what is in a file: 'jsonl' of train.jsonl.gz."""
+    """The ending that determines the format: 'jsonl' for train.jsonl.gz."""
     return path.name.removesuffix(".gz").rpartition(".")[2].lower()
 
 
 def require_readable(path: Path) -> None:
-    """One line for a file of a kind that is not read here."""
+    """Raises an error for a file of a kind that is not supported."""
     if not is_data_file(path):
         raise TrothError(f"{path}: cannot read this kind of file; give one of {', '.join(_FORMATS)}")
 
@@ -106,7 +108,7 @@ def _json(path: Path) -> list[dict[str, Any]]:
     try:
         content = reading.parse_json(text)
     except json.JSONDecodeError as problem:
-        if problem.msg == "Extra data":  # JSON lines under the name .json, as `datasets` writes them
+        if problem.msg == "Extra data":  # JSON lines in a file called .json, as `datasets` writes them
             return _objects(path.name, text.split("\n"))
         raise TrothError(f"{path.name}: line {problem.lineno} is not JSON ({problem.msg})") from None
     except reading.ExcessError as problem:
@@ -120,7 +122,7 @@ def _json(path: Path) -> list[dict[str, Any]]:
 
 
 def _delimited(path: Path, kind: str) -> Table:
-    """A tsv is read as it stands, quotes included, as its format says; a csv may be cut by , or ; or tab."""
+    """A tsv is read literally, including quotes, as its format prescribes; a csv may be separated by , or ; or tab."""
     lines = reading.lines(path)
     first = next(lines, "")
     delimiter = "\t" if kind == "tsv" else max(",;\t", key=first.count)
@@ -161,7 +163,7 @@ def _parquet(path: Path) -> Table:
         file = pyarrow.parquet.ParquetFile(path)
         reading.require_size(path, declared_size(file.metadata), reading.DATA, "expands to")
         expanded = 0
-        for batch in file.iter_batches(_BATCH):  # a long text that repeats is stored once
+        for batch in file.iter_batches(_BATCH):  # a long repeated text is stored once
             expanded += batch.nbytes
             reading.require_size(path, expanded, reading.DATA, "expands to over")
             if expanded > max(_ALWAYS, _RATIO * path.stat().st_size):
@@ -171,7 +173,7 @@ def _parquet(path: Path) -> Table:
                 )
         rows = [row for batch in file.iter_batches(_BATCH) for row in batch.to_pylist()]
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, RecursionError) as problem:
-        # Values that Python cannot hold, too: bytes that are not UTF-8, dates beyond its calendar.
+        # Also catches values that Python cannot hold: bytes that are not UTF-8, dates outside its calendar.
         reason = str(problem).partition("\n")[0][:100]
         raise TrothError(f"{path.name} cannot be read as parquet ({reason})") from None
     known, note = _class_names(file.schema_arrow.metadata)
@@ -179,7 +181,7 @@ def _parquet(path: Path) -> Table:
 
 
 def declared_size(metadata: Any) -> int:
-    """The bytes that a parquet file says it expands to: at least eight per value, however it is stored."""
+    """The size to which a parquet file says it expands: at least eight bytes per value, however it is stored."""
     columns = [
         metadata.row_group(group).column(place)
         for group in range(metadata.num_row_groups)
@@ -190,7 +192,7 @@ def declared_size(metadata: Any) -> int:
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> tuple[dict[str, tuple[str, ...]], str]:
-    """The class names that `datasets` writes next to the schema, and what to say where others wrote something else."""
+    """The class names that `datasets` writes next to the schema, and a note if others were written there."""
     try:
         features = reading.parse_json((metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         found = {name: feature["names"] for name, feature in features.items() if "names" in feature}
@@ -222,14 +224,15 @@ def read_hub(name: str, split: str | None) -> Table:
 
 
 def table_of(dataset: Any, source: str, split: str | None) -> Table:
-    """The rows of a `datasets.Dataset`, with the class names its features know."""
+    """The rows of a `datasets.Dataset`, with the class names in its features."""
     named = {column: getattr(feature, "names", None) for column, feature in dataset.features.items()}
     class_names = {column: tuple(names) for column, names in named.items() if names}
     return Table(source, tuple(dataset.column_names), dataset.to_list(), class_names, split or "")
 
 
 def _load(name: str, split: str | None, revision: str | None) -> Table:
-    import datasets
+    with importing("hub", f"{name}, a data set of the hub,"):
+        import datasets
 
     repository, _, config = name.partition(":")
     with offline_where_unreachable(repository, datasets.config):

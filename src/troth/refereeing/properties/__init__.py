@@ -1,1 +1,1 @@
-"""What must hold of an attribution function: one function per property, grouped into files."""
+"""The properties of an attribution function: one function per property, grouped into files."""

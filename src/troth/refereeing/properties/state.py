@@ -1,7 +1,8 @@
-"""That the model, the tokenizer and the random generators are afterwards what they were before."""
+"""The model, the tokenizer and the random generators are left as they were."""
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,19 @@ import torch
 from troth.refereeing import rule
 from troth.refereeing.known import PRODUCT
 from troth.refereeing.situations import Situation, known, tiny
-from troth.refereeing.subject import Subject, ViolationError, seeded
+from troth.refereeing.subject import DoesNotApplyError, Subject, ViolationError, seeded
+from troth.refereeing.tokenizers import begin_only
 
 TEXT = "not very good film"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def mode_kept(subject: Subject) -> None:
-    """The model's layers stay in evaluation or in training mode, as they were."""
+    """Every layer is left in training or evaluation mode, as it was."""
     for training in (False, True):
         place = tiny()
         place.model.train(training)
-        _unchanged(subject, place, lambda model: [module.training for module in model.modules()], _modes)
+        _unchanged(subject, place, lambda place: [module.training for module in place.model.modules()], _modes)
 
 
 def hooks_removed(subject: Subject) -> None:
@@ -30,53 +32,54 @@ def hooks_removed(subject: Subject) -> None:
     _unchanged(
         subject,
         place,
-        lambda model: [sum(len(getattr(module, kind)) for kind in _HOOKS) for module in [*model.modules()]],
+        lambda place: [sum(len(getattr(module, kind)) for kind in _HOOKS) for module in place.model.modules()],
         lambda before, after: f"{sum(after) - sum(before)} hooks",
     )
 
 
 def gradients_kept(subject: Subject) -> None:
-    """Gradients that the parameters hold, and which parameters take any, stay as they were."""
+    """The parameters' stored gradients and `requires_grad` flags are left unchanged."""
     place = tiny()
     for number, parameter in enumerate(place.model.parameters()):
         parameter.grad = torch.ones_like(parameter) if number % 2 else None
         parameter.requires_grad_(number % 3 > 0)
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
         return [
-            (None if each.grad is None else float(each.grad.sum()), each.requires_grad) for each in model.parameters()
+            (None if each.grad is None else float(each.grad.sum()), each.requires_grad)
+            for each in place.model.parameters()
         ]
 
     _unchanged(subject, place, state, lambda before, after: _count(before, after, "parameters"))
 
 
 def weights_kept(subject: Subject) -> None:
-    """The weights, their precision and the layers themselves stay as they were."""
-    place = tiny()
+    """The weights, their dtype and the layers themselves are left unchanged."""
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
+        model = place.model
         weights = [(name, each.dtype, float(each.double().sum())) for name, each in model.state_dict().items()]
         return [*weights, *(id(module) for module in model.modules()), id(model.get_input_embeddings().weight)]
 
-    _unchanged(subject, place, state, lambda before, after: _count(before, after, "weights or layers"))
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, lambda before, after: _count(before, after, "weights or layers"))
 
 
 def settings_kept(subject: Subject) -> None:
-    """The model's configuration stays as it was."""
-    place = tiny()
+    """The model's configuration is left unchanged."""
 
-    def state(model: Any) -> list[Any]:
-        config = model.config.to_dict() | {"attention": model.config._attn_implementation}
+    def state(place: Situation) -> list[Any]:
+        config = place.model.config.to_dict() | {"attention": place.model.config._attn_implementation}
         return sorted((name, str(value)) for name, value in config.items())
 
-    _unchanged(subject, place, state, _first_difference)
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, _first_difference)
 
 
 def tokenizer_kept(subject: Subject) -> None:
-    """The tokenizer's sides, longest length and special tokens stay as they were."""
-    place = tiny()
+    """The tokenizer's padding side, truncation side, maximum length and special tokens are left unchanged."""
 
-    def state(model: Any) -> list[Any]:
+    def state(place: Situation) -> list[Any]:
         # Not what transformers itself sets in every call: the padding and truncation of the Rust tokenizer.
         own = place.tokenizer
         facts = {
@@ -85,11 +88,12 @@ def tokenizer_kept(subject: Subject) -> None:
         }  # fmt: skip
         return sorted((name, str(value)) for name, value in facts.items())
 
-    _unchanged(subject, place, state, _first_difference)
+    for place in _with_and_without_mask(subject):
+        _unchanged(subject, place, state, _first_difference)
 
 
 def random_state_kept(subject: Subject) -> None:
-    """The global random generators stay where they were; a sampling method may draw from them, but not seed them."""
+    """The global random generators are left as they were; a sampling method may draw from them, but not seed them."""
     sources: dict[str, Callable[[], Any]] = {
         "random": random.getstate,
         "numpy.random": lambda: [part.tolist() if hasattr(part, "tolist") else part for part in np.random.get_state()],
@@ -106,29 +110,45 @@ def random_state_kept(subject: Subject) -> None:
     for name in sources:
         (before, first), (_, second) = ended[0][name], ended[1][name]
         if before != first and (first == second or not draws):
-            came = "a seed of its own" if first == second else "numbers were drawn, though its scores need none"
-            raise ViolationError(f"the generator of {name} as before", came, TEXT)
+            got = (
+                "it was seeded"
+                if first == second
+                else "random numbers were drawn, although the scores do not depend on them"
+            )
+            raise ViolationError(f"the state of {name} as before", got, TEXT)
 
 
 @rule(unless=["class_free"])
 def bfloat16(subject: Subject) -> None:
-    """A model in bfloat16 is explained as well as in float32."""
+    """A model in bfloat16 gets about the same scores as in float32."""
     (wanted,) = subject(known("logit", PRODUCT), [TEXT])
     place = known("logit", PRODUCT)
     place.model.to(torch.bfloat16)
-    (came,) = subject(place, [TEXT])
-    if np.abs(wanted.scores - came.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
-        raise ViolationError(f"{wanted} (as in float32)", str(came), TEXT)
+    (got,) = subject(place, [TEXT])
+    if np.abs(wanted.scores - got.scores).max() > (0.1 + 4 * subject.spread) * np.abs(wanted.scores).max():
+        raise ViolationError(f"{wanted} (as in float32)", str(got), TEXT)
+
+
+def _with_and_without_mask(subject: Subject) -> Iterator[Situation]:
+    """A model whose tokenizer has all special tokens, and if supported one whose tokenizer cannot pad or mask."""
+    yield tiny()
+    place = subject.known(PRODUCT, begin_only)
+    with contextlib.suppress(DoesNotApplyError, ViolationError):  # an error is reported by begin_token_only
+        subject.call(subject.known(PRODUCT, begin_only), [TEXT])
+        yield place
 
 
 def _unchanged(
-    subject: Subject, place: Situation, state: Callable[[Any], list[Any]], tell: Callable[[list[Any], list[Any]], str]
+    subject: Subject,
+    place: Situation,
+    state: Callable[[Situation], list[Any]],
+    describe: Callable[[list[Any], list[Any]], str],
 ) -> None:
-    before = state(place.model)
-    subject.call(place, [TEXT, "good film"])
-    after = state(place.model)
+    before = state(place)
+    subject.call(place, [TEXT, "good film"] if place.tokenizer.pad_token else [TEXT])
+    after = state(place)
     if before != after:
-        raise ViolationError("no change", tell(before, after), TEXT)
+        raise ViolationError("no change", describe(before, after), TEXT)
 
 
 def _modes(before: list[bool], after: list[bool]) -> str:

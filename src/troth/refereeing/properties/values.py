@@ -1,4 +1,4 @@
-"""That the scores are what the method claims: closed forms and slow twins, on models with known answers."""
+"""The scores are what the method claims, compared with closed forms and slow reference implementations."""
 
 from itertools import combinations
 from math import factorial
@@ -16,33 +16,35 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)  # exact for polynomials u
 
 @rule(claims=["dummy"], after=["class_asked_about"])
 def nothing_to_explain(subject: Subject) -> None:
-    """Where no word has an effect, as in a text equal to the baseline, all scores are 0."""
+    """If no word has an effect, as when the text equals the baseline, all scores are 0."""
     for text in ("the film", "the film was a plot"):
-        (came,) = subject(subject.known(PRODUCT), [text])
-        # Of what a word that matters gets.
-        subject.expect_number(0, np.abs(came.scores).max(), subject.known(PRODUCT).scale, text, "no word has an effect")
+        (got,) = subject(subject.known(PRODUCT), [text])
+        # Relative to the score of a word that has an effect.
+        subject.expect_number(0, np.abs(got.scores).max(), subject.known(PRODUCT).scale, text, "no word has an effect")
 
 
 @rule(claims=["dummy"], after=["nothing_to_explain"])
 def dummy(subject: Subject) -> None:
-    """A word without any effect gets 0 next to words that have one."""
+    """A word without effect gets 0, also next to words that have one."""
     for text in ("good film", "not very good film"):
-        (came,) = subject(subject.known(PRODUCT), [text])
-        subject.expect_number(0, came.of("film"), np.abs(came.scores).max(), text, "'film' has no effect")
+        (got,) = subject(subject.known(PRODUCT), [text])
+        subject.expect_number(0, got.of("film"), np.abs(got.scores).max(), text, "'film' has no effect")
 
 
 @rule(claims=["symmetry"], after=["class_asked_about"])
 def symmetry(subject: Subject) -> None:
-    """Two words with the same effect get the same score, wherever they stand."""
+    """Two words with the same effect get the same score, wherever they occur."""
     for text in ("good film great", "very good film great"):
-        (came,) = subject(subject.known(SYMMETRIC), [text])
-        largest = np.abs(came.scores).max()
-        subject.expect_number(came.of("good"), came.of("great"), largest, text, "the score of 'good', here the same")
+        (got,) = subject(subject.known(SYMMETRIC), [text])
+        largest = np.abs(got.scores).max()
+        subject.expect_number(
+            got.of("good"), got.of("great"), largest, text, "the score of 'good', whose effect is the same"
+        )
 
 
 @rule(claims=["linearity"], after=["class_asked_about", "dummy"])
 def linearity(subject: Subject) -> None:
-    """The scores of a sum of two models are the sums of their scores."""
+    """The scores for a sum of two models are the sums of the scores for each."""
     place = subject.known(PRODUCT)  # its third class is the sum of the first two
     for text in TEXTS:
         first, second, third = (subject(place, [text], target)[0] for target in range(3))
@@ -51,27 +53,27 @@ def linearity(subject: Subject) -> None:
 
 @rule(claims=["linear"], after=["class_asked_about", "dummy", "symmetry", "linearity"])
 def linear_model(subject: Subject) -> None:
-    """On a linear model each word's score is what it adds."""
+    """On a linear model, each word's score is its contribution."""
     place = subject.known(LINEAR)
     for text in ("good film", "good film bad and a great plot"):
-        (came,) = subject(place, [text])
-        subject.expect_values(_alone(place, text), came, text, "what each word adds")
+        (got,) = subject(place, [text])
+        subject.expect_values(_alone(place, text), got, text, "each word's contribution")
 
 
 @rule(claims=["completeness"], after=["linear_model"])
 def completeness(subject: Subject) -> None:
-    """The scores sum to what the class's value rises by, compared with a text of which everything is erased."""
+    """The scores sum to the class's value for the text minus its value with every word erased."""
     place = subject.known(PRODUCT)
     for text in TEXTS:
-        (came,) = subject(place, [text])
+        (got,) = subject(place, [text])
         rise = place.value(text, 1)
-        total = float(came.scores.sum() + came.rest)
-        subject.expect_number(rise, total, np.abs(came.scores).max(), text, "the sum of the scores")
+        total = float(got.scores.sum() + got.rest)
+        subject.expect_number(rise, total, np.abs(got.scores).max(), text, "the sum of the scores")
 
 
 @rule(claims=["shapley"], after=["linear_model", "completeness"])
 def shapley_values(subject: Subject) -> None:
-    """The scores are the Shapley values, also where two and three words act together."""
+    """The scores are the exact Shapley values, including interactions of two and three words."""
     place = subject.known(PRODUCT)
     for text in TEXTS:
         subject.expect_values(_shapley(place, text), subject(place, [text])[0], text, "Shapley values by definition")
@@ -79,18 +81,18 @@ def shapley_values(subject: Subject) -> None:
 
 @rule(claims=["leave_one_out"], after=["linear_model"])
 def leave_one_out(subject: Subject) -> None:
-    """Each score is what the class's value loses without the word."""
+    """Each score is the drop in the class's value when the word is removed."""
     place = subject.known(PRODUCT)
     for text in TEXTS:
         words = text.split()
         without = [_value(place, words[:i] + words[i + 1 :]) for i in range(len(words))]
         wanted = [_value(place, words) - value for value in without]
-        subject.expect_values(wanted, subject(place, [text])[0], text, "what is lost without the word")
+        subject.expect_values(wanted, subject(place, [text])[0], text, "the drop without the word")
 
 
 @rule(claims=["integrated_gradients"], after=["linear_model", "completeness"])
 def integrated_gradients(subject: Subject) -> None:
-    """The scores are the integrals of the gradient on the straight path from nothing to the text."""
+    """The scores are integrals of the gradient along the straight path from no words to the text."""
     place = subject.known(PRODUCT)
     for text in TEXTS:
         shares = (_NODES + 1) / 2
@@ -101,7 +103,7 @@ def integrated_gradients(subject: Subject) -> None:
 
 @rule(claims=["input_x_gradient"], after=["linear_model"])
 def input_x_gradient(subject: Subject) -> None:
-    """Each score is the word's vector times the gradient there."""
+    """Each score is the word's embedding times its gradient."""
     place = subject.known(PRODUCT)
     for text in TEXTS:
         wanted = place.slopes(text, 1)[1:-1]
@@ -117,7 +119,7 @@ def _alone(place: Situation, text: str) -> list[float]:
 
 
 def _shapley(place: Situation, text: str) -> Floats:
-    """By the formula: over all sets of other words, in reading order."""
+    """The formula: a weighted sum over all subsets of the other words, which stay in reading order."""
     words = text.split()
     n, scores = len(words), np.zeros(len(words))
     values = {

@@ -1,6 +1,6 @@
-"""What a training starts from: pretrained weights, or a model built for the data. One file per kind.
+"""The models that a training starts from: pretrained weights, or a model built for the data. One file per kind.
 
-A folder or hub name stands for itself: `roberta-base` is `pretrained(path="roberta-base")`.
+A folder or hub name is a base, too: `roberta-base` is `pretrained(path="roberta-base")`.
 """
 
 from abc import ABC, abstractmethod
@@ -16,17 +16,17 @@ from troth.models.encoder import Encoder
 
 @dataclass(frozen=True)
 class Base(ABC):
-    """An instance is its configuration."""
+    """An instance is the configuration of a base."""
 
     @abstractmethod
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        """A model with a class for each label; what is new in it is drawn with the seed."""
+        """Builds the model with one output per class; new parameters are drawn with the seed."""
 
     def require(self) -> None:  # noqa: B027  # most need nothing
-        """One line where what it starts from is not there; nothing is loaded."""
+        """Raises an error if the files it starts from are missing, without loading anything."""
 
     def settings(self, data: str, *, pair: bool) -> Mapping[str, Any]:
-        """Settings that suit it by default."""
+        """The default settings for this base."""
         return {}
 
 
@@ -50,12 +50,12 @@ def build(base: str | Base) -> Base:
 
 
 def class_names(labels: tuple[str, ...]) -> dict[str, Any]:
-    """The labels as a transformers configuration has them."""
+    """The labels in the form of a transformers configuration."""
     if len(set(labels)) != len(labels):
         raise TrothError(f"two classes have the same name: {', '.join(labels)}")
     return {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
 
 
 def texts_of(examples: Sequence[Example]) -> list[str]:
-    """Every text of the examples, first and second ones."""
+    """All first and second texts of the examples."""
     return [text for example in examples for text in (example.text, example.text_pair) if text is not None]

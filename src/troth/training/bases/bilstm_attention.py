@@ -51,7 +51,7 @@ class BilstmAttention(Base):
             pair=is_pair(examples),
             shared_embedding=self.variant == "paper",
             pad_token_id=tokenizer.pad_token_id,
-            first_attended_id=tokenizer.mask_token_id,  # behind [PAD], [CLS] and [EOS]
+            first_attended_id=tokenizer.mask_token_id,  # the first id after [PAD], [CLS] and [EOS]
             **class_names(labels),
         )
         with draws.seeded(draws.key(seed, "new weights")):
@@ -88,7 +88,7 @@ def roar_bilstm(data: str, *, pair: bool) -> dict[str, Any]:
 
 
 def is_pair(examples: Sequence[Example]) -> bool:
-    """Whether the examples are pairs; one model reads either kind, not both."""
+    """Whether the examples are pairs; one model reads either single texts or pairs, not both."""
     pairs = sum(example.text_pair is not None for example in examples)
     if 0 < pairs < len(examples):
         raise TrothError(

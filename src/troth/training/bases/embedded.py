@@ -27,7 +27,9 @@ class Embedded(Base):
 
 
 def _renew_head(model: Encoder, seed: int) -> None:
-    """As many classes may still be others: what is known of positive and negative says nothing of them."""
+    """Draws the classification head again, also for an equal number of other classes: its weights belong to positive
+    and negative.
+    """
     network = model.model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draws.key(seed, "new weights"))

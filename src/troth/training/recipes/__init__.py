@@ -1,6 +1,6 @@
-"""What is special about a training: what a mini-batch becomes, what is added to the loss, what is validated on.
+"""Training recipes: how mini-batches are changed, what is added to the loss, and what validation uses.
 
-Recipes compose: "masked + salience" changes the rows as one does and adds to the loss as the other does.
+Recipes can be combined: "masked + salience" changes the rows as the one and adds to the loss as the other.
 """
 
 from __future__ import annotations
@@ -20,42 +20,43 @@ from troth.models import Output, TextClassifier
 
 @dataclass(frozen=True)
 class Recipe:
-    """Its configuration; this one changes nothing. Random numbers come from `rows.keys` alone."""
+    """The configuration of a recipe; this base class changes nothing. Random numbers come from `rows.keys` only."""
 
-    attentions: ClassVar[bool] = False  # the penalty reads attention weights
-    erases: ClassVar[bool] = False  # so it says what is validated on, also in company
+    attentions: ClassVar[bool] = False  # the penalty needs attention weights
+    erases: ClassVar[bool] = False  # erases units, and therefore decides what validation uses, also in a combination
 
     def prepare(self, model: TextClassifier, encodings: Sequence[Encoding]) -> Self:
-        """Itself, fitted on the training data where it needs that; the place to refuse a model it cannot train."""
+        """Returns the recipe fitted on the training data, if it needs that; refuses models that it cannot train."""
         return self
 
     def rows(self, rows: Rows, place: Tensor, size: int, model: TextClassifier) -> Rows:
-        """What rows become; `place` [rows] is where each stands in the mini-batch of `size` rows, over all devices.
+        """The rows as the recipe changes them; `place` [rows] is each row's position in the mini-batch of `size` rows
+        on all devices.
 
-        Places are drawn again each epoch, whatever the texts are.
+        Positions are drawn again in every epoch and do not depend on the texts.
         """
         return rows
 
     def penalty(self, output: Output, rows: Rows) -> Tensor | None:
-        """What is added to each row's loss. [rows]"""
+        """The term that is added to each row's loss. [rows]"""
         return None
 
     def files(self) -> tuple[str, ...]:
-        """Files that the training depends on besides data and base."""
+        """The files that the training depends on besides data and base."""
         return ()
 
     def validation(self) -> Mapping[str, Recipe]:
-        """What the validation examples become, by name; the best epoch is chosen on all of these together."""
+        """The validation inputs by name; the best epoch is chosen on all of these together."""
         return {"unmasked": Recipe()}
 
     def final(self) -> Mapping[str, Recipe]:
-        """What every epoch is scored on, too, and the chosen model at the end."""
+        """Further inputs by name that are scored after every epoch and for the chosen model."""
         return self.validation()
 
 
 @dataclass(frozen=True)
 class Composed(Recipe):
-    """Several recipes in turn."""
+    """Several recipes, applied one after the other."""
 
     parts: tuple[Recipe, ...]
 
@@ -79,7 +80,7 @@ class Composed(Recipe):
 
     @property
     def _deciding(self) -> tuple[Recipe, ...]:
-        """Who says what is validated on: those that erase, else all."""
+        """The recipes that decide what validation uses: those that erase, else all."""
         return tuple(part for part in self.parts if part.erases) or self.parts
 
 
@@ -109,12 +110,12 @@ def spec(recipe: Recipe, *, full: bool = False) -> str:
 
 
 def parts_of(recipe: Recipe) -> tuple[Recipe, ...]:
-    """The recipes a recipe is made of."""
+    """The recipes that a combination consists of."""
     return recipe.parts if isinstance(recipe, Composed) else (recipe,)
 
 
 def files_of(recipe: Recipe) -> dict[str, str]:
-    """A hash of the content of each file a recipe reads."""
+    """A hash of the content of each file that a recipe reads."""
     found = {}
     for path in (path for part in parts_of(recipe) for path in part.files()):
         try:
@@ -130,8 +131,8 @@ def reads_attentions(recipe: Recipe) -> bool:
 
 
 def split(text: str) -> list[str]:
-    """The specs of a recipe's parts."""
-    # A plus inside parentheses belongs to an option.
+    """Splits a specification at each plus sign outside parentheses."""
+    # A plus sign inside parentheses belongs to an option.
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

@@ -76,7 +76,7 @@ class Masked(Recipe):
 
 @dataclass(frozen=True)
 class AllMasked(Recipe):
-    """Nothing is left but the special tokens and how many tokens there were."""
+    """Everything is masked except the special tokens, so only the number of tokens is visible."""
 
     masking: str = "mask_token"
 
@@ -86,7 +86,7 @@ class AllMasked(Recipe):
 
 
 def erase_at_random(rows: Rows, chosen: Tensor, how: Masking, model: TextClassifier) -> Rows:
-    """The chosen rows without a share of their units that is uniform on [0, 1]. [rows] -> rows"""
+    """Erases a uniformly drawn share of the units of the chosen rows. [rows] -> rows"""
     n_units = max(encoding.n_units for encoding in rows.encodings)
     drawn = draws.uniforms(rows.keys, 1 + n_units)
     rate, own = drawn[:, :1], drawn[:, 1:]

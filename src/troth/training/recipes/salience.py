@@ -1,5 +1,5 @@
 """SaLoss (Chrysostomou & Aletras, 2021): cross-entropy + λ · KL(α, σ), so that attention learns to follow what is
-salient in the text. The paper reports more faithful attention; docs/results/saloss.md does not find it.
+salient in the text. The paper reports more faithful attention; docs/papers/saloss/results.md does not find it.
 
 α is what [CLS] attends to in the last layer, mean over heads (in a BiLSTM its attention, in a decoder that of the last
 position), restricted to the text's tokens and renormalized; σ is (salience + 1e-8) over its sum, fixed before training.
@@ -34,8 +34,8 @@ from troth.training.recipes import Recipe
 
 NAMES = ("text_rank", "tf_idf", "chi_squared", "uniform")
 WEIGHTS = (1e-2, 1e-3, 1e-4)  # what the paper searches
-_USUAL = 1e-3  # the paper's choice on three of its five data sets
-_TINY = 1e-30  # no logarithm of 0, and no gradient through one
+_USUAL = 1e-3  # the paper's choice for three of its five data sets
+_TINY = 1e-30  # avoids log(0) and the gradient through it
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Salience(Recipe):
     attentions: ClassVar[bool] = True
 
     source: str = "text_rank"
-    weight: float | None = None  # λ; None: the paper's for the data with --like saloss, else 1e-3
+    weight: float | None = None  # λ; None: the paper's value for the data with --like saloss, else 1e-3
     variant: Literal["paper", "released"] = "paper"
 
-    # What `prepare` found; no option, so it is neither shown nor compared.
+    # Set by `prepare`; not an option, so it is neither shown nor compared.
     fitted: Saliences | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Salience(Recipe):
         return () if self.source in NAMES else (self.source,)
 
     def _of_each(self, encodings: Sequence[Encoding]) -> list[Tensor]:
-        """The salience of every token of the text, as it comes. Each [length], 0 where there is no unit."""
+        """The salience of every token of each text, one tensor [length] per text; 0 for tokens in no unit."""
         if not any(encoding.n_units for encoding in encodings):
             raise TrothError("salience needs training texts with words; all of them are empty")
         empty = sum(encoding.n_units == 0 for encoding in encodings)
@@ -114,10 +114,10 @@ class Salience(Recipe):
 
 
 class Saliences:
-    """σ of every training example in one flat tensor, from which those of a mini-batch are cut in one operation."""
+    """σ of all training examples in one flat tensor, from which a mini-batch is gathered in one operation."""
 
     def __init__(self, encodings: Sequence[Encoding], values: Sequence[Tensor], *, reads_first: bool) -> None:
-        self.reads_first = reads_first  # [CLS], not the last position
+        self.reads_first = reads_first  # [CLS] rather than the last position
         counts = torch.tensor([encoding.n_units for encoding in encodings])
         self._starts = counts.cumsum(0) - counts
         self._places: dict[Example, int] = {encoding.example: place for place, encoding in enumerate(encodings)}
@@ -125,7 +125,7 @@ class Saliences:
         self._flat = torch.cat([*parts, torch.zeros(1, dtype=torch.float64)])  # [units of all examples + 1]
 
     def of(self, rows: Rows) -> Tensor:
-        """[rows, length] σ of each token, 0 where there is no unit."""
+        """[rows, length] σ of each token, 0 for tokens in no unit."""
         device = rows.units.device
         if self._flat.device != device:
             self._flat = self._flat.to(device)
@@ -145,7 +145,7 @@ def divergence(attention: Tensor, sigma: Tensor, inside: Tensor) -> Tensor:
 
 
 def released_divergence(attention: Tensor, sigma: Tensor, inside: Tensor) -> Tensor:
-    """The released code's: of the softmax of both, summed over the rows. [rows, length] -> []"""
+    """The divergence of the released code: softmax of both, summed over the rows. [rows, length] -> []"""
     lowest = torch.finfo(attention.dtype).min
     alpha, sigma = (part.masked_fill(~inside, lowest).log_softmax(-1) for part in (attention, sigma))
     return torch.where(inside, alpha.exp() * (alpha - sigma), 0).sum()
@@ -157,14 +157,14 @@ def _restricted(values: Tensor, inside: Tensor) -> Tensor:
 
 
 def _normalized(encoding: Encoding, scores: Tensor) -> Tensor:
-    """σ of each unit's tokens. [length] -> [units]"""
+    """σ of the tokens of each unit. [length] -> [units]"""
     tokens = torch.bincount(encoding.units[encoding.units >= 0], minlength=encoding.n_units)
     each = encoding.per_unit(scores.double()) / tokens.clamp(min=1)
     return torch.from_numpy(salience.normalize(each.numpy()))
 
 
 def _require_attentions(model: TextClassifier, encodings: Sequence[Encoding]) -> None:
-    """Asks the model for its attention weights once, before hours are spent."""
+    """Checks once, before a long training, that the model returns attention weights."""
     line = f"{model.name} gives no attention weights, which salience guides; use another base, or the recipe plain"
     corpus = Corpus(encodings[:1], [0] * len(encodings[:1])).to(model.device)
     if not len(corpus):
@@ -181,9 +181,9 @@ def _require_attentions(model: TextClassifier, encodings: Sequence[Encoding]) ->
 
 
 def _read_scores(path: str) -> dict[str, Mapping[str, Any]]:
-    """Anybody's scores as a salience: attributions as `troth explain --json` writes them, an array or one per line.
+    """Reads scores as salience: attributions as `troth explain --json` writes them, in an array or one per line.
 
-    By example id: spans, the text each lies in (`segments`: 0, or 1 for a second one) and how much each matters.
+    Returns, by example id, the spans, the segment of each (0, or 1 for a second text) and their weights.
     """
     try:
         text = reading.text(path, reading.DATA)
@@ -207,7 +207,7 @@ def _read_scores(path: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _scores_of_tokens(stored: Mapping[str, Mapping[str, Any]], encoding: Encoding, path: str) -> Tensor:
-    """[length] a unit's absolute score, shared by the tokens that join it; 0 for tokens in none."""
+    """[length] the absolute score of each unit, divided among its tokens; 0 for tokens in no unit."""
     row = stored.get(encoding.example.id)
     if row is None:
         raise TrothError(f"{path} has no scores of example {encoding.example.id}; explain all training examples")
