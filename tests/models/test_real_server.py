@@ -22,7 +22,6 @@ print("at", xllamacpp.Server(parameters).listening_address, flush=True)
 time.sleep(3600)
 """
 PROMPT = "Is this review good or bad?\nReview: {text}\nThis review is"
-PASSAGES = "The vault is old. The secret word of the vault is marigold.\n\nThe river flows north.\n\nThe door is iron."
 
 pytestmark = [
     pytest.mark.full,
@@ -73,14 +72,3 @@ def test_a_budget_stops_and_nothing_is_asked_twice(url):
     again = troth.load_model(url, **asked)
     troth.explain(again, "a dull film", "leave_one_out")
     assert again.usage.requests == 0
-
-
-def test_what_it_writes_rests_on_the_passage_with_the_fact(url):
-    def says_it(written, answer):
-        return float("marigold" in written.casefold())
-
-    model = troth.load_model(
-        url, prompt="{text}\n\nWhat is the secret word of the vault?", compare=says_it, api="chat", generate=20
-    )
-    (found,) = troth.explain(model, PASSAGES, "leave_one_out", units="passage", masking="delete")
-    assert found.scores.tolist() == [1, 0, 0]
