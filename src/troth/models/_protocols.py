@@ -99,12 +99,7 @@ class Chat(Protocol):
         return [str(reply["choices"][0]["message"]["content"] or "")]
 
     def read(self, reply: Any, asked: Sequence[Request]) -> list[Listed]:
-        found = reply["choices"][0].get("logprobs")
-        content = found.get("content") if isinstance(found, dict) else None
-        if not content:
-            raise NoLogProbabilities
-        listed = content[0].get("top_logprobs") or [content[0]]
-        return [_sorted((each["token"], each["logprob"]) for each in listed)]
+        return [_first_listed(reply["choices"][0].get("logprobs"))]
 
 
 @dataclass(frozen=True)
@@ -140,9 +135,7 @@ class Completions(Protocol):
 
     def _one(self, choice: Any, tail: str) -> Listed:
         listed = (choice["logprobs"].get("top_logprobs") or [None])[0]
-        if not listed:
-            raise NoLogProbabilities
-        return _sorted(listed.items())
+        return _sorted(listed.items()) if listed else _first_listed(choice["logprobs"])  # the latter: llama.cpp
 
 
 @dataclass(frozen=True)
@@ -268,6 +261,15 @@ def protocol_of(url: str, api: str | None, usual: str = "chat") -> type[Protocol
 
 def _sent(messages: Messages) -> list[dict[str, str]]:
     return [{"role": role or "user", "content": content} for role, content in messages]
+
+
+def _first_listed(found: Any) -> Listed:
+    """The most likely tokens at the first place, as chat completions list them."""
+    content = found.get("content") if isinstance(found, dict) else None
+    if not content:
+        raise NoLogProbabilities
+    listed = content[0].get("top_logprobs") or [content[0]]
+    return _sorted((each["token"], each["logprob"]) for each in listed)
 
 
 def _sampling(temperature: float, seed: int | None) -> dict[str, Any]:
