@@ -1,4 +1,4 @@
-"""DeepLift's multipliers for any network: how much an input's change contributes to an output's change from the reference.
+"""DeepLift's multipliers for any network: how much a change of the input contributes to the change of the output.
 
 The network is traced operation by operation as it runs, first on the reference, then on the input; nothing in the
 model is hooked or replaced. In the second run every nonlinear operation gives autograd a linear stand-in m · x with
