@@ -81,7 +81,7 @@ class Explainer(ABC):
 
 @dataclass(frozen=True)
 class SignedExplainer(Explainer):
-    """Scores may be negative. With `absolute`, a score says how much a unit matters in either direction.
+    """Scores may be negative. With `absolute`, scores are magnitudes, regardless of direction.
 
     The option is part of the spec, so metrics and checks that re-explain use absolute scores, too.
     """
